@@ -1,0 +1,61 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// CI sets this; a package that depends on protectfs never sees an unsafe flag in a library target.
+let strict: [SwiftSetting] =
+    Context.environment["PROTECTFS_WARNINGS_AS_ERRORS"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
+
+// Lazy binding makes the dynamic linker save vector registers, key bytes included, to the stack.
+let bindNow: [LinkerSetting] = [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]
+
+let package = Package(
+    name: "protectfs",
+    products: [
+        .library(name: "DataProtection", targets: ["DataProtection"]),
+        .executable(name: "protectfs", targets: ["protectfs"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    ],
+    targets: [
+        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
+        .target(name: "CSecretMemory"),
+        .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
+        .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        .target(
+            name: "KernelKeyring",
+            dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
+            swiftSettings: strict),
+        .target(
+            name: "DataProtection",
+            dependencies: [
+                "ProtectionKeys", "ProtectionFormat", "KernelKeyring",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "protectfs",
+            dependencies: [
+                "DataProtection", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .testTarget(name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        .testTarget(
+            name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys"],
+            swiftSettings: strict),
+        .testTarget(name: "KernelKeyringTests", dependencies: ["KernelKeyring"], swiftSettings: strict),
+        .testTarget(
+            name: "DataProtectionTests",
+            dependencies: ["DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "protectfsTests", dependencies: ["protectfs", "DataProtection"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)
