@@ -1,0 +1,19 @@
+// Memory for key bytes: what Swift cannot call itself (variadic syscall) or cannot promise (an unoptimised stack scrub).
+#ifndef PROTECTFS_SECRET_MEMORY_H
+#define PROTECTFS_SECRET_MEMORY_H
+
+#include <stddef.h>
+
+enum protectfs_backing {
+    PROTECTFS_BACKING_SECRET = 1,  // memfd_secret(2): unreadable even through /proc/PID/mem
+    PROTECTFS_BACKING_LOCKED = 2,  // mlock(2): never swapped, not in core dumps
+    PROTECTFS_BACKING_PLAIN = 3,   // no lock allowed: not in core dumps, but may be swapped
+};
+
+// Maps `bytes` (a multiple of the page size) of zeroed memory that a forked child does not get. NULL on failure.
+void *protectfs_secret_map(size_t bytes, enum protectfs_backing *backing);
+
+// Overwrites 64 KiB of the stack below the caller, where earlier calls may have left key bytes.
+void protectfs_scrub_stack(void);
+
+#endif

@@ -1,0 +1,69 @@
+/// The key of class A, C or D: it wraps file keys.
+public struct ClassKey: ~Copyable, Sendable {
+    /// Which key this is.
+    public let name: ClassKeyName
+    private let secret: SecretBytes
+
+    /// Takes the 32 bytes that the keyring or the keybag held.
+    public init(name: ClassKeyName, secret: consuming SecretBytes) throws(KeyError) {
+        guard secret.count == 32 else { throw .wrongLength(of: "class key", expected: 32, actual: secret.count) }
+        self.name = name
+        self.secret = secret
+    }
+
+    /// A new key: 32 random bytes.
+    public static func random(name: ClassKeyName) throws(KeyError) -> ClassKey {
+        try ClassKey(name: name, secret: SecretBytes(randomByteCount: 32))
+    }
+
+    /// 16 bytes, not secret, that name this key. FORMAT.md §1.1 row 8.
+    public borrowing func id() throws(KeyError) -> [UInt8] {
+        try secret.derivePublic(.classKeyID, name.context, byteCount: 16)
+    }
+
+    /// Wraps a file key: 40 bytes. RFC 3394 under FORMAT.md §1.1 row 9.
+    public borrowing func wrap(_ fileKey: borrowing FileKey) throws(KeyError) -> WrappedKey {
+        try KeyWrap.wrap(fileKey.secret, under: secret.derive(.fileKeyWrap, name.context))
+    }
+
+    /// Recovers the file key that ``wrap(_:)`` produced.
+    ///
+    /// - Parameter wrapped: 40 bytes: the 32-byte key and an 8-byte integrity value.
+    /// - Throws: ``KeyError/unwrapFailed`` if the integrity check fails. No partial key is ever returned.
+    /// - SeeAlso: RFC 3394 §2.2.2; SP 800-38F §6.2.
+    public borrowing func unwrap(_ wrapped: WrappedKey) throws(KeyError) -> FileKey {
+        FileKey(secret: try KeyWrap.unwrap(wrapped, under: secret.derive(.fileKeyWrap, name.context)))
+    }
+
+    /// The key of the MAC over class B's public key. FORMAT.md §1.1 row 10.
+    public borrowing func bPublicMACKey() throws(KeyError) -> MACKey {
+        MACKey(secret: try secret.derive(.bPublicMAC, name.keybag.bytes))
+    }
+
+    /// The key of the MAC that tells where a file was made. FORMAT.md §1.1 row 11.
+    public borrowing func originMACKey() throws(KeyError) -> MACKey {
+        MACKey(secret: try secret.derive(.originMAC, name.keybag.bytes))
+    }
+
+    /// The 64 bytes HMAC-SHA512(class key, `message`): what masks a handle's keys in memory. Never stored.
+    public borrowing func mask(_ message: [UInt8]) throws(KeyError) -> SecretBytes {
+        try secret.withUnsafeBytes { key throws(KeyError) in
+            try SecretBytes(byteCount: 64) { mask throws(KeyError) in
+                try message.lendBytes { message throws(KeyError) in
+                    try LibCrypto.hmacSHA512(key: key, message, into: mask)
+                }
+            }
+        }
+    }
+
+    /// Lends the 32 bytes, for the kernel keyring.
+    public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
+        try secret.withUnsafeBytes(body)
+    }
+
+    borrowing func wrapped(under kek: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
+        try KeyWrap.wrap(secret, under: kek)
+    }
+}

@@ -1,0 +1,81 @@
+/// The key of a keybag: it wraps the class keys and authenticates the keybag. Every passcode slot wraps this one key.
+public struct KeybagKey: ~Copyable, Sendable {
+    /// The keybag it belongs to.
+    public let keybag: KeybagUUID
+    private let secret: SecretBytes
+
+    init(keybag: KeybagUUID, secret: consuming SecretBytes) {
+        self.keybag = keybag
+        self.secret = secret
+    }
+
+    /// A new key: 32 random bytes.
+    public static func random(for keybag: KeybagUUID) throws(KeyError) -> KeybagKey {
+        KeybagKey(keybag: keybag, secret: try SecretBytes(randomByteCount: 32))
+    }
+
+    /// The key of the MAC over a keybag copy. FORMAT.md §1.1 row 4.
+    public borrowing func macKey() throws(KeyError) -> MACKey {
+        MACKey(secret: try secret.derive(.keybagMAC, keybag.bytes))
+    }
+
+    /// Wraps a class key: 40 bytes.
+    public borrowing func wrap(_ key: borrowing ClassKey) throws(KeyError) -> WrappedKey {
+        try key.wrapped(under: secret.derive(.classKeyWrap, keybag.bytes))
+    }
+
+    /// Wraps class key B's private half: 40 bytes.
+    public borrowing func wrap(_ key: borrowing ClassBPrivateKey) throws(KeyError) -> WrappedKey {
+        try key.wrapped(under: secret.derive(.classKeyWrap, keybag.bytes))
+    }
+
+    /// - Throws: ``KeyError/unwrapFailed``.
+    public borrowing func unwrap(_ wrapped: WrappedKey, as name: ClassKeyName) throws(KeyError) -> ClassKey {
+        try ClassKey(name: name, secret: KeyWrap.unwrap(wrapped, under: secret.derive(.classKeyWrap, keybag.bytes)))
+    }
+
+    /// - Throws: ``KeyError/unwrapFailed``.
+    public borrowing func unwrapB(_ wrapped: WrappedKey, as name: ClassKeyName) throws(KeyError) -> ClassBPrivateKey {
+        try ClassBPrivateKey(
+            name: name, secret: KeyWrap.unwrap(wrapped, under: secret.derive(.classKeyWrap, keybag.bytes)))
+    }
+
+    borrowing func wrapped(under kek: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
+        try KeyWrap.wrap(secret, under: kek)
+    }
+}
+
+/// The key that a passcode gives: it wraps the keybag key. PBKDF2 (RFC 8018 §5.2), then HKDF with the device key as salt.
+public struct PasscodeKEK: ~Copyable, Sendable {
+    private let keybag: KeybagUUID
+    private let secret: SecretBytes
+
+    /// Derives the key; this takes as long as `iterations` make it.
+    ///
+    /// - Parameters:
+    ///   - passcode: 1 to 1,024 bytes, taken as they are.
+    ///   - salt: 32 bytes.
+    ///   - iterations: already checked against the bounds of FORMAT.md §2.1.
+    public init(
+        passcode: borrowing SecretBytes, salt: [UInt8], iterations: Int, device: borrowing DeviceKey,
+        keybag: KeybagUUID
+    ) throws(KeyError) {
+        let stretched = try passcode.withUnsafeBytes { passcode throws(KeyError) in
+            try SecretBytes(byteCount: 32) { output throws(KeyError) in
+                try LibCrypto.pbkdf2SHA256(passcode: passcode, salt: salt, iterations: iterations, into: output)
+            }
+        }
+        secret = try stretched.derive(.passcodeKEK, keybag.bytes, salt: device.secret)
+        self.keybag = keybag
+    }
+
+    /// Wraps the keybag key: 40 bytes.
+    public borrowing func wrap(_ key: borrowing KeybagKey) throws(KeyError) -> WrappedKey {
+        try key.wrapped(under: secret)
+    }
+
+    /// - Throws: ``KeyError/unwrapFailed`` for another passcode or an altered keybag.
+    public borrowing func unwrap(_ wrapped: WrappedKey) throws(KeyError) -> KeybagKey {
+        KeybagKey(keybag: keybag, secret: try KeyWrap.unwrap(wrapped, under: secret))
+    }
+}

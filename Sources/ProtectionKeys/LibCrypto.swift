@@ -1,0 +1,261 @@
+import CLibCrypto
+
+/// The one door to libcrypto. Everything else in this module is written in these terms.
+///
+/// Buffers come in and go out as raw pointers so that secret bytes are never copied into Swift values.
+enum LibCrypto {
+    /// Fetched once: an implicit fetch per operation costs more than sealing 4 KiB.
+    private struct Fetched<Pointer>: @unchecked Sendable {  // libcrypto's method objects are immutable
+        let pointer: Pointer
+    }
+    private static let gcm = Fetched(pointer: EVP_CIPHER_fetch(nil, "AES-256-GCM", nil))
+    private static let wrapCipher = Fetched(pointer: EVP_CIPHER_fetch(nil, "AES-256-WRAP", nil))
+    private static let sha256Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA256", nil))
+    private static let sha512Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA512", nil))
+    private static let hkdfMethod = Fetched(pointer: EVP_KDF_fetch(nil, "HKDF", nil))
+
+    static func cleanse(_ bytes: UnsafeMutableRawBufferPointer) { OPENSSL_cleanse(bytes.baseAddress, bytes.count) }
+
+    /// Whether two byte strings of equal length are equal, in a time that does not depend on where they differ.
+    static func areEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+        a.count == b.count && CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0
+    }
+
+    static func random(into bytes: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        try check("RAND_bytes", RAND_bytes(bytes.pointer, Int32(bytes.count)))
+    }
+
+    static func randomPrivate(into bytes: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        try check("RAND_priv_bytes", RAND_priv_bytes(bytes.pointer, Int32(bytes.count)))
+    }
+
+    // MARK: digests and derivation
+
+    static func sha256(_ data: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        precondition(digest.count == 32)
+        try check("SHA-256", EVP_Digest(data.baseAddress, data.count, digest.pointer, nil, sha256Method.pointer, nil))
+    }
+
+    /// SHA-256 over several pieces, for records too large to be joined first.
+    static func sha256(pieces: [UnsafeRawBufferPointer]) throws(KeyError) -> [UInt8] {
+        let context = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        try check("SHA-256", EVP_DigestInit_ex2(context, sha256Method.pointer, nil))
+        for piece in pieces { try check("SHA-256", EVP_DigestUpdate(context, piece.baseAddress, piece.count)) }
+        var digest = [UInt8](repeating: 0, count: 32)
+        try check("SHA-256", EVP_DigestFinal_ex(context, &digest, nil))
+        return digest
+    }
+
+    static func hmacSHA256(
+        key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(tag.count == 32)
+        try hmac(sha256Method.pointer, key, data, into: tag)
+    }
+
+    static func hmacSHA512(
+        key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(tag.count == 64)
+        try hmac(sha512Method.pointer, key, data, into: tag)
+    }
+
+    private static func hmac(
+        _ method: OpaquePointer?, _ key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer,
+        into tag: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        let made = HMAC(method, key.baseAddress, Int32(key.count), data.pointer, data.count, tag.pointer, nil)
+        try check("HMAC", made == nil ? 0 : 1)
+    }
+
+    static func hkdf(
+        key: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer?, info: [UInt8],
+        into output: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        let context = EVP_KDF_CTX_new(hkdfMethod.pointer)
+        defer { EVP_KDF_CTX_free(context) }
+        // OSSL_PARAM keeps the names' addresses, so they must be static; a Swift String's would dangle.
+        var parameters = [
+            OSSL_PARAM_construct_utf8_string(address("digest"), UnsafeMutablePointer(mutating: address("SHA256")), 0),
+            OSSL_PARAM_construct_octet_string(address("key"), UnsafeMutableRawPointer(mutating: key.baseAddress), key.count),
+        ]
+        if let salt {
+            let start = UnsafeMutableRawPointer(mutating: salt.baseAddress)
+            parameters.append(OSSL_PARAM_construct_octet_string(address("salt"), start, salt.count))
+        }
+        let derived = info.withUnsafeBytes { info in
+            let start = UnsafeMutableRawPointer(mutating: info.baseAddress)
+            parameters.append(OSSL_PARAM_construct_octet_string(address("info"), start, info.count))
+            parameters.append(OSSL_PARAM_construct_end())
+            return EVP_KDF_derive(context, output.pointer, output.count, parameters)
+        }
+        try check("HKDF", derived)
+    }
+
+    static func pbkdf2SHA256(
+        passcode: UnsafeRawBufferPointer, salt: [UInt8], iterations: Int, into output: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        let start = passcode.baseAddress?.assumingMemoryBound(to: CChar.self)
+        try check(
+            "PBKDF2",
+            PKCS5_PBKDF2_HMAC(
+                start, Int32(passcode.count), salt, Int32(salt.count), Int32(iterations), sha256Method.pointer,
+                Int32(output.count), output.pointer))
+    }
+
+    // MARK: key wrap, RFC 3394
+
+    static func wrap(
+        kek: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, into wrapped: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(kek.count == 32 && wrapped.count == key.count + 8)
+        try check("AES key wrap", runWrap(kek, key, into: wrapped, encrypting: 1))
+    }
+
+    /// - Throws: ``KeyError/unwrapFailed``; `key` is then zero.
+    static func unwrap(
+        kek: UnsafeRawBufferPointer, wrapped: UnsafeRawBufferPointer, into key: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(kek.count == 32 && wrapped.count == key.count + 8)
+        // libcrypto may write 8 bytes more than the key while it unwraps, so it gets a slot of that size.
+        let slot = SecretArena.shared.reserve(byteCount: wrapped.count)
+        defer { SecretArena.shared.zeroAndRelease(slot) }
+        guard runWrap(kek, wrapped, into: slot, encrypting: 0) == 1 else {
+            ERR_clear_error()
+            throw .unwrapFailed
+        }
+        key.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.prefix(key.count)))
+    }
+
+    private static func runWrap(
+        _ kek: UnsafeRawBufferPointer, _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer,
+        encrypting: Int32
+    ) -> Int32 {
+        let context = EVP_CIPHER_CTX_new()
+        defer { EVP_CIPHER_CTX_free(context) }
+        EVP_CIPHER_CTX_set_flags(context, Int32(EVP_CIPHER_CTX_FLAG_WRAP_ALLOW))
+        guard EVP_CipherInit_ex2(context, wrapCipher.pointer, kek.pointer, nil, encrypting, nil) == 1 else { return 0 }
+        var count: Int32 = 0
+        return EVP_CipherUpdate(context, output.pointer, &count, input.pointer, Int32(input.count))
+    }
+
+    // MARK: AES-256-GCM
+
+    /// A context with its key set and no nonce yet; free it with ``freeGCM(_:)``, which wipes it.
+    static func makeGCM(key: UnsafeRawBufferPointer, sealing: Bool) throws(KeyError) -> OpaquePointer {
+        precondition(key.count == 32)
+        guard let context = EVP_CIPHER_CTX_new() else { throw failure("AES-GCM") }
+        guard EVP_CipherInit_ex2(context, gcm.pointer, key.pointer, nil, sealing ? 1 : 0, nil) == 1 else {
+            EVP_CIPHER_CTX_free(context)
+            throw failure("AES-GCM")
+        }
+        return context
+    }
+
+    static func freeGCM(_ context: OpaquePointer) { EVP_CIPHER_CTX_free(context) }
+
+    static func seal(
+        _ context: OpaquePointer, nonce: UnsafeRawBufferPointer, associated: UnsafeRawBufferPointer,
+        _ text: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(nonce.count == 12 && output.count == text.count + 28)
+        output.copyMemory(from: nonce)
+        let body = output.baseAddress! + 12
+        var written: Int32 = 0
+        var good = EVP_CipherInit_ex2(context, nil, nil, nonce.pointer, -1, nil)
+        good &= EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count))
+        if text.count > 0 {
+            good &= EVP_CipherUpdate(context, body.bytes, &written, text.pointer, Int32(text.count))
+        }
+        good &= EVP_CipherFinal_ex(context, (body + text.count).bytes, &written)
+        good &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, body + text.count)
+        try check("AES-GCM", good)
+    }
+
+    /// - Throws: ``KeyError/authenticationFailed``; `output` is then zero.
+    static func open(
+        _ context: OpaquePointer, associated: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer,
+        into output: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(sealed.count >= 28 && output.count == sealed.count - 28)
+        let start = sealed.baseAddress!
+        var written: Int32 = 0
+        var good = EVP_CipherInit_ex2(context, nil, nil, sealed.pointer, -1, nil)
+        good &= EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count))
+        if output.count > 0 {
+            let text = (start + 12).assumingMemoryBound(to: UInt8.self)
+            good &= EVP_CipherUpdate(context, output.pointer, &written, text, Int32(output.count))
+        }
+        let tag = UnsafeMutableRawPointer(mutating: start + sealed.count - 16)
+        good &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag)
+        var nothing: UInt8 = 0
+        guard good == 1, EVP_CipherFinal_ex(context, &nothing, &written) == 1 else {
+            cleanse(output)
+            ERR_clear_error()
+            throw .authenticationFailed
+        }
+    }
+
+    // MARK: X25519
+
+    static func x25519PublicKey(of privateKey: UnsafeRawBufferPointer) throws(KeyError) -> [UInt8] {
+        let key = EVP_PKEY_new_raw_private_key_ex(nil, "X25519", nil, privateKey.pointer, privateKey.count)
+        defer { EVP_PKEY_free(key) }
+        var publicKey = [UInt8](repeating: 0, count: 32)
+        var count = 32
+        try check("X25519", key == nil ? 0 : EVP_PKEY_get_raw_public_key(key, &publicKey, &count))
+        return publicKey
+    }
+
+    static func x25519(
+        privateKey: UnsafeRawBufferPointer, publicKey: [UInt8], into shared: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        precondition(publicKey.count == 32 && shared.count == 32)
+        let own = EVP_PKEY_new_raw_private_key_ex(nil, "X25519", nil, privateKey.pointer, privateKey.count)
+        defer { EVP_PKEY_free(own) }
+        let other = EVP_PKEY_new_raw_public_key_ex(nil, "X25519", nil, publicKey, 32)
+        defer { EVP_PKEY_free(other) }
+        guard own != nil, other != nil, let context = EVP_PKEY_CTX_new_from_pkey(nil, own, nil) else {
+            throw failure("X25519")
+        }
+        defer { EVP_PKEY_CTX_free(context) }
+        var count = 32
+        guard EVP_PKEY_derive_init(context) == 1, EVP_PKEY_derive_set_peer(context, other) == 1 else {
+            throw failure("X25519")
+        }
+        // libcrypto itself refuses the all-zero result.
+        guard EVP_PKEY_derive(context, shared.pointer, &count) == 1 else {
+            ERR_clear_error()
+            throw .unusablePublicKey
+        }
+    }
+
+    // MARK: errors
+
+    private static func check(_ operation: String, _ result: Int32) throws(KeyError) {
+        guard result == 1 else { throw failure(operation) }
+    }
+
+    private static func failure(_ operation: String) -> KeyError {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        return .libraryFailed(operation: operation, code: UInt(code))
+    }
+
+    private static func address(_ name: StaticString) -> UnsafePointer<CChar> {
+        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate var pointer: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    fileprivate var pointer: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension UnsafeMutableRawPointer {
+    fileprivate var bytes: UnsafeMutablePointer<UInt8> { assumingMemoryBound(to: UInt8.self) }
+}

@@ -1,0 +1,35 @@
+/// Random bytes for what is not secret: nonces, salts, ids. RAND_bytes(3).
+public enum Randomness {
+    /// `count` random bytes.
+    public static func bytes(_ count: Int) throws(KeyError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        try bytes.lendMutableBytes { bytes throws(KeyError) in try LibCrypto.random(into: bytes) }
+        return bytes
+    }
+
+    /// 64 random bits, never zero.
+    public static func epoch() throws(KeyError) -> UInt64 {
+        while true {
+            let epoch = try bytes(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            if epoch != 0 { return epoch }
+        }
+    }
+}
+
+/// SHA-256 (FIPS 180-4) of bytes that are not secret.
+public enum Digest {
+    /// 32 bytes.
+    public static func sha256(_ data: UnsafeRawBufferPointer) throws(KeyError) -> [UInt8] {
+        try LibCrypto.sha256(pieces: [data])
+    }
+
+    /// 32 bytes.
+    public static func sha256(_ data: [UInt8]) throws(KeyError) -> [UInt8] {
+        try data.lendBytes { data throws(KeyError) in try LibCrypto.sha256(pieces: [data]) }
+    }
+}
+
+/// Whether two byte strings are equal, in a time that does not depend on where they differ.
+public func areEqualInConstantTime(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    a.withUnsafeBytes { a in b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) } }
+}

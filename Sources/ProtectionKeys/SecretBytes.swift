@@ -1,0 +1,68 @@
+import CSecretMemory
+
+/// Secret bytes with exactly one owner: a slot of the process's secret arena, zeroed when the owner goes.
+///
+/// It cannot be copied, printed, compared or encoded. A child made by fork(2) without exec(3) does not get the arena.
+public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the slot is nobody else's
+    private let slot: UnsafeMutableRawBufferPointer
+
+    /// Reserves `byteCount` bytes and lets `fill` write them; they are zero before.
+    public init<E: Error>(
+        byteCount: Int, fill: (UnsafeMutableRawBufferPointer) throws(E) -> Void
+    ) throws(E) {
+        let slot = SecretArena.shared.reserve(byteCount: byteCount)
+        do {
+            try fill(slot)
+        } catch {
+            SecretArena.shared.zeroAndRelease(slot)
+            throw error
+        }
+        self.slot = slot
+    }
+
+    /// `byteCount` zero bytes, to be written later.
+    public init(zeroed byteCount: Int) {
+        slot = SecretArena.shared.reserve(byteCount: byteCount)
+    }
+
+    /// `byteCount` random bytes from libcrypto's private generator (RAND_priv_bytes(3)).
+    public init(randomByteCount byteCount: Int) throws(KeyError) {
+        try self.init(byteCount: byteCount) { slot throws(KeyError) in try LibCrypto.randomPrivate(into: slot) }
+    }
+
+    /// A second owner of the same bytes, in a slot of its own.
+    public init(copyOf source: UnsafeRawBufferPointer) {
+        self.init(byteCount: source.count) { slot in slot.copyMemory(from: source) }
+    }
+
+    deinit { SecretArena.shared.zeroAndRelease(slot) }
+
+    /// How many bytes.
+    public var count: Int { slot.count }
+
+    /// Lends the bytes for reading. They must not be copied anywhere but into another `SecretBytes`.
+    public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
+        try body(UnsafeRawBufferPointer(slot))
+    }
+
+    /// Lends the bytes for writing.
+    public mutating func withUnsafeMutableBytes<R: ~Copyable, E: Error>(
+        _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
+        try body(slot)
+    }
+
+    /// A copy of `range` of these bytes.
+    public borrowing func slice(_ range: Range<Int>) -> SecretBytes {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        return SecretBytes(copyOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(slot)[range]))
+    }
+
+    /// Where this process keeps its secret bytes.
+    public static var backing: SecretMemoryBacking { SecretArena.shared.backing }
+
+    /// Wipes what earlier key operations may have left on this thread's stack, 64 KiB deep.
+    public static func scrubStack() { protectfs_scrub_stack() }
+}
