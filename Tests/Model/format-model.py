@@ -454,6 +454,7 @@ def mutate(seed, secs, part=0, of=1):
         print('%-12s %-60s cuts %d worlds %d' % (r, dict(bad.most_common(3)) or 'no violation', tot['power cut'], tot['worlds']), flush=True)
     OFF.clear()
 def main(a):
+    if not a: sys.exit(__doc__)
     if a[0] == 'run':
         OFF.update(a[3][4:].split(',') if len(a) > 3 else ()); tot, bad = explore(int(a[1]), float(a[2])); print(tot, bad); sys.exit(bool(bad))
     else: {'mutate': mutate, 'tamper': tamper, 'flushes': flushes}[a[0]](*map(int, a[1:]))
