@@ -1,0 +1,34 @@
+import SystemPackage
+
+/// `/proc/keys`: the keys that this process may view, the expired and revoked ones included. proc_keys(5).
+enum ProcKeys {
+    /// The descriptions of all `user` keys listed. Empty where the kernel has no such file.
+    static func userKeyDescriptions() -> [String] {
+        guard let text = read() else { return [] }
+        return text.split(separator: "\n").compactMap { line in
+            // serial flags usage timeout permissions uid gid type description: summary
+            let fields = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: true)
+            guard fields.count == 9, fields[7] == "user" else { return nil }
+            return String(fields[8][..<fields[8].summaryStart])
+        }
+    }
+
+    private static func read() -> String? {
+        guard let file = try? FileDescriptor.open("/proc/keys", .readOnly, options: .closeOnExec) else { return nil }
+        defer { try? file.close() }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        while let count = try? chunk.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
+            bytes += chunk[..<count]
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension Substring {
+    /// Where the summary behind the description begins, as in `protectfs:…:1: 56`; a revoked key has none.
+    fileprivate var summaryStart: Index {
+        guard let colon = lastIndex(of: ":"), self[index(after: colon)...].hasPrefix(" ") else { return endIndex }
+        return colon
+    }
+}

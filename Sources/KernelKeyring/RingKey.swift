@@ -1,0 +1,97 @@
+public import SystemPackage
+
+/// A named key in the user keyring that all sessions of this uid read, and that can be made to vanish.
+public struct RingKey: Hashable, Sendable {
+    /// What the kernel knows it by. `/proc/keys` shows it, so it holds nothing secret.
+    public let description: String
+
+    public init(description: String) { self.description = description }
+
+    /// Possessor all; uid view, read, search, setattr. Others, and root as itself, nothing.
+    public static let permissions: UInt32 = 0x3F2B_0000
+
+    /// Finds the key. In every state but *here* this throws; see ``isAbsent(_:)``.
+    public func find() throws(Errno) -> KeySerial { try KeySerial.userKeyring.search(description) }
+
+    /// Whether an error of ``find()`` or of reading means: not here. EACCES: a key left half made is nobody's to read.
+    public static func isAbsent(_ error: Errno) -> Bool {
+        [.requiredKeyNotAvailable, .keyRevoked, .keyExpired, .permissionDenied].contains(error)
+    }
+
+    /// Puts `payload` under this name, readable by every session of the uid; ends a timeout that was armed.
+    ///
+    /// A remnant that is expired, revoked or half made is removed first, so that it never comes back to life.
+    /// Call within ``RingWriter/run(_:)``.
+    @discardableResult
+    public func load(_ payload: UnsafeRawBufferPointer) throws(Errno) -> KeySerial {
+        do throws(Errno) {
+            _ = try find()
+        } catch .requiredKeyNotAvailable {
+        } catch {
+            try evict()
+        }
+        let key = try KeySerial.userKeyring.add(description, payload: payload)
+        do throws(Errno) {
+            try key.setPermissions(Self.permissions)
+        } catch {
+            try? evict()  // the first error is the one that says why
+            throw error
+        }
+        return key
+    }
+
+    /// Removes the key: invalidates it, unlinks it where that fails, and looks again.
+    ///
+    /// Call within ``RingWriter/run(_:)``. Returns when the search says ENOKEY and nothing else.
+    /// - Throws: the last error, if the key is still there.
+    public func evict() throws(Errno) {
+        var lastError = Errno.requiredKeyNotAvailable
+        for _ in 0..<8 {
+            do throws(Errno) {
+                try remove(try find())
+            } catch .requiredKeyNotAvailable {
+                return
+            } catch .keyExpired {
+                // The search does not name an expired key. Giving it a payload does, and wipes the old one.
+                lastError = .keyExpired
+                try? remove(try displace())
+            } catch .keyRevoked {
+                lastError = .keyRevoked
+                try? remove(try displace())
+            } catch {
+                lastError = error
+                try? remove(try displace())
+            }
+        }
+        throw lastError
+    }
+
+    /// Arms (or, with 0, disarms) the kernel's own timeout of the key. Call within ``RingWriter/run(_:)``.
+    public func setTimeout(seconds: UInt32) throws(Errno) { try find().setTimeout(seconds: seconds) }
+
+    /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
+    public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
+        let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }
+        return Set(living + ProcKeys.userKeyDescriptions()).filter { $0.hasPrefix(prefix) }
+    }
+
+    private func remove(_ key: KeySerial) throws(Errno) {
+        do throws(Errno) {
+            try key.invalidate()
+        } catch {
+            try KeySerial.userKeyring.unlink(key)
+        }
+    }
+
+    private func displace() throws(Errno) -> KeySerial {
+        var nothing: UInt8 = 0
+        let result: Result<KeySerial, Errno> = withUnsafeBytes(of: &nothing) { payload in
+            do throws(Errno) {
+                return .success(try KeySerial.userKeyring.add(description, payload: payload))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,54 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+public import SystemPackage
+
+/// Runs changes of the user keyring where they are allowed, whatever session keyring the process has.
+///
+/// In a fresh session keyring (systemd services, `keyctl session -`) a process does not *possess* `@u`, and setperm,
+/// timeout and invalidate of keys in it are EACCES. Keyrings are per thread in Linux, so a thread of its own links `@u`
+/// into its thread keyring, acts, unlinks and ends; no other thread, and no Swift task, ever sees that link.
+public enum RingWriter {
+    private final class Work: @unchecked Sendable {  // read by one thread, and by its maker after the join
+        var body: (() -> Void)?
+        init(body: @escaping () -> Void) { self.body = body }
+    }
+
+    /// Runs `body` on a thread that possesses `@u`, and waits for it.
+    ///
+    /// - Throws: what `body` throws; `EAGAIN` if no thread could be made; else the error of linking `@u` (ENOSYS or EPERM
+    ///   where a container forbids keyrings).
+    public static func run<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
+        var result: Result<R, Errno> = .failure(.resourceTemporarilyUnavailable)
+        let failure: Int32 = withoutActuallyEscaping(body) { body in
+            let work = Work {
+                do throws(Errno) {
+                    try KeySerial.threadKeyring.link(.userKeyring)
+                    defer { try? KeySerial.threadKeyring.unlink(.userKeyring) }  // ends with the thread anyway
+                    result = .success(try body())
+                } catch {
+                    result = .failure(error)
+                }
+            }
+            defer { work.body = nil }
+            return runAndJoin(work)
+        }
+        guard failure == 0 else { throw Errno(rawValue: failure) }
+        return try result.get()
+    }
+
+    private static func runAndJoin(_ work: Work) -> Int32 {
+        var thread = pthread_t()
+        let argument = Unmanaged.passUnretained(work).toOpaque()
+        let failure = pthread_create(
+            &thread, nil,
+            { argument in
+                Unmanaged<Work>.fromOpaque(argument!).takeUnretainedValue().body?()
+                return nil
+            }, argument)
+        guard failure == 0 else { return failure }
+        return pthread_join(thread, nil)
+    }
+}
