@@ -4,7 +4,7 @@
     peers.py decrypt SOURCE TARGET        the way back
     peers.py small-files DIRECTORY COUNT  COUNT files of 4 KiB, sealed whole; prints {"seconds": [s]}
     peers.py chmod-fsync DIRECTORY        chmod and fsync of every file, what `chmod -R` does without a promise
-    peers.py versions                     cryptography's version and that of the OpenSSL inside it
+    peers.py openssl-version              of the OpenSSL inside this Python's package cryptography
 """
 import json
 import os
@@ -57,13 +57,15 @@ def chmod_fsync(directory):
         os.close(descriptor)
 
 
-def versions():
-    import cryptography
+def openssl_version():
     from cryptography.hazmat.backends.openssl import backend
 
-    print(f"cryptography {cryptography.__version__} with {backend.openssl_version_text()}")
+    print(backend.openssl_version_text().split()[1])
 
 
 if __name__ == "__main__":
-    verbs = {"encrypt": encrypt, "decrypt": decrypt, "small-files": small_files, "chmod-fsync": chmod_fsync}
-    {**verbs, "versions": versions}[sys.argv[1]](*sys.argv[2:])
+    verbs = {
+        "encrypt": encrypt, "decrypt": decrypt, "small-files": small_files, "chmod-fsync": chmod_fsync,
+        "openssl-version": openssl_version,
+    }
+    verbs[sys.argv[1]](*sys.argv[2:])
