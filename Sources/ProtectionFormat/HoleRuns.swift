@@ -1,0 +1,69 @@
+/// The chunks that were never written and read as zeros: at most 32 ascending runs. FORMAT.md §3.4.
+public struct HoleRuns: Hashable, Sendable {
+    /// Half-open ranges of chunk indexes, ascending, not touching.
+    public private(set) var runs: [Range<UInt64>] = []
+
+    /// What a content record has room for.
+    public static let maximumRuns = 32
+
+    /// No holes.
+    public init() {}
+
+    /// - Parameter runs: ascending, not empty, not touching; else nil.
+    public init?(runs: [Range<UInt64>]) {
+        for (index, run) in runs.enumerated() {
+            guard !run.isEmpty, index == 0 || runs[index - 1].upperBound < run.lowerBound else { return nil }
+        }
+        self.runs = runs
+    }
+
+    /// Whether chunk `index` is a hole.
+    public func contains(_ index: UInt64) -> Bool {
+        var low = 0
+        var high = runs.count
+        while low < high {
+            let middle = (low + high) / 2
+            if runs[middle].upperBound <= index { low = middle + 1 } else { high = middle }
+        }
+        return low < runs.count && runs[low].contains(index)
+    }
+
+    /// Makes `range` holes.
+    public mutating func insert(_ range: Range<UInt64>) {
+        guard !range.isEmpty else { return }
+        var merged = range
+        var result: [Range<UInt64>] = []
+        for run in runs {
+            if run.upperBound < merged.lowerBound || run.lowerBound > merged.upperBound {
+                result.append(run)
+            } else {
+                merged = min(run.lowerBound, merged.lowerBound)..<max(run.upperBound, merged.upperBound)
+            }
+        }
+        let place = result.firstIndex { $0.lowerBound > merged.lowerBound } ?? result.count
+        result.insert(merged, at: place)
+        runs = result
+    }
+
+    /// Makes `range` no holes.
+    public mutating func remove(_ range: Range<UInt64>) {
+        guard !range.isEmpty else { return }
+        runs = runs.flatMap { run -> [Range<UInt64>] in
+            guard run.overlaps(range) else { return [run] }
+            return [
+                run.lowerBound..<max(run.lowerBound, min(range.lowerBound, run.upperBound)),
+                min(run.upperBound, max(range.upperBound, run.lowerBound))..<run.upperBound,
+            ].filter { !$0.isEmpty }
+        }
+    }
+
+    /// The shortest run, which is filled in first when there are too many.
+    public var shortest: Range<UInt64>? { runs.min { $0.count < $1.count } }
+
+    /// The last chunk below `count` that is no hole.
+    func lastIndexOutside(count: UInt64) -> UInt64? {
+        guard count > 0 else { return nil }
+        guard let last = runs.last, last.contains(count - 1) else { return count - 1 }
+        return last.lowerBound == 0 ? nil : last.lowerBound - 1
+    }
+}

@@ -1,0 +1,155 @@
+import ProtectionKeys
+
+/// One of the two copies of a keybag. FORMAT.md §2.1.
+///
+///     offset       bytes  field
+///     0            8      magic `PFSKEYBG`
+///     8            2      version: 1
+///     10           2      incompatible features: 0
+///     12           4      length
+///     16           8      sequence
+///     24           16     keybag UUID
+///     40           16     device id
+///     56           2      p: length of the device key's path
+///     58           1      s: number of slots
+///     59           1      e: number of class-key entries
+///     60           4      zero
+///     64           p      device key's path
+///     64 + p       80·s   slots
+///     …            200·e  entries
+///     length − 64  32     MAC under the keybag MAC key
+///     length − 32  32     SHA-256: the keyless check
+public struct KeybagCopy: Hashable, Sendable {
+    /// Higher is newer.
+    public var sequence: UInt64
+    /// Which keybag.
+    public let uuid: KeybagUUID
+    /// 16 bytes that tell whose device key it needs.
+    public var deviceID: [UInt8]
+    /// An absolute path, as bytes, at most 4,095.
+    public var devicePath: [UInt8]
+    /// Passcode and recovery slots.
+    public var slots: [KeybagSlot]
+    /// All class keys, retired ones and reserved kinds included.
+    public var entries: [ClassKeyEntry]
+
+    /// The longest copy, in bytes.
+    public static let maximumLength = 65_536
+    private static let magic = Array("PFSKEYBG".utf8)
+    private static let headerLength = 64
+    private static let trailerLength = 64
+
+    /// A keybag that is not stored yet.
+    public init(
+        sequence: UInt64, uuid: KeybagUUID, deviceID: [UInt8], devicePath: [UInt8], slots: [KeybagSlot],
+        entries: [ClassKeyEntry]
+    ) {
+        self.sequence = sequence
+        self.uuid = uuid
+        self.deviceID = deviceID
+        self.devicePath = devicePath
+        self.slots = slots
+        self.entries = entries
+    }
+
+    /// Decodes a copy and checks everything that needs no key.
+    ///
+    /// - Throws: `damaged(.keybag)`, or `unsupported` for another version or feature.
+    public init(decoding bytes: [UInt8]) throws(FormatError) {
+        var reader = ByteReader(bytes, layer: .keybag)
+        try reader.require(bytes.count <= Self.maximumLength, "longer than 64 KiB")
+        try reader.require(reader.take(8) == Self.magic, "no keybag magic")
+        let version = try reader.integer(UInt16.self)
+        let features = try reader.integer(UInt16.self)
+        let length = Int(try reader.integer(UInt32.self))
+        try reader.require(length == bytes.count && length >= Self.headerLength + Self.trailerLength, "length")
+        let check = try? Digest.sha256(Array(bytes.dropLast(32)))
+        guard let check, check.elementsEqual(bytes.suffix(32)) else {
+            throw .damaged(.keybag, reason: "the keyless check is wrong")
+        }
+        guard version == 1 else { throw .unsupported(what: "keybag version \(version)") }
+        guard features == 0 else { throw .unsupported(what: "keybag features \(String(features, radix: 16))") }
+        sequence = try reader.integer(UInt64.self)
+        let uuid = try reader.take(16)
+        self.uuid = try! KeybagUUID(bytes: uuid)  // 16 bytes were taken
+        deviceID = try reader.take(16)
+        let pathLength = Int(try reader.integer(UInt16.self))
+        let slotCount = Int(try reader.integer(UInt8.self))
+        let entryCount = Int(try reader.integer(UInt8.self))
+        try reader.zero(4)
+        try reader.require(pathLength <= 4095, "length of the device key's path")
+        try reader.require((1...8).contains(slotCount) && (4...64).contains(entryCount), "counts")
+        devicePath = try reader.take(pathLength)
+        try reader.require(devicePath.first == UInt8(ascii: "/") && !devicePath.contains(0), "device key's path")
+        slots = []
+        for _ in 0..<slotCount { slots.append(try KeybagSlot(decoding: &reader)) }
+        entries = []
+        for _ in 0..<entryCount { entries.append(try ClassKeyEntry(decoding: &reader)) }
+        try reader.require(reader.remaining == Self.trailerLength, "length")
+        let kinds = Set(slots.map(\.kind))
+        try reader.require(kinds.count == slots.count, "two slots of one kind")
+        for protectionClass in ProtectionClass.allCases {
+            let active = fileEntries.filter { $0.rawClass == protectionClass.rawValue && $0.state == .active }
+            try reader.require(active.count == 1, "one active key a class")
+        }
+        let names = Set(fileEntries.map { [UInt32($0.rawClass), $0.generation] })
+        try reader.require(names.count == fileEntries.count, "two keys of one generation")
+    }
+
+    /// The entries of file classes; other kinds are kept and not used.
+    public var fileEntries: [ClassKeyEntry] { entries.filter { $0.kind == ClassKeyEntry.fileKind } }
+
+    /// The entry that wraps new files of a class.
+    public func active(_ protectionClass: ProtectionClass) -> ClassKeyEntry {
+        fileEntries.first { $0.rawClass == protectionClass.rawValue && $0.state == .active }!  // checked when decoded
+    }
+
+    /// The entry of a class and generation, or nil if the keybag has none (any more).
+    public func entry(of name: ClassKeyName) -> ClassKeyEntry? {
+        fileEntries.first { $0.rawClass == name.protectionClass.rawValue && $0.generation == name.generation }
+    }
+
+    /// The name of an entry's key in this keybag.
+    public func name(of entry: ClassKeyEntry) -> ClassKeyName? {
+        ProtectionClass(rawValue: entry.rawClass).map {
+            ClassKeyName(keybag: uuid, protectionClass: $0, generation: entry.generation)
+        }
+    }
+
+    /// The slot of a kind.
+    public func slot(_ kind: KeybagSlot.Kind) -> KeybagSlot? { slots.first { $0.kind == kind } }
+
+    private var clear: [UInt8] {
+        var bytes = Self.magic
+        bytes.append(littleEndian: UInt16(1))
+        bytes.append(littleEndian: UInt16(0))
+        let length =
+            Self.headerLength + devicePath.count + KeybagSlot.length * slots.count
+            + ClassKeyEntry.length * entries.count + Self.trailerLength
+        bytes.append(littleEndian: UInt32(length))
+        bytes.append(littleEndian: sequence)
+        bytes += uuid.bytes
+        bytes += deviceID
+        bytes.append(littleEndian: UInt16(devicePath.count))
+        bytes += [UInt8(slots.count), UInt8(entries.count)]
+        bytes.pad(to: Self.headerLength)
+        bytes += devicePath
+        for slot in slots { bytes += slot.encoded }
+        for entry in entries { bytes += entry.encoded }
+        return bytes
+    }
+
+    /// The stored form.
+    public func encoded(under key: borrowing KeybagKey) throws(KeyError) -> [UInt8] {
+        var bytes = clear
+        bytes += try key.macKey().tag(of: bytes)
+        return bytes + (try Digest.sha256(bytes))
+    }
+
+    /// Whether the MAC of the stored form `bytes` is good.
+    public static func isMACGood(_ bytes: [UInt8], under key: borrowing KeybagKey) throws(KeyError) -> Bool {
+        guard bytes.count > trailerLength else { return false }
+        let mac = Array(bytes[(bytes.count - trailerLength)..<(bytes.count - 32)])
+        return try key.macKey().isValid(mac, for: Array(bytes.dropLast(trailerLength)))
+    }
+}

@@ -1,0 +1,115 @@
+import ProtectionKeys
+
+/// A commit that overwrites: what is new lies behind the file until it is put in place. FORMAT.md §3.6.
+///
+///     offset       bytes  field
+///     0            8      magic `PFSREDO1`
+///     8            16     file id
+///     24           8      epoch
+///     32           8      length, ≤ 2^28
+///     40           4      n: number of chunks
+///     44           4      k: length of the content record
+///     48           k      content record
+///     …                   n × (index 8, length m 4, zero 4, sealed chunk m)
+///     length − 32  32     SHA-256 of all before
+public struct RedoRecord: Sendable {
+    /// The state after this commit.
+    public let content: SealedContent
+    /// Where each sealed chunk lies in the record.
+    public let chunks: [Place]
+
+    /// A sealed chunk within a record.
+    public struct Place: Hashable, Sendable {
+        /// The chunk's index.
+        public let index: UInt64
+        /// Bytes from the beginning of the record.
+        public let offset: Int
+        /// Bytes of the sealed chunk.
+        public let length: Int
+    }
+
+    /// The first 48 bytes.
+    public struct Header: Sendable {
+        /// Bytes of the whole record.
+        public let length: Int
+        let chunkCount: Int
+        let contentLength: Int
+    }
+
+    /// The bytes of a header.
+    public static let headerLength = 48
+    static let magic = Array("PFSREDO1".utf8)
+    static let maximumLength = 1 << 28
+    private static let checkLength = 32
+
+    /// Reads a header; nil where no record of this file and epoch begins.
+    public static func header(decoding bytes: [UInt8], file: FileID, epoch: UInt64) -> Header? {
+        var reader = ByteReader(bytes, layer: .redoRecord)
+        guard let found = try? reader.take(8), found == magic, let id = try? reader.take(16), id == file.bytes,
+            let ownEpoch = try? reader.integer(UInt64.self), ownEpoch == epoch,
+            let length = try? reader.integer(UInt64.self), let chunkCount = try? reader.integer(UInt32.self),
+            let contentLength = try? reader.integer(UInt32.self)
+        else { return nil }
+        let smallest = headerLength + ContentRecord.fixedLength + 28 + checkLength
+        guard length >= UInt64(smallest), length <= UInt64(maximumLength),
+            contentLength <= UInt32(ContentRecord.maximumLength)
+        else { return nil }
+        return Header(length: Int(length), chunkCount: Int(chunkCount), contentLength: Int(contentLength))
+    }
+
+    /// Whether the check of a whole record is good; if not, it was never acknowledged and the area ends before it.
+    public static func isCheckGood(_ bytes: [UInt8]) throws(KeyError) -> Bool {
+        guard bytes.count > checkLength else { return false }
+        let digest = try bytes.lendBytes { all throws(KeyError) in
+            try Digest.sha256(UnsafeRawBufferPointer(rebasing: all.dropLast(checkLength)))
+        }
+        return digest.elementsEqual(bytes.suffix(checkLength))
+    }
+
+    /// Decodes a record whose check is good.
+    public init(decoding bytes: [UInt8], header: Header, layout: ChunkLayout) throws(FormatError) {
+        var reader = ByteReader(
+            bytes, from: Self.headerLength, to: header.length - Self.checkLength, layer: .redoRecord)
+        let contentBytes = try reader.take(header.contentLength)
+        guard contentBytes.count >= ContentRecord.fixedLength + 28,
+            try ContentRecord.length(at: 0, of: contentBytes) == contentBytes.count
+        else { throw .damaged(.redoRecord, reason: "length of the content record") }
+        content = try SealedContent(decoding: contentBytes, layout: layout)
+        let isClosing = content.record.redoOffset == 0 && !content.record.isInline
+        try reader.require(isClosing, "content record")
+        var places: [Place] = []
+        for _ in 0..<header.chunkCount {
+            let index = try reader.integer(UInt64.self)
+            let length = Int(try reader.integer(UInt32.self))
+            try reader.zero(4)
+            let isPossible = length > ChunkLayout.overhead && length <= layout.chunkSize + ChunkLayout.overhead
+            try reader.require(isPossible && index < content.record.chunkCount, "chunk")
+            places.append(Place(index: index, offset: reader.offset, length: length))
+            _ = try reader.take(length)
+        }
+        try reader.require(reader.remaining == 0, "length")
+        chunks = places
+    }
+
+    /// Puts a record together.
+    public static func encode(
+        file: FileID, epoch: UInt64, content: SealedContent, chunks: [(index: UInt64, sealed: [UInt8])]
+    ) throws(KeyError) -> [UInt8] {
+        let length = headerLength + content.bytes.count + chunks.reduce(0) { $0 + 16 + $1.sealed.count } + checkLength
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(length)
+        bytes += magic + file.bytes
+        bytes.append(littleEndian: epoch)
+        bytes.append(littleEndian: UInt64(length))
+        bytes.append(littleEndian: UInt32(chunks.count))
+        bytes.append(littleEndian: UInt32(content.bytes.count))
+        bytes += content.bytes
+        for chunk in chunks {
+            bytes.append(littleEndian: chunk.index)
+            bytes.append(littleEndian: UInt32(chunk.sealed.count))
+            bytes.append(littleEndian: UInt32(0))
+            bytes += chunk.sealed
+        }
+        return bytes + (try Digest.sha256(bytes))
+    }
+}

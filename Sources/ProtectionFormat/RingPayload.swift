@@ -1,0 +1,80 @@
+import ProtectionKeys
+
+/// What a key in the kernel keyring holds. FORMAT.md §2.5.
+///
+///     offset     bytes  field
+///     0          1      version: 1
+///     1          1      n: number of entries
+///     2          6      zero
+///     8          8      loaded at, seconds since 1970
+///     16 + 40·i  40     kind (1), class (1), zero (2), generation (4), key (32)
+public enum RingPayload {
+    /// One class key on its way into the ring.
+    public struct Entry: ~Copyable {
+        let name: ClassKeyName
+        let key: SecretBytes
+
+        /// A symmetric class key.
+        public init(_ key: borrowing ClassKey) {
+            name = key.name
+            self.key = key.withUnsafeBytes { SecretBytes(copyOf: $0) }
+        }
+
+        /// Class B's private half.
+        public init(_ key: borrowing ClassBPrivateKey) {
+            name = key.name
+            self.key = key.withUnsafeBytes { SecretBytes(copyOf: $0) }
+        }
+    }
+
+    /// The longest payload that is read, in bytes.
+    public static let maximumLength = headerLength + 64 * entryLength
+    private static let headerLength = 16
+    private static let entryLength = 40
+
+    /// Writes entry `index` of `count` and the header into `payload`, which is ``length(count:)`` bytes long.
+    public static func write(
+        _ entry: borrowing Entry, at index: Int, of count: Int, loadedAt: UInt64,
+        into payload: UnsafeMutableRawBufferPointer
+    ) {
+        payload[0] = 1
+        payload[1] = UInt8(count)
+        for byte in 0..<8 { payload[8 + byte] = UInt8(truncatingIfNeeded: loadedAt >> (8 * byte)) }
+        let start = headerLength + index * entryLength
+        payload[start] = ClassKeyEntry.fileKind
+        let classAndGeneration = entry.name.classAndGeneration
+        payload[start + 1] = classAndGeneration[0]
+        for byte in 0..<4 { payload[start + 4 + byte] = classAndGeneration[1 + byte] }
+        entry.key.withUnsafeBytes { key in
+            UnsafeMutableRawBufferPointer(rebasing: payload[start + 8..<start + entryLength]).copyMemory(from: key)
+        }
+    }
+
+    /// The bytes of a payload with `count` entries.
+    public static func length(count: Int) -> Int { headerLength + count * entryLength }
+
+    /// When the keys were loaded, in seconds since 1970; nil if this is no payload of ours.
+    public static func loadedAt(_ payload: UnsafeRawBufferPointer) -> UInt64? {
+        guard isWellFormed(payload) else { return nil }
+        return (0..<8).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64(payload[8 + $1]) }
+    }
+
+    /// The 32 bytes of the key of that class and generation, within `payload`; nil if it is not there.
+    public static func key(of name: ClassKeyName, in payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard isWellFormed(payload) else { return nil }
+        let wanted = name.classAndGeneration
+        for index in 0..<Int(payload[1]) {
+            let start = headerLength + index * entryLength
+            guard payload[start] == ClassKeyEntry.fileKind, payload[start + 1] == wanted[0],
+                (0..<4).allSatisfy({ payload[start + 4 + $0] == wanted[1 + $0] })
+            else { continue }
+            return UnsafeRawBufferPointer(rebasing: payload[start + 8..<start + entryLength])
+        }
+        return nil
+    }
+
+    private static func isWellFormed(_ payload: UnsafeRawBufferPointer) -> Bool {
+        payload.count >= headerLength && payload[0] == 1 && payload[1] > 0
+            && payload.count == length(count: Int(payload[1]))
+    }
+}

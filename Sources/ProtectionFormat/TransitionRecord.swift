@@ -1,0 +1,42 @@
+/// `transition`: the order of locks and the deadline of an armed one. FORMAT.md §2.4, 64 bytes.
+public struct TransitionRecord: Hashable, Sendable {
+    /// Every lock raises it.
+    public var counter: UInt64 = 0
+    /// CLOCK_BOOTTIME in nanoseconds; 0 = no lock is armed.
+    public var deadline: UInt64 = 0
+    /// 16 bytes: the boot that the deadline belongs to.
+    public var bootID = [UInt8](repeating: 0, count: 16)
+    /// Seconds since 1970 of the last transition.
+    public var changedAt: UInt64 = 0
+
+    /// The bytes of the file.
+    public static let length = 64
+    private static let magic = Array("PFSTRANS".utf8)
+
+    /// Nothing has happened yet.
+    public init() {}
+
+    /// What the file says; one that cannot be read says nothing.
+    public init(decoding bytes: [UInt8]) {
+        var reader = ByteReader(bytes, layer: .keybag)
+        guard (try? reader.take(8)) == Self.magic, let counter = try? reader.integer(UInt64.self),
+            let deadline = try? reader.integer(UInt64.self), let bootID = try? reader.take(16),
+            let changedAt = try? reader.integer(UInt64.self)
+        else { return }
+        self.counter = counter
+        self.deadline = deadline
+        self.bootID = bootID
+        self.changedAt = changedAt
+    }
+
+    /// The stored form.
+    public var encoded: [UInt8] {
+        var bytes = Self.magic
+        bytes.append(littleEndian: counter)
+        bytes.append(littleEndian: deadline)
+        bytes += bootID
+        bytes.append(littleEndian: changedAt)
+        bytes.pad(to: Self.length)
+        return bytes
+    }
+}
