@@ -26,7 +26,7 @@ public struct ContentRecord: Hashable, Sendable {
     public var redoOffset: UInt64 = 0
     /// Which records are this area's; 0 = there is no area.
     public var epoch: UInt64 = 0
-    /// Chunks sealed under this file key so far.
+    /// Seals made under this file key so far. FORMAT.md §3.8.
     public var sealCount: UInt64
     /// Whether the bytes lie in the head itself.
     public var isInline: Bool
@@ -75,6 +75,7 @@ public struct ContentRecord: Hashable, Sendable {
         redoOffset = try reader.integer(UInt64.self)
         epoch = try reader.integer(UInt64.self)
         sealCount = try reader.integer(UInt64.self)
+        try reader.require(sealCount < UInt64(1) << 62, "seal count")
         let inline = try reader.integer(UInt32.self)
         let runCount = Int(try reader.integer(UInt16.self))
         try reader.require(runCount <= HoleRuns.maximumRuns, "number of hole runs")

@@ -70,6 +70,7 @@ public struct KeybagCopy: Hashable, Sendable {
         guard version == 1 else { throw .unsupported(what: "keybag version \(version)") }
         guard features == 0 else { throw .unsupported(what: "keybag features \(String(features, radix: 16))") }
         sequence = try reader.integer(UInt64.self)
+        try reader.require(sequence < UInt64(1) << 63, "sequence")
         let uuid = try reader.take(16)
         self.uuid = try! KeybagUUID(bytes: uuid)  // 16 bytes were taken
         deviceID = try reader.take(16)

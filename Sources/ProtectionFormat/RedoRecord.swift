@@ -6,7 +6,7 @@ import ProtectionKeys
 ///     0            8      magic `PFSREDO1`
 ///     8            16     file id
 ///     24           8      epoch
-///     32           8      length, ≤ 2^28
+///     32           8      length, ≤ 2^26
 ///     40           4      n: number of chunks
 ///     44           4      k: length of the content record
 ///     48           k      content record
@@ -36,10 +36,12 @@ public struct RedoRecord: Sendable {
         let contentLength: Int
     }
 
+    /// How many bytes of records a reader follows.
+    public static let maximumAreaLength = UInt64(1) << 28
     /// The bytes of a header.
     public static let headerLength = 48
     static let magic = Array("PFSREDO1".utf8)
-    static let maximumLength = 1 << 28
+    static let maximumLength = 1 << 26
     private static let checkLength = 32
 
     /// Reads a header; nil where no record of this file and epoch begins.
@@ -67,7 +69,13 @@ public struct RedoRecord: Sendable {
     }
 
     /// Decodes a record whose check is good.
-    public init(decoding bytes: [UInt8], header: Header, layout: ChunkLayout) throws(FormatError) {
+    ///
+    /// - Parameters:
+    ///   - previous: the content record before this one: the head's, or the last record's.
+    ///   - redoOffset: where the area begins.
+    public init(
+        decoding bytes: [UInt8], header: Header, layout: ChunkLayout, after previous: ContentRecord, redoOffset: UInt64
+    ) throws(FormatError) {
         var reader = ByteReader(
             bytes, from: Self.headerLength, to: header.length - Self.checkLength, layer: .redoRecord)
         let contentBytes = try reader.take(header.contentLength)
@@ -75,15 +83,18 @@ public struct RedoRecord: Sendable {
             try ContentRecord.length(at: 0, of: contentBytes) == contentBytes.count
         else { throw .damaged(.redoRecord, reason: "length of the content record") }
         content = try SealedContent(decoding: contentBytes, layout: layout)
-        let isClosing = content.record.redoOffset == 0 && !content.record.isInline
-        try reader.require(isClosing, "content record")
+        let record = content.record
+        let isClosing = record.redoOffset == 0 && !record.isInline && record.counter == previous.counter + 1
+        try reader.require(isClosing && layout.home(record.chunkCount) <= redoOffset, "content record")
         var places: [Place] = []
         for _ in 0..<header.chunkCount {
             let index = try reader.integer(UInt64.self)
             let length = Int(try reader.integer(UInt32.self))
             try reader.zero(4)
-            let isPossible = length > ChunkLayout.overhead && length <= layout.chunkSize + ChunkLayout.overhead
-            try reader.require(isPossible && index < content.record.chunkCount, "chunk")
+            let isInside = index < record.chunkCount && !record.holes.contains(index)
+            try reader.require(isInside && places.last.map { $0.index < index } ?? true, "chunk index")
+            let exact = layout.plainLength(index, size: record.size) + ChunkLayout.overhead
+            try reader.require(length == exact, "chunk length")
             places.append(Place(index: index, offset: reader.offset, length: length))
             _ = try reader.take(length)
         }

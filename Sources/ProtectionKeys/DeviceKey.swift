@@ -18,15 +18,6 @@ public struct DeviceKey: ~Copyable, Sendable {
         try secret.derivePublic(.deviceID, keybag.bytes, byteCount: 16)
     }
 
-    /// 16 bits of a guess, to count the same wrong passcode once. FORMAT.md §2.3.
-    public borrowing func guessTag(
-        of passcode: borrowing SecretBytes, for keybag: KeybagUUID
-    ) throws(KeyError) -> UInt16 {
-        let key = MACKey(secret: try secret.derive(.guessTag, keybag.bytes))
-        let tag = try passcode.withUnsafeBytes { passcode throws(KeyError) in try key.tag(of: passcode) }
-        return UInt16(tag[0]) | UInt16(tag[1]) << 8
-    }
-
     /// Wraps class key D, which opens in every state: 40 bytes. FORMAT.md §1.1 row 5.
     public borrowing func wrap(_ key: borrowing ClassKey) throws(KeyError) -> WrappedKey {
         try key.wrapped(under: secret.derive(.deviceClassKeyWrap, key.name.keybag.bytes))

@@ -47,6 +47,8 @@ public struct KeybagKey: ~Copyable, Sendable {
 
 /// The key that a passcode gives: it wraps the keybag key. PBKDF2 (RFC 8018 §5.2), then HKDF with the device key as salt.
 public struct PasscodeKEK: ~Copyable, Sendable {
+    /// 16 bits of the passcode, to count the same wrong one once. FORMAT.md §1.1 row 7.
+    public let guessTag: UInt16
     private let keybag: KeybagUUID
     private let secret: SecretBytes
 
@@ -65,6 +67,8 @@ public struct PasscodeKEK: ~Copyable, Sendable {
                 try LibCrypto.pbkdf2SHA256(passcode: passcode, salt: salt, iterations: iterations, into: output)
             }
         }
+        let tag = try stretched.derive(.guessTag, keybag.bytes, salt: device.secret)
+        guessTag = tag.withUnsafeBytes { UInt16($0[0]) | UInt16($0[1]) << 8 }
         secret = try stretched.derive(.passcodeKEK, keybag.bytes, salt: device.secret)
         self.keybag = keybag
     }
