@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 public import SystemPackage
 
 /// Runs changes of the user keyring where they are allowed, whatever session keyring the process has.

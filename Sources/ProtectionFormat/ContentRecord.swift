@@ -31,10 +31,10 @@ public struct ContentRecord: Hashable, Sendable {
     /// Whether the bytes lie in the head itself.
     public var isInline: Bool
     /// Chunks that read as zeros.
-    public var holes = HoleRuns()
+    public var holes = ChunkRuns()
 
     static let fixedLength = 88
-    static let maximumLength = fixedLength + 16 * HoleRuns.maximumRuns + 28
+    static let maximumLength = fixedLength + 16 * ChunkRuns.maximumRuns + 28
     private static let notInline = UInt32.max
     private static let maximumRedoOffset = UInt64(1) << 62
 
@@ -48,7 +48,7 @@ public struct ContentRecord: Hashable, Sendable {
     }
 
     /// The record of a chunked file.
-    public init(size: UInt64, layout: ChunkLayout, holes: HoleRuns, counter: UInt64, sealCount: UInt64) {
+    public init(size: UInt64, layout: ChunkLayout, holes: ChunkRuns, counter: UInt64, sealCount: UInt64) {
         self.counter = counter
         self.size = size
         chunkCount = layout.chunkCount(size: size)
@@ -61,7 +61,7 @@ public struct ContentRecord: Hashable, Sendable {
     static func length(at offset: Int, of bytes: [UInt8]) throws(FormatError) -> Int {
         var reader = ByteReader(bytes, from: offset + 52, layer: .contentRecord)
         let runs = Int(try reader.integer(UInt16.self))
-        try reader.require(runs <= HoleRuns.maximumRuns, "number of hole runs")
+        try reader.require(runs <= ChunkRuns.maximumRuns, "number of hole runs")
         return fixedLength + 16 * runs + 28
     }
 
@@ -78,7 +78,7 @@ public struct ContentRecord: Hashable, Sendable {
         try reader.require(sealCount < UInt64(1) << 62, "seal count")
         let inline = try reader.integer(UInt32.self)
         let runCount = Int(try reader.integer(UInt16.self))
-        try reader.require(runCount <= HoleRuns.maximumRuns, "number of hole runs")
+        try reader.require(runCount <= ChunkRuns.maximumRuns, "number of hole runs")
         try reader.zero(2 + 32)
         isInline = inline != Self.notInline
         try reader.require(size <= ChunkLayout.maximumSize, "size")
@@ -100,7 +100,7 @@ public struct ContentRecord: Hashable, Sendable {
             try reader.require(count >= 1 && first < chunkCount && count <= chunkCount - first, "hole run")
             runs.append(first..<first + count)
         }
-        guard let holes = HoleRuns(runs: runs) else { throw .damaged(.contentRecord, reason: "order of hole runs") }
+        guard let holes = ChunkRuns(runs: runs) else { throw .damaged(.contentRecord, reason: "order of hole runs") }
         self.holes = holes
     }
 

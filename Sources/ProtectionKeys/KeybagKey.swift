@@ -68,8 +68,9 @@ public struct PasscodeKEK: ~Copyable, Sendable {
             }
         }
         let tag = try stretched.derive(.guessTag, keybag.bytes, salt: device.secret)
+        let kek = try stretched.derive(.passcodeKEK, keybag.bytes, salt: device.secret)
         guessTag = tag.withUnsafeBytes { UInt16($0[0]) | UInt16($0[1]) << 8 }
-        secret = try stretched.derive(.passcodeKEK, keybag.bytes, salt: device.secret)
+        secret = kek
         self.keybag = keybag
     }
 

@@ -78,7 +78,8 @@ enum LibCrypto {
         // OSSL_PARAM keeps the names' addresses, so they must be static; a Swift String's would dangle.
         var parameters = [
             OSSL_PARAM_construct_utf8_string(address("digest"), UnsafeMutablePointer(mutating: address("SHA256")), 0),
-            OSSL_PARAM_construct_octet_string(address("key"), UnsafeMutableRawPointer(mutating: key.baseAddress), key.count),
+            OSSL_PARAM_construct_octet_string(
+                address("key"), UnsafeMutableRawPointer(mutating: key.baseAddress), key.count),
         ]
         if let salt {
             let start = UnsafeMutableRawPointer(mutating: salt.baseAddress)

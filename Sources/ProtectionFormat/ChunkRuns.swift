@@ -1,12 +1,12 @@
-/// The chunks that were never written and read as zeros: at most 32 ascending runs. FORMAT.md §3.4.
-public struct HoleRuns: Hashable, Sendable {
+/// A set of chunk indexes as ascending runs: in a content record the holes, which read as zeros. FORMAT.md §3.4.
+public struct ChunkRuns: Hashable, Sendable {
     /// Half-open ranges of chunk indexes, ascending, not touching.
     public private(set) var runs: [Range<UInt64>] = []
 
     /// What a content record has room for.
     public static let maximumRuns = 32
 
-    /// No holes.
+    /// The empty set.
     public init() {}
 
     /// - Parameter runs: ascending, not empty, not touching; else nil.
@@ -17,7 +17,7 @@ public struct HoleRuns: Hashable, Sendable {
         self.runs = runs
     }
 
-    /// Whether chunk `index` is a hole.
+    /// Whether chunk `index` is in the set.
     public func contains(_ index: UInt64) -> Bool {
         var low = 0
         var high = runs.count
@@ -28,7 +28,7 @@ public struct HoleRuns: Hashable, Sendable {
         return low < runs.count && runs[low].contains(index)
     }
 
-    /// Makes `range` holes.
+    /// Adds `range`.
     public mutating func insert(_ range: Range<UInt64>) {
         guard !range.isEmpty else { return }
         var merged = range
@@ -45,7 +45,7 @@ public struct HoleRuns: Hashable, Sendable {
         runs = result
     }
 
-    /// Makes `range` no holes.
+    /// Takes `range` out.
     public mutating func remove(_ range: Range<UInt64>) {
         guard !range.isEmpty else { return }
         runs = runs.flatMap { run -> [Range<UInt64>] in
@@ -60,7 +60,7 @@ public struct HoleRuns: Hashable, Sendable {
     /// The shortest run, which is filled in first when there are too many.
     public var shortest: Range<UInt64>? { runs.min { $0.count < $1.count } }
 
-    /// The last chunk below `count` that is no hole.
+    /// The last index below `count` that is not in the set.
     func lastIndexOutside(count: UInt64) -> UInt64? {
         guard count > 0 else { return nil }
         guard let last = runs.last, last.contains(count - 1) else { return count - 1 }
