@@ -1,0 +1,43 @@
+import Glibc
+import SystemPackage
+
+/// Small files that are wholly old or wholly new, whatever happens: write, fsync, rename, fsync of the directory.
+enum AtomicReplace {
+    /// Replaces (or makes) `directory/name` by way of `directory/temporaryName`, mode 0600.
+    static func write(
+        _ bytes: [UInt8], to name: String, in directory: FilePath, through temporaryName: String
+    ) throws(DataProtectionError) {
+        let temporary = directory.appending(temporaryName)
+        // What a killed process left there is in nobody's hands: replacing goes on under the directory's lock.
+        try remove(temporary)
+        do throws(DataProtectionError) {
+            let file = try LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+            try file.write(bytes, at: 0)
+            try file.flushAll()
+            try rename(temporary, to: directory.appending(name))
+        } catch {
+            try? remove(temporary)
+            throw error
+        }
+        try flushDirectory(directory)
+    }
+
+    /// unlink(2); a name that is not there is fine.
+    static func remove(_ path: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            _ = try retrying(path, "unlink") { path.withPlatformString { unlink($0) } }
+        } catch .system(_, _, .noSuchFileOrDirectory) {}
+    }
+
+    /// rename(2).
+    static func rename(_ old: FilePath, to new: FilePath) throws(DataProtectionError) {
+        _ = try retrying(new, "rename") {
+            old.withPlatformString { old in new.withPlatformString { new in Glibc.rename(old, new) } }
+        }
+    }
+
+    /// fsync(2) of a directory, which makes renames in it last.
+    static func flushDirectory(_ directory: FilePath) throws(DataProtectionError) {
+        try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY).flushAll()
+    }
+}

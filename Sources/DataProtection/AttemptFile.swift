@@ -1,0 +1,128 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The record of wrong passcodes, written before each derivation. FORMAT.md §2.3.
+struct AttemptFile: Sendable {
+    static let name = "attempts"
+
+    let directory: FilePath
+    let keybag: KeybagUUID
+
+    private var path: FilePath { directory.appending(Self.name) }
+
+    /// Makes the file of a new keybag: both sectors, no failures.
+    func create() throws(DataProtectionError) {
+        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
+        let record = AttemptRecord(
+            sequence: 1, keybag: keybag, failures: 0, guessTag: nil, bootTime: Clock.bootTime(), bootID: Clock.bootID())
+        let sector = try withKeys { () throws(KeyError) in try record.encoded() }
+        try file.write(sector + sector, at: 0)
+        try file.flushAll()
+    }
+
+    /// Counts an attempt before it is made.
+    ///
+    /// - Returns: the record as it was, for ``failed(tag:before:)``.
+    /// - Throws: `throttled` while a delay runs; `attemptsNotRecorded` if the count cannot be written.
+    func begin() throws(DataProtectionError) -> AttemptRecord {
+        try withLock { file throws(DataProtectionError) in
+            let (record, sector) = try current(in: file)
+            let wait = AttemptDelay.remaining(of: record, now: Clock.bootTime())
+            guard wait == 0 else { throw .throttled(keybag: directory, retryAfter: wait) }
+            var next = record
+            next.failures = record.failures == .max ? .max : record.failures + 1
+            try write(next, replacing: sector, in: file)
+            return record
+        }
+    }
+
+    /// Notes that the attempt was wrong; the same wrong passcode twice in a row counts once.
+    ///
+    /// - Returns: failures so far, and the delay in seconds before the next try.
+    func failed(tag: UInt16, before: AttemptRecord) throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
+        try withLock { file throws(DataProtectionError) in
+            let (record, sector) = try current(in: file)
+            var next = record
+            if before.guessTag == tag, before.failures > 0, record.failures > 0 {
+                next.failures = record.failures - 1
+            } else {
+                next.guessTag = tag
+            }
+            try write(next, replacing: sector, in: file)
+            return (Int(next.failures), Int(AttemptDelay.seconds(afterFailures: next.failures)))
+        }
+    }
+
+    /// Notes that the passcode was right: both sectors forget everything.
+    func succeeded() throws(DataProtectionError) {
+        try withLock { file throws(DataProtectionError) in
+            for _ in 0..<2 {
+                var (record, sector) = try current(in: file)
+                record.failures = 0
+                record.guessTag = nil
+                try write(record, replacing: sector, in: file)
+            }
+        }
+    }
+
+    /// The delay that runs now, in seconds.
+    func remainingDelay() throws(DataProtectionError) -> Int {
+        try withLock { file throws(DataProtectionError) in
+            AttemptDelay.remaining(of: try current(in: file).record, now: Clock.bootTime())
+        }
+    }
+
+    private func withLock<R>(
+        _ body: (LowerFile) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        do throws(DataProtectionError) {
+            let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+            _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
+            return try body(file)
+        } catch .system(let path, _, let errno) {
+            throw .attemptsNotRecorded(path, errno)
+        }
+    }
+
+    /// The sector in force and its index. Without one, or after a boot, the delay starts now.
+    private func current(in file: LowerFile) throws(DataProtectionError) -> (record: AttemptRecord, sector: Int) {
+        let bytes = try file.bytes(at: 0, count: 2 * AttemptRecord.length)
+        let found = (0..<2).compactMap { index -> (AttemptRecord, Int)? in
+            let sector = Array(bytes.dropFirst(index * AttemptRecord.length).prefix(AttemptRecord.length))
+            guard let record = try? AttemptRecord(decoding: sector), record.keybag == keybag,
+                record.sequence < UInt64(1) << 62
+            else { return nil }
+            return (record, index)
+        }
+        let best = found.max { ($0.0.sequence, $1.1) < ($1.0.sequence, $0.1) }
+        guard var (record, sector) = best else {
+            let record = AttemptRecord(
+                sequence: 1, keybag: keybag, failures: 8, guessTag: nil, bootTime: Clock.bootTime(),
+                bootID: Clock.bootID())
+            try write(record, replacing: 1, in: file)
+            return (record, 0)
+        }
+        if record.bootID != Clock.bootID() {
+            sector = 1 - sector
+            try write(record, replacing: 1 - sector, in: file)
+            record.sequence += 1
+            record.bootID = Clock.bootID()
+            record.bootTime = Clock.bootTime()
+        }
+        return (record, sector)
+    }
+
+    private func write(
+        _ record: AttemptRecord, replacing sector: Int, in file: LowerFile
+    ) throws(DataProtectionError) {
+        var next = record
+        next.sequence += 1
+        next.bootID = Clock.bootID()
+        next.bootTime = Clock.bootTime()
+        let bytes = try withKeys { () throws(KeyError) in try next.encoded() }
+        try file.write(bytes, at: UInt64((1 - sector) * AttemptRecord.length))
+        try file.flush()
+    }
+}

@@ -1,0 +1,31 @@
+import Glibc
+import SystemPackage
+
+/// Time as the kernel counts it.
+enum Clock {
+    /// CLOCK_BOOTTIME in nanoseconds: goes on while the machine sleeps.
+    static func bootTime() -> UInt64 { nanoseconds(CLOCK_BOOTTIME) }
+
+    /// Seconds since 1970.
+    static func now() -> UInt64 { nanoseconds(CLOCK_REALTIME) / 1_000_000_000 }
+
+    /// CLOCK_MONOTONIC in nanoseconds.
+    static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+
+    /// 16 bytes that name this boot; zero where the kernel does not say.
+    static func bootID() -> [UInt8] {
+        let path: FilePath = "/proc/sys/kernel/random/boot_id"
+        guard let text = try? LowerFile(path, flags: O_RDONLY).bytes(at: 0, count: 36) else {
+            return [UInt8](repeating: 0, count: 16)
+        }
+        let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
+        guard digits.count == 32 else { return [UInt8](repeating: 0, count: 16) }
+        return (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+    }
+
+    private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,122 @@
+public import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+/// Why an operation on a keybag or a protected file failed: facts, with what a caller needs to act.
+public enum DataProtectionError: Error, Hashable, Sendable {
+    // MARK: files
+
+    /// The class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
+    case locked(path: FilePath, ProtectionClass, Operation, state: ProtectionState, since: UInt64?)
+    /// Not one of our files. Its bytes are never given out as if they had been protected.
+    case notProtected(FilePath)
+    /// Stored bytes break the format; nothing of them is given out. `offset`: of the plaintext, in bytes, for chunks.
+    case damaged(FilePath, FormatError.Layer, reason: String, offset: Int64?)
+    /// Made by a newer version.
+    case unsupported(FilePath, what: String)
+    /// The file belongs to a keybag that is not available to this user.
+    case foreignKeybag(FilePath, KeybagUUID)
+    /// The keybag does not hold (any more) the class key of this generation.
+    case keyLost(FilePath, ProtectionClass, generation: UInt32)
+    /// Somebody who could not show who they are made the file, and the caller asked for a verified origin.
+    case unverifiedOrigin(FilePath, OriginMark.Verdict)
+    /// Another handle is writing to the file, or it changed while it was being converted.
+    case busy(FilePath)
+    /// 2^31 seals were made under the file's key; it must be encrypted anew.
+    case needsRekey(FilePath)
+    /// An earlier write or flush through this handle failed; the file is as its last acknowledged commit left it, or a later one.
+    case handleFailed(FilePath, Errno)
+    /// The handle was closed, or opened for reading only.
+    case notOpen(FilePath, for: Operation)
+    /// Larger than 2^60 bytes, or an offset below 0.
+    case outOfRange(FilePath)
+    /// A directory, link, device or socket where a regular file is needed.
+    case notRegularFile(FilePath)
+    /// Other names lead to the same bytes; `count` includes this one.
+    case hasHardLinks(FilePath, count: Int)
+    /// There is something under that name already.
+    case exists(FilePath)
+    /// A weaker class than the file has, without saying so explicitly.
+    case wouldWeaken(FilePath, from: ProtectionClass, to: ProtectionClass)
+
+    // MARK: keybags
+
+    /// No keybag in that directory.
+    case keybagNotFound(FilePath)
+    /// A keybag is there already.
+    case keybagExists(FilePath)
+    /// Both copies are damaged.
+    case keybagDamaged(FilePath, reason: String)
+    /// The directory or a file in it belongs to somebody else, or others may write to it.
+    case keybagUnsafe(FilePath, reason: String)
+    /// The passcode does not open the keybag; an altered keybag cannot be told from it. `retryAfter` in seconds.
+    case wrongPasscode(keybag: FilePath, failures: Int, retryAfter: Int)
+    /// Too many wrong passcodes; none is tried before `retryAfter` seconds are over.
+    case throttled(keybag: FilePath, retryAfter: Int)
+    /// The attempt cannot be recorded, so none is made.
+    case attemptsNotRecorded(FilePath, Errno)
+    /// Empty, or longer than 1,024 bytes.
+    case passcodeUnusable(reason: String)
+    /// The keybag was made with another device key: another machine or user. No attempt was counted.
+    case otherDevice(keybag: FilePath, deviceKey: FilePath)
+    /// The device key's file is not there or not usable.
+    case deviceKeyUnusable(FilePath, reason: String)
+    /// Somebody locked while the passcode was being checked; the lock wins.
+    case lockedMeanwhile(keybag: FilePath)
+    /// The kernel refuses keyring calls, as some containers do.
+    case keyringUnavailable(Errno)
+    /// A class key could not be removed from the keyring.
+    case lockIncomplete(keybag: String, Errno)
+    /// A line of the user's configuration makes no sense.
+    case configuration(FilePath, line: Int, reason: String)
+
+    // MARK: the system
+
+    /// The operating system refused; `operation` is the system call.
+    case system(FilePath, operation: String, Errno)
+    /// libcrypto failed on input that cannot make it fail.
+    case cryptography(KeyError)
+}
+
+extension DataProtectionError {
+    /// The POSIX error that says the same: ENOKEY for *locked*.
+    public var errno: Errno {
+        switch self {
+        case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
+        case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
+            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno):
+            errno
+        case .notProtected, .damaged, .unsupported, .keybagDamaged, .configuration, .unverifiedOrigin:
+            .badMessage
+        case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable: Errno(rawValue: 126)
+        case .busy, .throttled: .resourceBusy
+        case .needsRekey, .outOfRange: .fileTooLarge
+        case .notOpen: .badFileDescriptor
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable: .invalidArgument
+        case .exists, .keybagExists: .fileExists
+        case .keybagNotFound: .noSuchFileOrDirectory
+        case .keybagUnsafe, .wrongPasscode: .permissionDenied
+        case .cryptography: .ioError
+        }
+    }
+}
+
+/// Runs a key operation whose failure is nobody's input.
+func withKeys<R: ~Copyable>(_ body: () throws(KeyError) -> R) throws(DataProtectionError) -> R {
+    do throws(KeyError) { return try body() } catch { throw .cryptography(error) }
+}
+
+/// Runs a decoding of the bytes at `path`.
+func withFormat<R: ~Copyable>(
+    _ path: FilePath, _ body: () throws(FormatError) -> R
+) throws(DataProtectionError) -> R {
+    do throws(FormatError) {
+        return try body()
+    } catch {
+        switch error {
+        case .notOurs: throw .notProtected(path)
+        case .unsupported(let what): throw .unsupported(path, what: what)
+        case .damaged(let layer, let reason): throw .damaged(path, layer, reason: reason, offset: nil)
+        }
+    }
+}

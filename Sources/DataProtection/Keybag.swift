@@ -1,0 +1,211 @@
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import Synchronization
+public import SystemPackage
+
+/// A user's class keys, and the one argument that turns Foundation's file writes into protected ones.
+///
+/// The passcode is the user's, not the file's: one keybag serves protected files anywhere on disk. The lock state is in
+/// the kernel keyring and is the same for every process and session of this user.
+public final class Keybag: Sendable {
+    /// The directory that holds the keybag.
+    public let directory: FilePath
+    /// The name that protected files carry in their heads.
+    public let uuid: KeybagUUID
+
+    let ring: RingKeys
+    let file: KeybagFile
+    let attempts: AttemptFile
+    let transition: TransitionFile
+    let deviceKeys: any DeviceKeySource = DeviceKeyFile()
+    let warn: @Sendable (ProtectionWarning) -> Void
+
+    /// Class key D is kept: it opens in every state, so that keeping it gives nothing away.
+    private final class KeptKey: Sendable {
+        let key: ClassKey
+        init(_ key: consuming ClassKey) { self.key = key }
+    }
+
+    private struct Cached {
+        var copy: KeybagCopy
+        var classD: KeptKey?
+        var defaultProtection: ProtectionClass?
+    }
+    private let cached: Mutex<Cached>
+
+    /// The user's keybag: `PROTECTFS_KEYBAG`, else `$XDG_DATA_HOME/protectfs/default`.
+    ///
+    /// - Throws: `keybagNotFound` when there is none yet; see ``create(at:passcode:)``.
+    public static var user: Keybag {
+        get throws(DataProtectionError) { try Keybag(at: Locations.keybag) }
+    }
+
+    /// Opens the keybag in `directory`. No key is needed and none is loaded.
+    ///
+    /// - Parameters:
+    ///   - directory: 0700, its files 0600, owned by this user. Files that others may read are narrowed, with a warning.
+    ///   - warn: called for what goes on but should be known; the library itself prints nothing.
+    /// - Throws: `keybagNotFound`, `keybagDamaged`, `keybagUnsafe`, `unsupported`.
+    public init(
+        at directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        let file = KeybagFile(directory: directory)
+        let loaded = try file.load()
+        try OwnDirectory.secure(directory, mode: 0o700, warn: warn)
+        for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
+            try OwnDirectory.secure(directory.appending(name), mode: 0o600, warn: warn)
+        }
+        if let damaged = loaded.damaged { warn(.keybagCopyDamaged(damaged)) }
+        self.directory = directory
+        self.file = file
+        self.warn = warn
+        uuid = loaded.copy.uuid
+        ring = RingKeys(uuid)
+        attempts = AttemptFile(directory: directory, keybag: uuid)
+        transition = TransitionFile(directory: directory)
+        cached = Mutex(Cached(copy: loaded.copy, classD: nil, defaultProtection: nil))
+        ring.clearExpired()
+    }
+
+    /// The class of new files of this program when neither an argument, the file replaced nor the directory says one.
+    public var defaultProtection: ProtectionClass? {
+        get { cached.withLock { $0.defaultProtection } }
+        set { cached.withLock { $0.defaultProtection = newValue } }
+    }
+
+    /// Whether files of every class can be opened now: class keys A and B private are in the ring.
+    public var isProtectedDataAvailable: Bool { (try? state()) == .unlocked }
+
+    /// The lock state, read from the kernel keyring.
+    ///
+    /// A key that somebody else planted in the ring does not count: its id is not the keybag's.
+    /// - Throws: `keyringUnavailable`.
+    public func state() throws(DataProtectionError) -> ProtectionState {
+        let hasA = try withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
+        let hasB = try withClassB(activeName(.completeUnlessOpen)) { _ throws(DataProtectionError) in true } ?? false
+        if hasA && hasB { return .unlocked }
+        let nameC = activeName(.completeUntilFirstUserAuthentication)
+        let hasC = try withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
+        return hasC ? .locked : .beforeFirstUnlock
+    }
+
+    // MARK: class keys
+
+    /// The key that wraps new files of a class.
+    func activeName(_ protectionClass: ProtectionClass) -> ClassKeyName {
+        let generation = cached.withLock { $0.copy.active(protectionClass).generation }
+        return ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: generation)
+    }
+
+    /// The keybag's entry of a key; looks on disk again before it says that there is none.
+    func entry(of name: ClassKeyName) throws(DataProtectionError) -> ClassKeyEntry? {
+        if let entry = cached.withLock({ $0.copy.entry(of: name) }) { return entry }
+        return try reload().entry(of: name)
+    }
+
+    /// Reads the keybag from disk anew.
+    @discardableResult
+    func reload() throws(DataProtectionError) -> KeybagCopy {
+        let copy = try file.load().copy
+        guard copy.uuid == uuid else { throw .keybagNotFound(directory) }
+        cached.withLock { $0.copy = copy }
+        return copy
+    }
+
+    /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key.
+    func withClassKey<R>(
+        _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R? {
+        guard let ringKey = ring.key(for: name.protectionClass) else { return try withClassD(name, body) }
+        guard let entry = try entry(of: name) else { return nil }
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: ringKey, serial: &serial) else { return nil }
+        guard let key = try Self.classKey(name, in: payload), try Self.isGenuine(key, entry) else { return nil }
+        return try body(key)
+    }
+
+    /// Lends class B's private half; nil if it is not in the ring, or what is there is not this key.
+    func withClassB<R>(
+        _ name: ClassKeyName, _ body: (borrowing ClassBPrivateKey) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R? {
+        guard let entry = try entry(of: name) else { return nil }
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: ring.unlocked, serial: &serial) else { return nil }
+        let secret = payload.withUnsafeBytes { payload -> SecretBytes? in
+            RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
+        }
+        guard let secret else { return nil }
+        guard let key = try Self.genuineB(name, secret, entry) else { return nil }
+        return try body(key)
+    }
+
+    private static func genuineB(
+        _ name: ClassKeyName, _ secret: consuming SecretBytes, _ entry: ClassKeyEntry
+    ) throws(DataProtectionError) -> ClassBPrivateKey? {
+        do throws(KeyError) {
+            let key = try ClassBPrivateKey(name: name, secret: secret)
+            guard areEqualInConstantTime(try key.id(), entry.id) else { return nil }
+            return key
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Class key A of a payload, without the check of its id: for handles that know the key by a mask.
+    static func classKey(
+        _ name: ClassKeyName, in payload: borrowing SecretBytes
+    ) throws(DataProtectionError) -> ClassKey? {
+        let secret = payload.withUnsafeBytes { payload -> SecretBytes? in
+            RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
+        }
+        guard let secret else { return nil }
+        do throws(KeyError) { return try ClassKey(name: name, secret: secret) } catch { throw .cryptography(error) }
+    }
+
+    private static func isGenuine(
+        _ key: borrowing ClassKey, _ entry: ClassKeyEntry
+    ) throws(DataProtectionError) -> Bool {
+        do throws(KeyError) { return areEqualInConstantTime(try key.id(), entry.id) } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Class D opens in every state: the device key unwraps it.
+    private func withClassD<R>(
+        _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R? {
+        guard let entry = try entry(of: name), let wrapped = entry.wrappedByDevice else { return nil }
+        let copy = cached.withLock { $0.copy }
+        if let kept = cached.withLock({ $0.classD }), kept.key.name == name { return try body(kept.key) }
+        let device = try deviceKeys.load(for: copy, in: directory)
+        let kept = KeptKey(try Self.openD(wrapped, name, entry, device, directory))
+        cached.withLock { $0.classD = kept }
+        return try body(kept.key)
+    }
+
+    private static func openD(
+        _ wrapped: WrappedKey, _ name: ClassKeyName, _ entry: ClassKeyEntry, _ device: borrowing DeviceKey,
+        _ directory: FilePath
+    ) throws(DataProtectionError) -> ClassKey {
+        do throws(KeyError) {
+            let key = try device.unwrap(wrapped, as: name)
+            guard areEqualInConstantTime(try key.id(), entry.id) else { throw .unwrapFailed }
+            return key
+        } catch .unwrapFailed {
+            throw .keybagDamaged(directory, reason: "class key D does not open under the device key")
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Lends the device key.
+    func withDeviceKey<R>(
+        _ body: (borrowing DeviceKey) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let copy = cached.withLock { $0.copy }
+        let key = try deviceKeys.load(for: copy, in: directory)
+        return try body(key)
+    }
+}

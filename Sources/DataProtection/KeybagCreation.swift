@@ -1,0 +1,139 @@
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+extension Keybag {
+    /// Makes a new keybag with its class keys under `passcode`, and unlocks nothing.
+    ///
+    /// The directory appears whole or not at all. The number of PBKDF2 iterations is calibrated to about half a second on
+    /// this machine, 600,000 at least.
+    /// - Parameter passcode: 1 to 1,024 bytes.
+    /// - Throws: `keybagExists`, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
+    @discardableResult
+    public static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes
+    ) throws(DataProtectionError) -> Keybag {
+        try checkPasscode(passcode)
+        if OwnDirectory.exists(directory.appending("keybag.0")) { throw .keybagExists(directory) }
+        return try create(at: directory, passcode: passcode, iterations: try calibratedIterations())
+    }
+
+    /// The same with a given number of iterations: tests use few.
+    @discardableResult
+    package static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, iterations: Int,
+        deviceKey devicePath: FilePath = Locations.deviceKey
+    ) throws(DataProtectionError) -> Keybag {
+        try checkPasscode(passcode)
+        let parent = directory.removingLastComponent()
+        try OwnDirectory.make(parent.isEmpty ? "." : parent)
+        let device = try DeviceKeyFile.readOrMake(devicePath)
+        let uuid: KeybagUUID
+        let bytes: [UInt8]
+        do throws(KeyError) {
+            uuid = try KeybagUUID.random()
+            bytes = try newKeybag(uuid, passcode, iterations, device, devicePath)
+        } catch {
+            throw .cryptography(error)
+        }
+        let temporary = (parent.isEmpty ? "." : parent).appending(".protectfs-new-\(uuid)")
+        do throws(DataProtectionError) {
+            try OwnDirectory.make(temporary)
+            try KeybagFile(directory: temporary).create(bytes)
+            try AttemptFile(directory: temporary, keybag: uuid).create()
+            try TransitionFile(directory: temporary).create()
+            try AtomicReplace.flushDirectory(temporary)
+            try publish(temporary, as: directory)
+        } catch {
+            for name in KeybagFile.allNames { try? AtomicReplace.remove(temporary.appending(name)) }
+            _ = temporary.withPlatformString { rmdir($0) }
+            throw error
+        }
+        try AtomicReplace.flushDirectory(parent.isEmpty ? "." : parent)
+        let keybag = try Keybag(at: directory)
+        keybag.remember()
+        return keybag
+    }
+
+    /// rename(2) of a directory replaces an empty one only: of two at the same time, one wins and the other is told.
+    private static func publish(_ temporary: FilePath, as directory: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try AtomicReplace.rename(temporary, to: directory)
+        } catch {
+            guard case .system(_, _, let errno) = error, [.fileExists, .directoryNotEmpty, .notDirectory].contains(errno)
+            else { throw error }
+            throw .keybagExists(directory)
+        }
+    }
+
+    static func checkPasscode(_ passcode: borrowing SecretBytes) throws(DataProtectionError) {
+        if passcode.count == 0 { throw .passcodeUnusable(reason: "it is empty") }
+        if passcode.count > 1024 { throw .passcodeUnusable(reason: "it is longer than 1,024 bytes") }
+    }
+
+    /// As many iterations as take about half a second on this machine, 600,000 at least.
+    static func calibratedIterations() throws(DataProtectionError) -> Int {
+        let sample = 100_000
+        let zero = SecretBytes(zeroed: 8)
+        do throws(KeyError) {
+            let device = try DeviceKey.random()
+            let uuid = try KeybagUUID.random()
+            var best = UInt64.max
+            for _ in 0..<3 {
+                let start = Clock.monotonic()
+                _ = try PasscodeKEK(
+                    passcode: zero, salt: [UInt8](repeating: 0, count: 32), iterations: sample, device: device,
+                    keybag: uuid)
+                best = min(best, Clock.monotonic() - start)
+            }
+            let iterations = Int(Double(sample) * 500_000_000 / Double(max(best, 1)))
+            let bounds = KeybagSlot.leastIterations...KeybagSlot.readableIterations.upperBound
+            return min(max(iterations, bounds.lowerBound), bounds.upperBound)
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    private static func newKeybag(
+        _ uuid: KeybagUUID, _ passcode: borrowing SecretBytes, _ iterations: Int, _ device: borrowing DeviceKey,
+        _ devicePath: FilePath
+    ) throws(KeyError) -> [UInt8] {
+        let key = try KeybagKey.random(for: uuid)
+        func name(_ protectionClass: ProtectionClass) -> ClassKeyName {
+            ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: 1)
+        }
+        let a = try ClassKey.random(name: name(.complete))
+        let b = try ClassBPrivateKey.random(name: name(.completeUnlessOpen))
+        let c = try ClassKey.random(name: name(.completeUntilFirstUserAuthentication))
+        let d = try ClassKey.random(name: name(.none))
+        let message = ClassKeyEntry.PublicHalf.message(name: b.name, key: b.publicKey)
+        let publicHalf = ClassKeyEntry.PublicHalf(
+            key: b.publicKey, macUnderC: try c.bPublicMACKey().tag(of: message),
+            macUnderDevice: try device.bPublicMACKey(for: uuid).tag(of: message))
+        let entries = [
+            ClassKeyEntry(name: a.name, state: .active, id: try a.id(), wrapped: try key.wrap(a)),
+            ClassKeyEntry(
+                name: b.name, state: .active, id: try b.id(), wrapped: try key.wrap(b), publicHalf: publicHalf),
+            ClassKeyEntry(name: c.name, state: .active, id: try c.id(), wrapped: try key.wrap(c)),
+            ClassKeyEntry(
+                name: d.name, state: .active, id: try d.id(), wrapped: try key.wrap(d),
+                wrappedByDevice: try device.wrap(d)),
+        ]
+        let copy = KeybagCopy(
+            sequence: 1, uuid: uuid, deviceID: try device.id(for: uuid),
+            devicePath: Array(devicePath.string.utf8),
+            slots: [try passcodeSlot(passcode, iterations, device, key)], entries: entries)
+        return try copy.encoded(under: key)
+    }
+
+    /// A new slot with a new salt.
+    static func passcodeSlot(
+        _ passcode: borrowing SecretBytes, _ iterations: Int, _ device: borrowing DeviceKey, _ key: borrowing KeybagKey
+    ) throws(KeyError) -> KeybagSlot {
+        let salt = try Randomness.bytes(32)
+        let kek = try PasscodeKEK(
+            passcode: passcode, salt: salt, iterations: iterations, device: device, keybag: key.keybag)
+        return KeybagSlot(kind: .passcode, iterations: iterations, salt: salt, wrapped: try kek.wrap(key))
+    }
+}

@@ -1,0 +1,106 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The two copies of a keybag in its directory. FORMAT.md §2.1.
+struct KeybagFile: Sendable {
+    let directory: FilePath
+
+    private static let names = ["keybag.0", "keybag.1"]
+    private static let temporaryName = "keybag.new"
+
+    /// The copy in force, and what there is to repair.
+    struct Loaded {
+        let copy: KeybagCopy
+        let bytes: [UInt8]
+        /// Which file it is: 0 or 1.
+        let index: Int
+        /// Whether the other file is something else.
+        let needsRepair: Bool
+        /// The other copy's file if it is damaged.
+        let damaged: FilePath?
+    }
+
+    /// Reads both copies and takes the newer valid one.
+    func load() throws(DataProtectionError) -> Loaded {
+        var stored: [[UInt8]?] = []
+        for name in Self.names { stored.append(try read(name)) }
+        guard stored.contains(where: { $0 != nil }) else { throw .keybagNotFound(directory) }
+        var copies: [KeybagCopy?] = []
+        var reason = ""
+        for bytes in stored {
+            do throws(FormatError) {
+                copies.append(try bytes.map { bytes throws(FormatError) in try KeybagCopy(decoding: bytes) })
+            } catch .unsupported(let what) {
+                throw .unsupported(directory, what: what)
+            } catch {
+                if case .damaged(_, let why) = error { reason = why }
+                copies.append(nil)
+            }
+        }
+        let index: Int
+        switch (copies[0], copies[1]) {
+        case (let a?, let b?): index = a.sequence >= b.sequence ? 0 : 1
+        case (_?, nil): index = 0
+        case (nil, _?): index = 1
+        case (nil, nil): throw .keybagDamaged(directory, reason: reason)
+        }
+        let isOtherDamaged = stored[1 - index] != nil && copies[1 - index] == nil
+        return Loaded(
+            copy: copies[index]!, bytes: stored[index]!, index: index,
+            needsRepair: stored[0] != stored[1] || OwnDirectory.exists(directory.appending(Self.temporaryName)),
+            damaged: isOtherDamaged ? directory.appending(Self.names[1 - index]) : nil)
+    }
+
+    /// Makes both files of a new keybag.
+    func create(_ bytes: [UInt8]) throws(DataProtectionError) {
+        for name in Self.names { try put(bytes, name) }
+    }
+
+    /// Replaces the keybag under the directory's lock: `change` gets what is there now and returns the new bytes.
+    func replace(
+        _ change: (Loaded) throws(DataProtectionError) -> [UInt8]
+    ) throws(DataProtectionError) {
+        try withDirectoryLock { () throws(DataProtectionError) in
+            let loaded = try load()
+            let bytes = try change(loaded)
+            try put(bytes, Self.names[1 - loaded.index])
+            try put(bytes, Self.names[loaded.index])
+        }
+    }
+
+    /// Makes both copies equal to the one in force, whose MAC the caller has checked.
+    func repair() throws(DataProtectionError) {
+        try withDirectoryLock { () throws(DataProtectionError) in
+            let loaded = try load()
+            try put(loaded.bytes, Self.names[1 - loaded.index])
+        }
+    }
+
+    private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+        let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
+        _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
+        try body()  // closing the descriptor gives the lock back
+    }
+
+    private func put(_ bytes: [UInt8], _ name: String) throws(DataProtectionError) {
+        try AtomicReplace.write(bytes, to: name, in: directory, through: Self.temporaryName)
+    }
+
+    private func read(_ name: String) throws(DataProtectionError) -> [UInt8]? {
+        let path = directory.appending(name)
+        do throws(DataProtectionError) {
+            let file = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+            guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notRegularFile(path) }
+            return try file.bytes(at: 0, count: KeybagCopy.maximumLength + 1)
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return nil
+        } catch .system(_, _, .notDirectory) {
+            return nil
+        }
+    }
+
+    /// Every name that a keybag directory has, for its modes.
+    static let allNames = names + [AttemptFile.name, TransitionFile.name]
+}

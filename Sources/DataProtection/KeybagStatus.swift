@@ -1,0 +1,67 @@
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// What a keybag's state is, for people and scripts.
+public struct KeybagStatus: Sendable, Hashable {
+    /// The lock state.
+    public let state: ProtectionState
+    /// The classes whose files open now, strongest first.
+    public let openClasses: [ProtectionClass]
+    /// When class keys A and B were loaded, in seconds since 1970.
+    public let unlockedSince: UInt64?
+    /// When class key C was loaded, in seconds since 1970.
+    public let firstUnlockSince: UInt64?
+    /// When the last lock or unlock was, in seconds since 1970; a hint.
+    public let lastTransition: UInt64?
+    /// Seconds until an armed lock or the end of a limited unlock; a hint.
+    public let secondsUntilLock: Double?
+    /// Seconds until a passcode may be tried; 0 = now; nil if the record cannot be read.
+    public let retryAfter: Int?
+}
+
+extension Keybag {
+    /// Reads the state from the ring, and what goes with it from the keybag's files.
+    public func status() throws(DataProtectionError) -> KeybagStatus {
+        let state = try state()
+        let record = transition.read()
+        let isDue = state == .unlocked && record.deadline != 0 && record.bootID == Clock.bootID()
+        let left = record.deadline > Clock.bootTime() ? record.deadline - Clock.bootTime() : 0
+        return KeybagStatus(
+            state: state, openClasses: ProtectionClass.allCases.filter { canOpen($0, in: state) },
+            unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
+            lastTransition: record.changedAt == 0 ? nil : record.changedAt,
+            secondsUntilLock: isDue ? Double(left) / 1_000_000_000 : nil,
+            retryAfter: try? attempts.remainingDelay())
+    }
+
+    /// Whether files of a class can be opened in a state.
+    func canOpen(_ protectionClass: ProtectionClass, in state: ProtectionState) -> Bool {
+        switch protectionClass {
+        case .complete, .completeUnlessOpen: state == .unlocked
+        case .completeUntilFirstUserAuthentication: state != .beforeFirstUnlock
+        case .none: true
+        }
+    }
+
+    /// The error for a class key that is not here.
+    func lockedError(
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation
+    ) -> DataProtectionError {
+        let since = transition.read().changedAt
+        do throws(DataProtectionError) {
+            let state = try state()
+            return .locked(
+                path: path, protectionClass, operation, state: state, since: since == 0 ? nil : since)
+        } catch {
+            return error
+        }
+    }
+
+    private func loadedAt(_ key: RingKey) throws(DataProtectionError) -> UInt64? {
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: key, serial: &serial) else { return nil }
+        return payload.withUnsafeBytes { RingPayload.loadedAt($0) }
+    }
+}

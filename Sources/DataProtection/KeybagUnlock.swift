@@ -1,0 +1,94 @@
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// Loads all class keys into the kernel keyring, or none.
+    ///
+    /// The attempt is recorded before it is made. A lock that anybody makes meanwhile wins.
+    /// - Parameters:
+    ///   - passcode: 1 to 1,024 bytes.
+    ///   - seconds: after how many seconds the kernel itself lets class keys A and B expire; nil: not at all.
+    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `lockedMeanwhile`, `keyringUnavailable`,
+    ///   `attemptsNotRecorded`, `keybagDamaged`.
+    public func unlock(
+        passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil
+    ) throws(DataProtectionError) {
+        let counter = try transition.readStrictly().counter
+        let loaded = try file.load()
+        let key = try openWithPasscode(passcode, loaded)
+        let keys = try OpenedKeys(loaded, key, directory)
+        try load(keys, seconds: seconds, ifCounterIs: counter)
+        try reload()
+        if loaded.needsRepair {
+            do throws(DataProtectionError) { try file.repair() } catch {
+                warn(.keybagNotRepaired(directory, error))
+            }
+        }
+        remember()
+    }
+
+    /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.
+    ///
+    /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
+    @discardableResult
+    public func cancelArmedLock() throws(DataProtectionError) -> Bool {
+        try transition.exclusively { record throws(DataProtectionError) in
+            guard record.deadline != 0 else { return false }
+            do throws(Errno) {
+                try RingWriter.run { () throws(Errno) in try ring.unlocked.setTimeout(seconds: 0) }
+            } catch {
+                guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                return false
+            }
+            record.deadline = 0
+            return true
+        }
+    }
+
+    /// Checks the passcode, counting the attempt, and opens the keybag key.
+    func openWithPasscode(
+        _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
+    ) throws(DataProtectionError) -> KeybagKey {
+        try Self.checkPasscode(passcode)
+        guard let slot = loaded.copy.slot(.passcode) else {
+            throw .keybagDamaged(directory, reason: "it has no passcode slot")
+        }
+        if slot.iterations < KeybagSlot.leastIterations {
+            warn(.weakDerivation(keybag: directory, iterations: slot.iterations))
+        }
+        let device = try deviceKeys.load(for: loaded.copy, in: directory)
+        let before = try attempts.begin()
+        let trial = try Self.trial(passcode, slot, device, uuid)
+        guard let key = trial.key else {
+            let (failures, retryAfter) = try attempts.failed(tag: trial.guessTag, before: before)
+            throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: retryAfter)
+        }
+        try attempts.succeeded()
+        return key
+    }
+
+    /// What came of a passcode.
+    private struct Trial: ~Copyable {
+        let guessTag: UInt16
+        let key: KeybagKey?
+    }
+
+    private static func trial(
+        _ passcode: borrowing SecretBytes, _ slot: KeybagSlot, _ device: borrowing DeviceKey, _ uuid: KeybagUUID
+    ) throws(DataProtectionError) -> Trial {
+        defer { SecretBytes.scrubStack() }
+        do throws(KeyError) {
+            let kek = try PasscodeKEK(
+                passcode: passcode, salt: slot.salt, iterations: slot.iterations, device: device, keybag: uuid)
+            do throws(KeyError) {
+                return Trial(guessTag: kek.guessTag, key: try kek.unwrap(slot.wrapped))
+            } catch .unwrapFailed {
+                return Trial(guessTag: kek.guessTag, key: nil)
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import SystemPackage
+
+/// An open file of the operating system: whole reads and writes, flushes with their errors, byte locks.
+final class LowerFile: Sendable {
+    let path: FilePath
+    let descriptor: Int32
+
+    /// open(2) with O_CLOEXEC.
+    init(_ path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(DataProtectionError) {
+        let descriptor = try retrying(path, "open") {
+            path.withPlatformString { Glibc.open($0, flags | O_CLOEXEC, mode) }
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Takes over a descriptor.
+    init(path: FilePath, descriptor: Int32) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit { _ = Glibc.close(descriptor) }
+
+    /// pread(2) until `buffer` is full or the file ends; returns how many bytes were read.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DataProtectionError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let start = buffer.baseAddress! + done
+            let count = try retrying(path, "pread") {
+                pread(descriptor, start, buffer.count - done, off_t(offset) + off_t(done))
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Up to `count` bytes from `offset`.
+    func bytes(at offset: UInt64, count: Int) throws(DataProtectionError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.lendMutableBytes { buffer throws(DataProtectionError) in
+            try self.read(into: buffer, at: offset)
+        }
+        bytes.removeLast(count - read)
+        return bytes
+    }
+
+    /// pwrite(2) of all of `buffer`.
+    func write(_ buffer: UnsafeRawBufferPointer, at offset: UInt64) throws(DataProtectionError) {
+        guard offset < UInt64(Int64.max) - UInt64(buffer.count) else {
+            throw .system(path, operation: "pwrite", .fileTooLarge)
+        }
+        var done = 0
+        while done < buffer.count {
+            let start = buffer.baseAddress! + done
+            done += try retrying(path, "pwrite") {
+                pwrite(descriptor, start, buffer.count - done, off_t(offset) + off_t(done))
+            }
+        }
+    }
+
+    /// pwrite(2) of all of `bytes`.
+    func write(_ bytes: [UInt8], at offset: UInt64) throws(DataProtectionError) {
+        try bytes.lendBytes { buffer throws(DataProtectionError) in try write(buffer, at: offset) }
+    }
+
+    /// fdatasync(2).
+    func flush() throws(DataProtectionError) { _ = try retrying(path, "fdatasync") { fdatasync(descriptor) } }
+
+    /// fsync(2): metadata too.
+    func flushAll() throws(DataProtectionError) { _ = try retrying(path, "fsync") { fsync(descriptor) } }
+
+    /// ftruncate(2).
+    func truncate(to length: UInt64) throws(DataProtectionError) {
+        _ = try retrying(path, "ftruncate") { ftruncate(descriptor, off_t(length)) }
+    }
+
+    /// fstat(2).
+    func status() throws(DataProtectionError) -> stat {
+        var status = stat()
+        _ = try retrying(path, "fstat") { fstat(descriptor, &status) }
+        return status
+    }
+
+    /// The length in bytes.
+    func length() throws(DataProtectionError) -> UInt64 { UInt64(try status().st_size) }
+
+    // MARK: locks
+
+    enum LockKind { case shared, exclusive }
+
+    /// Takes a byte lock of this open file description (fcntl(2), F_OFD_SETLKW) and gives it back after `body`.
+    func withByteLock<R>(
+        _ byte: off_t, _ kind: LockKind, _ body: () throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: true)
+        let result: Result<R, DataProtectionError>
+        do throws(DataProtectionError) { result = .success(try body()) } catch { result = .failure(error) }
+        try setLock(byte, F_UNLCK, waiting: false)
+        return try result.get()
+    }
+
+    /// Takes a byte lock for as long as the file is open; false if somebody else holds it.
+    func tryByteLock(_ byte: off_t, _ kind: LockKind) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: false)
+            return true
+        } catch .system(_, _, .resourceTemporarilyUnavailable) {
+            return false
+        } catch .system(_, _, .permissionDenied) {
+            return false
+        }
+    }
+
+    private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {
+        var lock = flock()
+        lock.l_type = Int16(type)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = byte
+        lock.l_len = 1
+        let command: Int32 = waiting ? 38 : 37  // F_OFD_SETLKW, F_OFD_SETLK: behind _GNU_SOURCE in fcntl.h
+        _ = try retrying(path, "fcntl") { fcntl(descriptor, command, &lock) }
+    }
+}
+
+/// Repeats a system call that was interrupted, and turns its error into ours.
+func retrying<I: SignedInteger>(
+    _ path: FilePath, _ operation: String, _ call: () -> I
+) throws(DataProtectionError) -> I {
+    while true {
+        let result = call()
+        let error = errno
+        if result >= 0 { return result }
+        if error != EINTR { throw .system(path, operation: operation, Errno(rawValue: error)) }
+    }
+}

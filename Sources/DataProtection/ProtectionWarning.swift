@@ -1,0 +1,20 @@
+public import ProtectionKeys
+public import SystemPackage
+
+/// Something that went on but that the user should know. A library does not print; give ``Keybag`` a handler.
+public enum ProtectionWarning: Sendable, Hashable {
+    /// A keybag file was readable for others and is not any more. Modes in octal.
+    case modeRepaired(FilePath, from: String, to: String)
+    /// One copy of the keybag was damaged and the other one took over.
+    case keybagCopyDamaged(FilePath)
+    /// Fewer PBKDF2 iterations than are written today.
+    case weakDerivation(keybag: FilePath, iterations: Int)
+    /// A directory's default class was `none` or unknown; class C was used.
+    case directoryDefaultRaised(FilePath, value: String)
+    /// The keybag could not be remembered by its UUID.
+    case notRemembered(KeybagUUID, DataProtectionError)
+    /// 2^30 seals were made under the file's key.
+    case manySeals(FilePath, UInt64)
+    /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.
+    case keybagNotRepaired(FilePath, DataProtectionError)
+}

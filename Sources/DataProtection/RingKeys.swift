@@ -1,0 +1,113 @@
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The two keys of one keybag in the kernel keyring: their presence is the lock state. FORMAT.md §2.5.
+struct RingKeys: Sendable {
+    /// Class keys A and B private: there only while unlocked.
+    let unlocked: RingKey
+    /// Class key C: there since the first unlock.
+    let firstUnlock: RingKey
+
+    /// What every description begins with.
+    static let prefix = "protectfs:"
+
+    init(_ keybag: KeybagUUID) { self.init(description: Self.prefix + keybag.description) }
+
+    private init(description: String) {
+        unlocked = RingKey(description: description + ":1")
+        firstUnlock = RingKey(description: description + ":2")
+    }
+
+    /// The key that holds the keys of a class; nil for class D, which is in none.
+    func key(for protectionClass: ProtectionClass) -> RingKey? {
+        switch protectionClass {
+        case .complete, .completeUnlessOpen: unlocked
+        case .completeUntilFirstUserAuthentication: firstUnlock
+        case .none: nil
+        }
+    }
+
+    /// Reads a payload; nil if the key is not here.
+    ///
+    /// - Parameter serial: where the key was last time, to save the search; it is searched once more when it has gone.
+    static func payload(of key: RingKey, serial: inout KeySerial?) throws(DataProtectionError) -> SecretBytes? {
+        do throws(Errno) {
+            if let known = serial {
+                do throws(Errno) {
+                    return try read(known)
+                } catch {
+                    guard RingKey.isAbsent(error) else { throw error }
+                }
+            }
+            let found = try key.find()
+            serial = found
+            return try read(found)
+        } catch {
+            serial = nil
+            guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+            return nil
+        }
+    }
+
+    private static func read(_ key: KeySerial) throws(Errno) -> SecretBytes {
+        // Room for six class keys, which is more than there are between rotations.
+        var capacity = RingPayload.length(count: 6)
+        while true {
+            var payload = SecretBytes(zeroed: capacity)
+            let count = try payload.withUnsafeMutableBytes { buffer throws(Errno) in try key.read(into: buffer) }
+            if count <= capacity { return payload.count == count ? payload : payload.slice(0..<count) }
+            guard count <= RingPayload.maximumLength else { throw .requiredKeyNotAvailable }  // not one of ours
+            capacity = count
+        }
+    }
+
+    /// Removes the key with A and B private from the ring, and with `everything` C's too.
+    func evict(everything: Bool = false) throws(DataProtectionError) {
+        do throws(Errno) {
+            try RingWriter.run { () throws(Errno) in
+                try unlocked.evict()
+                if everything { try firstUnlock.evict() }
+            }
+        } catch {
+            guard error == .noFunction || error == .notPermitted else {
+                throw .lockIncomplete(keybag: unlocked.description, error)
+            }
+            throw .keyringUnavailable(error)
+        }
+    }
+
+    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s).
+    func clearExpired() {
+        for key in [unlocked, firstUnlock] {
+            do throws(Errno) { _ = try key.find() } catch {
+                guard error == .keyExpired || error == .keyRevoked else { continue }
+                try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
+            }
+        }
+    }
+
+    /// The keybags with any key in the ring, dead remnants included.
+    static func keybagsInRing() throws(DataProtectionError) -> [KeybagUUID] {
+        let descriptions: Set<String>
+        do throws(Errno) {
+            descriptions = try RingKey.descriptions(withPrefix: prefix)
+        } catch {
+            throw .keyringUnavailable(error)
+        }
+        let uuids = descriptions.compactMap { KeybagUUID(text: $0.dropFirst(prefix.count).prefix(36)) }
+        return Set(uuids).sorted { $0.description < $1.description }
+    }
+}
+
+extension KeybagUUID {
+    /// Reads the 36 characters of ``description``.
+    init?(text: some StringProtocol) {
+        let digits = text.filter { $0 != "-" }.compactMap { $0.hexDigitValue.map(UInt8.init) }
+        guard digits.count == 32 else { return nil }
+        let bytes = (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+        guard let uuid = try? KeybagUUID(bytes: bytes), uuid.description == text else { return nil }
+        self = uuid
+    }
+}

@@ -1,0 +1,70 @@
+import Glibc
+import ProtectionFormat
+import SystemPackage
+
+/// The order of locks and unlocks, under a short flock that is never held across a derivation. FORMAT.md §2.4.
+struct TransitionFile: Sendable {
+    static let name = "transition"
+
+    let directory: FilePath
+
+    private var path: FilePath { directory.appending(Self.name) }
+
+    /// Makes the file of a new keybag.
+    func create() throws(DataProtectionError) {
+        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
+        try file.write(TransitionRecord().encoded, at: 0)
+        try file.flushAll()
+    }
+
+    /// What the file says now; nothing if it cannot be read.
+    func read() -> TransitionRecord { (try? readStrictly()) ?? TransitionRecord() }
+
+    /// What the file says now.
+    func readStrictly() throws(DataProtectionError) -> TransitionRecord {
+        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+        return TransitionRecord(decoding: try file.bytes(at: 0, count: TransitionRecord.length))
+    }
+
+    /// Changes the record under the lock; `body` may act in between, for example on the ring.
+    func exclusively<R>(
+        _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+        _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
+        return try change(file, body)
+    }
+
+    /// The same for a lock, which waits at most a second for the others and then goes on without them.
+    func exclusivelyOrAnyway(_ body: (inout TransitionRecord) throws(DataProtectionError) -> Void)
+        throws(DataProtectionError)
+    {
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK) else {
+            // A directory that is gone or read-only must not keep anybody from locking.
+            var record = TransitionRecord()
+            return try body(&record)
+        }
+        let deadline = Clock.monotonic() + 1_000_000_000
+        while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0, Clock.monotonic() < deadline { usleep(5_000) }
+        var record = TransitionRecord(decoding: (try? file.bytes(at: 0, count: TransitionRecord.length)) ?? [])
+        record.counter += 1
+        // Raised before the keys go: an unlock that is under way sees it and loads nothing.
+        try? file.write(record.encoded, at: 0)
+        try body(&record)
+        record.changedAt = Clock.now()
+        try? file.write(record.encoded, at: 0)
+    }
+
+    private func change<R>(
+        _ file: LowerFile, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        var record = TransitionRecord(decoding: try file.bytes(at: 0, count: TransitionRecord.length))
+        let before = record
+        let result = try body(&record)
+        if record != before {
+            record.changedAt = Clock.now()
+            try file.write(record.encoded, at: 0)
+        }
+        return result
+    }
+}
