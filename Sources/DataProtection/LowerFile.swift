@@ -1,10 +1,13 @@
 import Glibc
+import ProtectionKeys
+import Synchronization
 import SystemPackage
 
 /// An open file of the operating system: whole reads and writes, flushes with their errors, byte locks.
 final class LowerFile: Sendable {
     let path: FilePath
     let descriptor: Int32
+    private let isClosed = Atomic(false)
 
     /// open(2) with O_CLOEXEC.
     init(_ path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(DataProtectionError) {
@@ -21,7 +24,15 @@ final class LowerFile: Sendable {
         self.descriptor = descriptor
     }
 
-    deinit { _ = Glibc.close(descriptor) }
+    deinit { if !isClosed.load(ordering: .relaxed) { _ = Glibc.close(descriptor) } }
+
+    /// close(2), with its error; the descriptor is gone in any case. Called once.
+    func close() throws(DataProtectionError) {
+        guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        guard Glibc.close(descriptor) == 0 || errno == EINTR else {
+            throw .system(path, operation: "close", Errno(rawValue: errno))
+        }
+    }
 
     /// pread(2) until `buffer` is full or the file ends; returns how many bytes were read.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DataProtectionError) -> Int {
@@ -113,6 +124,9 @@ final class LowerFile: Sendable {
             return false
         }
     }
+
+    /// Gives a byte lock back.
+    func unlockByte(_ byte: off_t) throws(DataProtectionError) { try setLock(byte, F_UNLCK, waiting: false) }
 
     private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {
         var lock = flock()

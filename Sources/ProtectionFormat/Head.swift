@@ -90,24 +90,26 @@ public struct Head: Hashable, Sendable {
         return bytes + (try Digest.sha256(bytes))
     }
 
-    /// Checks commitment and both record seals with the file key. FORMAT.md §3.7 rule 3.
+    /// Checks that `fileKey` is the key that was meant. FORMAT.md §3.7 rule 3.
     ///
-    /// - Throws: `damaged`, naming the layer.
-    public func authenticate(with fileKey: borrowing FileKey) throws(FormatError) {
+    /// - Throws: `damaged(.commitment)`.
+    public func checkCommitment(of fileKey: borrowing FileKey) throws(FormatError) {
         let commitment: [UInt8]
-        let headKey: SecretBytes
-        do {
-            commitment = try fileKey.commitment(of: prefix.fileID)
-            headKey = try fileKey.headKey(of: prefix.fileID)
-        } catch {
+        do throws(KeyError) { commitment = try fileKey.commitment(of: prefix.fileID) } catch {
             throw .damaged(.commitment, reason: "\(error)")
         }
         guard areEqualInConstantTime(commitment, wrap.commitment) else {
             throw .damaged(.commitment, reason: "not the commitment of this file key")
         }
+    }
+
+    /// Checks both record seals. FORMAT.md §3.7 rule 3.
+    ///
+    /// - Throws: `damaged(.wrapRecord)`, `damaged(.contentRecord)`.
+    public func authenticate(under headKey: borrowing SecretBytes) throws(FormatError) {
         let clear = Array(wrapBytes[..<WrapRecord.clearLength])
         let associated = prefix.associatedData(.wrapRecord, index: wrap.counter, extra: prefix.encoded + clear)
-        do {
+        do throws(KeyError) {
             try openEmptySeal(Array(wrapBytes[WrapRecord.clearLength...]), under: headKey, associated: associated)
         } catch {
             throw .damaged(.wrapRecord, reason: "authentication failed")

@@ -102,10 +102,15 @@ public struct RedoRecord: Sendable {
         chunks = places
     }
 
-    /// Puts a record together.
+    private init(content: SealedContent, chunks: [Place]) {
+        self.content = content
+        self.chunks = chunks
+    }
+
+    /// Puts a record together. `chunks` ascend by index.
     public static func encode(
         file: FileID, epoch: UInt64, content: SealedContent, chunks: [(index: UInt64, sealed: [UInt8])]
-    ) throws(KeyError) -> [UInt8] {
+    ) throws(KeyError) -> (bytes: [UInt8], record: RedoRecord) {
         let length = headerLength + content.bytes.count + chunks.reduce(0) { $0 + 16 + $1.sealed.count } + checkLength
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
@@ -115,12 +120,15 @@ public struct RedoRecord: Sendable {
         bytes.append(littleEndian: UInt32(chunks.count))
         bytes.append(littleEndian: UInt32(content.bytes.count))
         bytes += content.bytes
+        var places: [Place] = []
         for chunk in chunks {
             bytes.append(littleEndian: chunk.index)
             bytes.append(littleEndian: UInt32(chunk.sealed.count))
             bytes.append(littleEndian: UInt32(0))
+            places.append(Place(index: chunk.index, offset: bytes.count, length: chunk.sealed.count))
             bytes += chunk.sealed
         }
-        return bytes + (try Digest.sha256(bytes))
+        bytes += try Digest.sha256(bytes)
+        return (bytes, RedoRecord(content: content, chunks: places))
     }
 }

@@ -66,3 +66,8 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
     /// Wipes what earlier key operations may have left on this thread's stack, 64 KiB deep.
     public static func scrubStack() { protectfs_scrub_stack() }
 }
+
+extension SecretBytes {
+    /// Wipes plaintext that was needed for a moment, in a way that the optimiser keeps (OPENSSL_cleanse(3)).
+    public static func wipe(_ bytes: UnsafeMutableRawBufferPointer) { LibCrypto.cleanse(bytes) }
+}

@@ -1,0 +1,172 @@
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// From a head to a file key, and from a new file key to a wrap record.
+extension Keybag {
+    /// Opens the file key of a head and checks its commitment.
+    ///
+    /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `damaged`.
+    func fileKey(of head: Head, path: FilePath, _ operation: Operation) throws(DataProtectionError) -> FileKey {
+        let name = head.wrap.classKey
+        guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard try entry(of: name) != nil else {
+            throw .keyLost(path, name.protectionClass, generation: name.generation)
+        }
+        let key: Unwrapped?
+        if name.protectionClass == .completeUnlessOpen {
+            key = try withClassB(name) { classKey throws(DataProtectionError) in
+                try Unwrapped(path) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+            }
+        } else {
+            key = try withClassKey(name) { classKey throws(DataProtectionError) in
+                try Unwrapped(path) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+            }
+        }
+        guard let key else { throw lockedError(path, name.protectionClass, operation) }
+        let fileKey = key.take()
+        try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
+        return fileKey
+    }
+
+    /// Carries a file key out of a closure that lends a class key.
+    private final class Unwrapped {
+        private var key: FileKey?
+
+        init(_ path: FilePath, _ unwrap: () throws(KeyError) -> FileKey) throws(DataProtectionError) {
+            do throws(KeyError) {
+                key = try unwrap()
+            } catch .libraryFailed(let operation, let code) {
+                throw .cryptography(.libraryFailed(operation: operation, code: code))
+            } catch {
+                throw .damaged(path, .wrapRecord, reason: "the file key does not unwrap", offset: nil)
+            }
+        }
+
+        func take() -> FileKey { key.take()! }
+    }
+
+    /// Wraps a file key for a class: the record of a new file, or of a class change.
+    ///
+    /// - Parameters:
+    ///   - counter: 1 for a new file.
+    ///   - verdict: of the record it replaces; nil for a new file.
+    /// - Throws: `locked` when the class key is not here. Class B never is: only its public key is needed.
+    func wrap(
+        _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
+        carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: Operation
+    ) throws(DataProtectionError) -> WrapRecord {
+        let name = activeName(protectionClass)
+        let wrapped: WrappedKey
+        if protectionClass == .completeUnlessOpen {
+            let publicKey = try trustedPublicKey(name)
+            do throws(KeyError) { wrapped = try publicKey.wrap(fileKey) } catch { throw .cryptography(error) }
+        } else {
+            let result = try withClassKey(name) { classKey throws(DataProtectionError) in
+                do throws(KeyError) { return try classKey.wrap(fileKey) } catch { throw .cryptography(error) }
+            }
+            guard let result else { throw lockedError(path, protectionClass, operation) }
+            wrapped = result
+        }
+        let commitment: [UInt8]
+        do throws(KeyError) { commitment = try fileKey.commitment(of: file) } catch { throw .cryptography(error) }
+        return WrapRecord(
+            counter: counter, classKey: name, wrapped: wrapped, commitment: commitment,
+            origin: try originMark(name, file, wrapped, commitment, carrying: verdict))
+    }
+
+    /// Class B's public key, after the strongest MAC that can be checked has been. FORMAT.md §2.1.
+    private func trustedPublicKey(_ name: ClassKeyName) throws(DataProtectionError) -> ClassBPublicKey {
+        guard let half = try entry(of: name)?.publicHalf else {
+            throw .keybagDamaged(directory, reason: "it has no public key of class B")
+        }
+        let message = ClassKeyEntry.PublicHalf.message(name: name, key: half.key)
+        let isGood: Bool
+        let underC = try withClassKey(activeName(.completeUntilFirstUserAuthentication)) {
+            classKey throws(DataProtectionError) in
+            do throws(KeyError) { return try classKey.bPublicMACKey().isValid(half.macUnderC, for: message) } catch {
+                throw .cryptography(error)
+            }
+        }
+        if let underC {
+            isGood = underC
+        } else {
+            isGood = try withDeviceKey { device throws(DataProtectionError) in
+                do throws(KeyError) {
+                    return try device.bPublicMACKey(for: uuid).isValid(half.macUnderDevice, for: message)
+                } catch {
+                    throw .cryptography(error)
+                }
+            }
+        }
+        guard isGood else { throw .keybagDamaged(directory, reason: "class B's public key is not authentic") }
+        return half.key
+    }
+
+    // MARK: origin, FORMAT.md §3.3
+
+    /// What can be said now about who made the file.
+    func verdict(of head: Head) throws(DataProtectionError) -> OriginMark.Verdict {
+        let origin = head.wrap.origin
+        guard head.wrap.classKey.keybag == uuid else { return .unverified }
+        let message = OriginMark.message(
+            file: head.prefix.fileID, classKey: head.wrap.classKey, verdict: origin.verdict,
+            wrapped: head.wrap.wrapped, commitment: head.wrap.commitment)
+        switch origin.key {
+        case .none: return .unverified
+        case .classC:
+            let name = ClassKeyName(
+                keybag: uuid, protectionClass: .completeUntilFirstUserAuthentication, generation: origin.generation)
+            let isGood = try withClassKey(name) { classKey throws(DataProtectionError) in
+                do throws(KeyError) { return try classKey.originMACKey().isValid(origin.mac, for: message) } catch {
+                    throw .cryptography(error)
+                }
+            }
+            return isGood == true ? origin.verdict : .unverified
+        case .device:
+            let isGood = try withDeviceKey { device throws(DataProtectionError) in
+                do throws(KeyError) {
+                    return try device.originMACKey(for: uuid).isValid(origin.mac, for: message)
+                } catch {
+                    throw .cryptography(error)
+                }
+            }
+            return isGood ? min(origin.verdict, .thisDevice) : .unverified
+        }
+    }
+
+    private func originMark(
+        _ name: ClassKeyName, _ file: FileID, _ wrapped: WrappedKey, _ commitment: [UInt8],
+        carrying verdict: OriginMark.Verdict?
+    ) throws(DataProtectionError) -> OriginMark {
+        func message(_ verdict: OriginMark.Verdict) -> [UInt8] {
+            OriginMark.message(
+                file: file, classKey: name, verdict: verdict, wrapped: wrapped, commitment: commitment)
+        }
+        let nameC = activeName(.completeUntilFirstUserAuthentication)
+        let underC = try withClassKey(nameC) { classKey throws(DataProtectionError) -> OriginMark in
+            let verdict = verdict ?? .verified
+            do throws(KeyError) {
+                let mac = try classKey.originMACKey().tag(of: message(verdict))
+                return OriginMark(verdict: verdict, key: .classC, generation: nameC.generation, mac: mac)
+            } catch {
+                throw .cryptography(error)
+            }
+        }
+        if let underC { return underC }
+        do throws(DataProtectionError) {
+            return try withDeviceKey { device throws(DataProtectionError) in
+                let verdict = min(verdict ?? .thisDevice, .thisDevice)
+                do throws(KeyError) {
+                    let mac = try device.originMACKey(for: uuid).tag(of: message(verdict))
+                    return OriginMark(verdict: verdict, key: .device, generation: 0, mac: mac)
+                } catch {
+                    throw .cryptography(error)
+                }
+            }
+        } catch {
+            return .unverified  // no device key here: the file can still be made, and says so
+        }
+    }
+}
