@@ -45,7 +45,8 @@ let package = Package(
         .executableTarget(
             name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
             swiftSettings: strict, linkerSettings: bindNow),
-        .testTarget(name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        .testTarget(
+            name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys"],
             swiftSettings: strict),

@@ -1,0 +1,129 @@
+import Testing
+
+@testable import ProtectionKeys
+
+/// FORMAT.md §1.1, the last column: what each derived key is used for, seen from outside.
+@Suite struct DerivedKeyTests {
+    @Test func row1PasscodeKEKWrapsTheKeybagKey() throws {
+        let vector = try Vector.named("derivation/01-passcode-kek")
+        let kek = try PasscodeKEK(
+            passcode: vector.secret("passcode"), salt: vector.bytes("slot salt"),
+            iterations: vector.number("iterations"), device: DeviceKey(secret: vector.secret("salt")),
+            keybag: vector.keybag())
+        let key = KeybagKey(keybag: try vector.keybag(), secret: try vector.secret("wraps"))
+        try vector.check("wrapped") { try kek.wrap(key).bytes }
+    }
+
+    /// The library has no type for it yet: from its two primitives.
+    @Test func row2RecoveryKEKWrapsTheKeybagKey() throws {
+        let vector = try Vector.named("derivation/02-recovery-kek")
+        let salt = try vector.bytes("slot salt")
+        let iterations = try vector.number("iterations")
+        let code = try vector.secret("passcode")
+        let stretched = try code.withUnsafeBytes { code throws(KeyError) in
+            try SecretBytes(byteCount: 32) { output throws(KeyError) in
+                try LibCrypto.pbkdf2SHA256(passcode: code, salt: salt, iterations: iterations, into: output)
+            }
+        }
+        let kek = try stretched.derive(.recoveryKEK, vector.keybag().bytes)
+        let key = KeybagKey(keybag: try vector.keybag(), secret: try vector.secret("wraps"))
+        try vector.check("wrapped") { try key.wrapped(under: kek).bytes }
+    }
+
+    @Test func row3ClassWrappingKeyWrapsClassKeys() throws {
+        let vector = try Vector.named("derivation/03-class-key-wrap")
+        let keybagKey = KeybagKey(keybag: try vector.keybag(), secret: try vector.secret("key"))
+        let key = try ClassKey(keyName(.complete), vector.bytes("wraps"))
+        try vector.check("wrapped") { try keybagKey.wrap(key).bytes }
+        let privateKey = try ClassBPrivateKey(keyName(.completeUnlessOpen), vector.bytes("wraps"))
+        try vector.check("wrapped") { try keybagKey.wrap(privateKey).bytes }
+    }
+
+    @Test func row4KeybagMACKeyTagsTheKeybag() throws {
+        let vector = try Vector.named("derivation/04-keybag-mac")
+        let keybagKey = KeybagKey(keybag: try vector.keybag(), secret: try vector.secret("key"))
+        try vector.check("tag") { try keybagKey.macKey().tag(of: vector.bytes("message")) }
+    }
+
+    @Test func row5DeviceWrappingKeyWrapsClassKeyD() throws {
+        let vector = try Vector.named("derivation/05-device-class-key-wrap")
+        let device = try DeviceKey(secret: vector.secret("key"))
+        let name = ClassKeyName(keybag: try vector.keybag(), protectionClass: .none, generation: 1)
+        let key = try ClassKey(name, vector.bytes("wraps"))
+        try vector.check("wrapped") { try device.wrap(key).bytes }
+    }
+
+    @Test func row6DeviceID() throws {
+        let vector = try Vector.named("derivation/06-device-id")
+        let device = try DeviceKey(secret: vector.secret("key"))
+        try vector.check("derived") { try device.id(for: vector.keybag()) }
+    }
+
+    @Test func row7GuessTag() throws {
+        let vector = try Vector.named("derivation/07-guess-tag")
+        let device = try DeviceKey(secret: vector.secret("key"))
+        let tag = try device.guessTag(of: vector.secret("message"), for: vector.keybag())
+        try vector.check("tag") { [UInt8(truncatingIfNeeded: tag), UInt8(tag >> 8)] }
+    }
+
+    @Test func row8ClassKeyID() throws {
+        let vector = try Vector.named("derivation/08-class-key-id-a")
+        let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))
+        try vector.check("derived") { try key.id() }
+    }
+
+    @Test func row8ClassKeyIDOfB() throws {
+        let vector = try Vector.named("derivation/08-class-key-id-b")
+        let key = try ClassBPrivateKey(vector.classKeyName(), vector.bytes("key"))
+        try vector.check("derived") { try key.id() }
+    }
+
+    @Test func row9FileKeyWrappingKeyWrapsFileKeys() throws {
+        let vector = try Vector.named("derivation/09-file-key-wrap")
+        let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))
+        let fileKey = FileKey(try vector.bytes("wraps"))
+        try vector.check("wrapped") { try key.wrap(fileKey).bytes }
+    }
+
+    @Test func row10BPublicMACKey() throws {
+        let underC = try Vector.named("derivation/10-b-public-mac-under-c")
+        let key = try ClassKey(underC.classKeyName(), underC.bytes("key"))
+        try underC.check("tag") { try key.bPublicMACKey().tag(of: underC.bytes("message")) }
+
+        let underDevice = try Vector.named("derivation/10-b-public-mac-under-device-key")
+        let device = try DeviceKey(secret: underDevice.secret("key"))
+        try underDevice.check("tag") {
+            try device.bPublicMACKey(for: underDevice.keybag()).tag(of: underDevice.bytes("message"))
+        }
+    }
+
+    @Test func row11OriginMACKey() throws {
+        let underC = try Vector.named("derivation/11-origin-mac-under-c")
+        let key = try ClassKey(underC.classKeyName(), underC.bytes("key"))
+        try underC.check("tag") { try key.originMACKey().tag(of: underC.bytes("message")) }
+
+        let underDevice = try Vector.named("derivation/11-origin-mac-under-device-key")
+        let device = try DeviceKey(secret: underDevice.secret("key"))
+        try underDevice.check("tag") {
+            try device.originMACKey(for: underDevice.keybag()).tag(of: underDevice.bytes("message"))
+        }
+    }
+
+    @Test func row12ChunkKey() throws {
+        let vector = try Vector.named("derivation/12-chunk-key")
+        let fileKey = FileKey(try vector.bytes("key"))
+        try vector.check("derived") { try fileKey.chunkKey(of: FileID(bytes: vector.bytes("file id"))).readable() }
+    }
+
+    @Test func row13HeadKey() throws {
+        let vector = try Vector.named("derivation/13-head-key")
+        let fileKey = FileKey(try vector.bytes("key"))
+        try vector.check("derived") { try fileKey.headKey(of: FileID(bytes: vector.bytes("file id"))).readable() }
+    }
+
+    @Test func row14KeyCommitment() throws {
+        let vector = try Vector.named("derivation/14-key-commitment")
+        let fileKey = FileKey(try vector.bytes("key"))
+        try vector.check("derived") { try fileKey.commitment(of: FileID(bytes: vector.bytes("file id"))) }
+    }
+}
