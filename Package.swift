@@ -21,6 +21,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
+        .systemLibrary(name: "CExtendedAttributes"),
         .target(name: "CSecretMemory"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
@@ -31,7 +32,7 @@ let package = Package(
         .target(
             name: "DataProtection",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "KernelKeyring",
+                "ProtectionKeys", "ProtectionFormat", "KernelKeyring", "CExtendedAttributes",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -14,6 +14,7 @@ extension Keybag {
             try ring.evict()
             record.deadline = 0
         }
+        ClassChangeIntent.finishAll(in: directory)
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.

@@ -27,6 +27,7 @@ extension Keybag {
             }
         }
         remember()
+        ClassChangeIntent.finishAll(in: directory)
     }
 
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.

@@ -1,5 +1,4 @@
 import Glibc
-import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -20,29 +19,25 @@ final class OpenFile {
     /// The error after which nothing more is written through this handle. FORMAT.md §4 rule 15.
     var failure: Errno?
 
-    private var keys = HeldKeys.none
+    private var keys: HandleKeys
 
     /// Byte locks beyond the end of any file. FORMAT.md §3.9.
     static let slotLock: off_t = 1 << 62
     static let writerLock: off_t = 1 << 62 + 1
 
-    /// Between operations: everything for classes B, C and D; for class A only what is worthless without its class key.
-    private enum HeldKeys {
-        case none
-        case kept(FileKeys, wrap: [UInt8], commitment: [UInt8])
-        case masked(MaskedKeys, wrap: [UInt8], serial: KeySerial?)
-    }
-
     init(_ file: LowerFile, keybag: Keybag, isWritable: Bool) {
         self.file = file
         self.keybag = keybag
         self.isWritable = isWritable
+        keys = HandleKeys(keybag: keybag, path: file.path)
     }
 
-    /// Keeps the keys of a file that this process has just made, so that class B goes on without its private key.
-    func keep(_ fileKey: borrowing FileKey, _ heads: HeadPair) throws(DataProtectionError) {
-        state = FileState(heads)
-        _ = try hold(fileKey, of: heads.head)
+    /// A file that this process has just made: class B goes on without its private key.
+    init(_ file: LowerFile, keybag: Keybag, keys: HandleKeys) {
+        self.file = file
+        self.keybag = keybag
+        self.keys = keys
+        isWritable = true
     }
 
     /// Runs `body` with the state and the keys of this moment. What looks damaged is looked at once more under the slot lock.
@@ -85,14 +80,14 @@ final class OpenFile {
                 writer == nil ? try known.hasMore(in: file) : false
             }
             let keys = try certainly { () throws(DataProtectionError) in
-                try fileKeys(known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
+                try self.keys.keys(for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
             }
             if hasMore { try rescan(known, keys, isLocked: isLocked) }
             return try body(state!, keys)
         }
         let fresh = FileState(try HeadPair(reading: file, isLocked: isLocked))
         let keys = try certainly { () throws(DataProtectionError) in
-            try fileKeys(fresh.heads.head, operation, needsHead: true)
+            try self.keys.keys(for: fresh.heads.head, operation, needsHead: true)
         }
         do throws(DataProtectionError) {
             try withFormat(file.path) { () throws(FormatError) in
@@ -125,78 +120,6 @@ final class OpenFile {
             throw .suspect(.damaged(file.path, .head, reason: "changed by somebody who is not its writer", offset: nil))
         }
         state!.heads = fresh.heads
-    }
-
-    // MARK: keys
-
-    /// The keys for one operation. Class A asks the ring each time.
-    func fileKeys(
-        _ head: Head, _ operation: Operation, needsHead: Bool
-    ) throws(DataProtectionError) -> FileKeys {
-        switch keys {
-        case .kept(let kept, let wrap, _) where wrap == head.wrapBytes: return kept
-        case .kept(let kept, _, let commitment)
-        where commitment == head.wrap.commitment && head.wrap.classKey.protectionClass != .complete:
-            // The class was changed, the key was not: an open handle goes on.
-            keys = .kept(kept, wrap: head.wrapBytes, commitment: commitment)
-            return kept
-        case .masked(let masked, let wrap, var serial) where wrap == head.wrapBytes:
-            let unmasked = try unmask(masked, head, &serial, needsHead)
-            keys = .masked(masked, wrap: wrap, serial: serial)
-            if let unmasked { return unmasked }
-            throw keybag.lockedError(file.path, .complete, operation)
-        default:
-            keys = .none
-            let fileKey = try keybag.fileKey(of: head, path: file.path, operation)
-            return try hold(fileKey, of: head)
-        }
-    }
-
-    private func unmask(
-        _ masked: MaskedKeys, _ head: Head, _ serial: inout KeySerial?, _ needsHead: Bool
-    ) throws(DataProtectionError) -> FileKeys? {
-        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &serial),
-            let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
-        else { return nil }
-        do throws(KeyError) {
-            return try masked.unmask(with: classKey, prefix: head.prefix, needsHead: needsHead)
-        } catch {
-            throw .cryptography(error)
-        }
-    }
-
-    private func hold(_ fileKey: borrowing FileKey, of head: Head) throws(DataProtectionError) -> FileKeys {
-        let id = head.prefix.fileID
-        do throws(KeyError) {
-            let chunkKey = try fileKey.chunkKey(of: id)
-            let headKey = try fileKey.headKey(of: id)
-            if head.wrap.classKey.protectionClass == .complete {
-                if let masked = try mask(chunkKey, headKey, head.wrap.classKey) {
-                    keys = .masked(masked, wrap: head.wrapBytes, serial: nil)
-                }
-                return FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
-            }
-            let kept = FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
-            keys = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
-            return kept
-        } catch {
-            throw .cryptography(error)
-        }
-    }
-
-    /// nil if the class key has gone meanwhile: the next operation says *locked* then.
-    private func mask(
-        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, _ name: ClassKeyName
-    ) throws(KeyError) -> MaskedKeys? {
-        let kept = (FileKeys.Kept(chunkKey.slice(0..<32)), FileKeys.Kept(headKey.slice(0..<32)))
-        let made = try? keybag.withClassKey(name) { classKey throws(DataProtectionError) in
-            do throws(KeyError) {
-                return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, under: classKey)
-            } catch {
-                throw .cryptography(error)
-            }
-        }
-        return made ?? nil
     }
 }
 

@@ -1,0 +1,83 @@
+import Dispatch
+public import FoundationEssentials
+public import ProtectionKeys
+public import SystemPackage
+
+/// The plaintext of a protected file, piece by piece, for files larger than memory.
+public struct ProtectedFileChunks: AsyncSequence, Sendable {
+    public typealias Element = Data
+
+    private let file: ProtectedFile
+    private let length: Int
+
+    init(_ file: ProtectedFile, length: Int) {
+        self.file = file
+        self.length = length
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(file: file, length: length) }
+
+    /// Reads the next piece when it is asked for.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let file: ProtectedFile
+        private let length: Int
+        private var offset: Int64 = 0
+
+        init(file: ProtectedFile, length: Int) {
+            self.file = file
+            self.length = length
+        }
+
+        /// - Throws: ``DataProtectionError``; *locked* ends nothing: the next call tries the same place again.
+        public mutating func next() async throws -> Data? {
+            let (file, length, start) = (file, length, offset)
+            let piece = try await BlockingWork.run { try file.read(length, at: start) }
+            offset += Int64(piece.count)
+            return piece.isEmpty ? nil : piece
+        }
+    }
+}
+
+extension ProtectedFile {
+    /// The plaintext in pieces of `length` bytes.
+    public func chunks(ofBytes length: Int = 1 << 20) -> ProtectedFileChunks {
+        ProtectedFileChunks(self, length: max(length, 1))
+    }
+
+    /// Reads up to `length` bytes at `offset`; empty at the end of the file.
+    public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
+        let available = max(0, try size() - offset)
+        var data = Data(count: Int(min(Int64(length), available)))
+        if data.isEmpty { return data }
+        let result: Result<Int, DataProtectionError> = data.withUnsafeMutableBytes { buffer in
+            do throws(DataProtectionError) { return .success(try read(into: buffer, at: offset)) } catch {
+                return .failure(error)
+            }
+        }
+        let count = try result.get()
+        return count == data.count ? data : data.prefix(count)
+    }
+
+    /// Writes a protected file from a sequence of pieces; it appears whole when the sequence ends, or not at all.
+    public static func write<S: AsyncSequence & Sendable>(
+        contentsOf pieces: S, to path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag,
+        replacing: Bool = true
+    ) async throws where S.Element == Data {
+        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replacing)
+        for try await piece in pieces {
+            try await BlockingWork.run { try piece.withUnsafeBytes { try writer.append($0) } }
+        }
+        try await BlockingWork.run { try writer.finish() }
+    }
+}
+
+/// System calls that may block do not belong on the threads of Swift's tasks.
+enum BlockingWork {
+    private static let queue = DispatchQueue(label: "protectfs.blocking", attributes: .concurrent)
+
+    static func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import Glibc
+import ProtectionFormat
+public import SystemPackage
+
+extension ProtectedFile {
+    /// Copies a protected file as it is stored: for backups, in every lock state. No key is needed or touched.
+    ///
+    /// - Throws: `busy` while somebody is writing to the file, `exists`, `notProtected`, `system`. Nothing is left then.
+    public static func copyCiphertext(
+        from source: FilePath, to target: FilePath, replacing: Bool = false
+    ) throws(DataProtectionError) {
+        let file = try LowerFile(source, flags: O_RDONLY | O_NONBLOCK)
+        try file.requireRegular()
+        guard try file.isOneOfOurs() else { throw .notProtected(source) }
+        guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
+        let copy = try UnnamedFile(target)
+        try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+            try copyBytes(from: file, to: copy.file)
+        }
+        try FileAttributes.inherit(from: file, to: copy.file)
+        try copy.file.flushAll()
+        try copy.publish(replacing: replacing)
+    }
+
+    /// Blocks of zeros stay holes.
+    private static func copyBytes(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+        let length = try source.length()
+        let block = 64 * 1024
+        var offset: UInt64 = 0
+        while offset < length {
+            let bytes = try source.bytes(at: offset, count: block)
+            if bytes.isEmpty { break }
+            if bytes.contains(where: { $0 != 0 }) { try target.write(bytes, at: offset) }
+            offset += UInt64(bytes.count)
+        }
+        try target.truncate(to: length)
+    }
+}

@@ -1,0 +1,74 @@
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+extension Keybag {
+    /// Gives a file, or the default of a directory, a class. Rewrites the wrapped file key only, never data.
+    ///
+    /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more.
+    /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none.
+    public func setProtection(
+        _ protectionClass: ProtectionClass, ofItemAt path: FilePath
+    ) throws(DataProtectionError) {
+        if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
+        let file = try LowerFile(path, flags: O_RDWR | O_NONBLOCK)
+        try file.requireRegular()
+        let intent = ClassChangeIntent(path, in: directory)
+        do throws(DataProtectionError) {
+            try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+                try change(file, to: protectionClass)
+            }
+        } catch {
+            // Where a write may have failed half way, the note stays for the next lock to finish.
+            if case .system = error {} else { intent.finished() }
+            throw error
+        }
+        intent.finished()
+    }
+
+    /// FORMAT.md §4 rule 12.
+    private func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+        let heads = try ClassChange.heads(of: file)
+        let head = heads.head
+        guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
+        if head.wrap.classKey.protectionClass == protectionClass {
+            return try ClassChange.removeStaleWrap(heads, file)
+        }
+        let fileKey = try fileKey(of: head, path: file.path, .changeClass)
+        let headKey: FileKeys.Kept
+        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
+            throw .cryptography(error)
+        }
+        try withFormat(file.path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let wrap = try wrap(
+            fileKey, of: head.prefix.fileID, as: protectionClass, counter: head.wrap.counter + 1,
+            carrying: try verdict(of: head), path: file.path, .changeClass)
+        let bytes: [UInt8]
+        do throws(KeyError) {
+            bytes = try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
+        } catch {
+            throw .cryptography(error)
+        }
+        try file.flush()
+        try file.write(bytes, at: UInt64(heads.target * Head.length))
+        try file.flush()
+        try file.write(bytes, at: UInt64(heads.inForce * Head.length))
+        try file.flush()
+    }
+}
+
+/// The keyless half of a class change.
+enum ClassChange {
+    static func heads(of file: LowerFile) throws(DataProtectionError) -> HeadPair {
+        do throws(Trouble) { return try HeadPair(reading: file, isLocked: true) } catch { throw error.reported }
+    }
+
+    /// Finishes a class change that was interrupted: the head in force goes over the one with the old wrap.
+    static func removeStaleWrap(_ heads: HeadPair, _ file: LowerFile) throws(DataProtectionError) {
+        guard heads.hasStaleWrap else { return }
+        try file.flush()
+        try file.write(heads.slots[heads.inForce], at: UInt64(heads.target * Head.length))
+        try file.flush()
+    }
+}

@@ -1,0 +1,69 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// Which class a file gets when it is created or replaced: the first of these that says something.
+struct DefaultClass: Hashable {
+    /// The caller's argument.
+    var explicit: ProtectionClass?
+    /// The class of the file that is replaced.
+    var replaced: ProtectionClass?
+    /// The directory's attribute, as it stands there; nil if there is none or the directory is not ours.
+    var directory: String?
+    /// The program's default.
+    var program: ProtectionClass?
+    /// The user's configuration.
+    var user: ProtectionClass?
+
+    /// The class, and whether the directory's default was raised because it says `none` or nothing we know.
+    func resolve() -> (protectionClass: ProtectionClass, wasRaised: Bool) {
+        if let explicit { return (explicit, false) }
+        if let replaced { return (replaced, false) }
+        if let directory {
+            let named = ProtectionClass(name: directory)
+            // Nobody authenticates the attribute: it can raise silently, but never lower to *none*.
+            guard let named, named != .none else { return (.completeUntilFirstUserAuthentication, true) }
+            return (named, false)
+        }
+        return (program ?? user ?? .completeUntilFirstUserAuthentication, false)
+    }
+}
+
+/// A directory's default class: the attribute `user.protectfs.class` of the directory.
+enum DirectoryDefault {
+    static let attribute = "user.protectfs.class"
+
+    /// What the attribute says. Attributes of directories that belong to others are ignored.
+    static func value(of directory: FilePath) -> String? {
+        var status = stat()
+        guard directory.withPlatformString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { return nil }
+        return ExtendedAttributes.get(attribute, of: directory).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    static func set(_ protectionClass: ProtectionClass, of directory: FilePath) throws(DataProtectionError) {
+        try ExtendedAttributes.set(attribute, to: Array(protectionClass.shortName.utf8), of: directory)
+    }
+
+    static func isDirectory(_ path: FilePath) -> Bool {
+        var status = stat()
+        return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+}
+
+extension Keybag {
+    /// The class of a file that is about to be created or replaced at `path`.
+    func classForNewFile(
+        at path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?
+    ) throws(DataProtectionError) -> ProtectionClass {
+        var sources = DefaultClass(explicit: explicit, replaced: replaced, program: defaultProtection)
+        if explicit == nil && replaced == nil {
+            sources.directory = DirectoryDefault.value(of: path.directory)
+            if sources.directory == nil && sources.program == nil {
+                sources.user = try UserConfiguration.load().defaultClass
+            }
+        }
+        let (protectionClass, wasRaised) = sources.resolve()
+        if wasRaised { warn(.directoryDefaultRaised(path.directory, value: sources.directory ?? "")) }
+        return protectionClass
+    }
+}

@@ -1,0 +1,45 @@
+import CExtendedAttributes
+import Glibc
+import SystemPackage
+
+/// xattr(7) in Swift.
+enum ExtendedAttributes {
+    /// The value, or nil if there is none or the file system has no such thing. The C call is `getxattr`.
+    static func get(_ name: String, of path: FilePath) -> [UInt8]? {
+        var value = [UInt8](repeating: 0, count: 256)
+        let count = path.withPlatformString { getxattr($0, name, &value, value.count) }
+        return count >= 0 ? Array(value[..<count]) : nil
+    }
+
+    /// Sets a value. The C call is `setxattr`.
+    static func set(_ name: String, to value: [UInt8], of path: FilePath) throws(DataProtectionError) {
+        _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }
+    }
+
+    /// Copies everything that one open file carries to another: ACLs are among them. The C calls are `flistxattr`,
+    /// `fgetxattr` and `fsetxattr`.
+    ///
+    /// - Parameter isEssential: which names must not be lost; others are copied where the file system lets us.
+    static func copy(
+        from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
+    ) throws(DataProtectionError) {
+        for name in try names(of: source) {
+            do throws(DataProtectionError) {
+                let count = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, nil, 0) }
+                var value = [UInt8](repeating: 0, count: count)
+                _ = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, &value, count) }
+                _ = try retrying(target.path, "fsetxattr") { fsetxattr(target.descriptor, name, value, count, 0) }
+            } catch {
+                if isEssential(name) { throw error }
+            }
+        }
+    }
+
+    private static func names(of file: LowerFile) throws(DataProtectionError) -> [String] {
+        let capacity = flistxattr(file.descriptor, nil, 0)
+        guard capacity > 0 else { return [] }  // none, or a file system without them
+        var buffer = [CChar](repeating: 0, count: capacity)
+        let count = try retrying(file.path, "flistxattr") { flistxattr(file.descriptor, &buffer, capacity) }
+        return buffer[..<count].split(separator: 0).map { String(decoding: $0.map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    }
+}

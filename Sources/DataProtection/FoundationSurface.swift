@@ -1,0 +1,162 @@
+public import FoundationEssentials
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// What to do with a file that is not protected.
+public enum PlaintextPolicy: Sendable, Hashable {
+    /// Throw `notProtected`.
+    case refuse
+    /// Read it.
+    case read
+    /// Protect it in place, then read it.
+    case upgrade(to: ProtectionClass)
+}
+
+extension Data {
+    /// Reads a protected file.
+    ///
+    /// - Throws: `CocoaError` 257 (`fileReadNoPermission`) while locked, as on iOS, with the ``DataProtectionError`` as
+    ///   its underlying error; other Cocoa codes for other failures, likewise.
+    public init(
+        contentsOf url: URL, protectedBy keybag: Keybag, ifPlaintext policy: PlaintextPolicy = .refuse
+    ) throws {
+        do throws(DataProtectionError) {
+            self = try Data.read(try url.filePath(), keybag, policy)
+        } catch {
+            throw error.cocoaError(for: url, isWriting: false)
+        }
+    }
+
+    /// Writes a protected file.
+    ///
+    /// The class is the one in `options` (`.completeFileProtection` …), else that of the file that is replaced, else the
+    /// directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`. Without `.atomic` an existing
+    /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
+    /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, with the ``DataProtectionError`` underneath.
+    public func write(to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag) throws {
+        do throws(DataProtectionError) {
+            try write(try url.filePath(), options, keybag)
+        } catch {
+            throw error.cocoaError(for: url, isWriting: true)
+        }
+    }
+
+    private static func read(
+        _ path: FilePath, _ keybag: Keybag, _ policy: PlaintextPolicy
+    ) throws(DataProtectionError) -> Data {
+        do throws(DataProtectionError) {
+            let file = try ProtectedFile.open(path, keybag: keybag)
+            return try file.read(Int.max, at: 0)
+        } catch .notProtected {
+            switch policy {
+            case .refuse: throw .notProtected(path)
+            case .read: return try readPlaintext(path)
+            case .upgrade(let protectionClass):
+                try keybag.protect(path, as: protectionClass)
+                return try read(path, keybag, .refuse)
+            }
+        }
+    }
+
+    private static func readPlaintext(_ path: FilePath) throws(DataProtectionError) -> Data {
+        let file = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
+        try file.requireRegular()
+        return Data(try file.bytes(at: 0, count: Int(try file.length())))
+    }
+
+    private func write(
+        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag
+    ) throws(DataProtectionError) {
+        let explicit = options.protectionClass
+        let isNewOnly = options.contains(.withoutOverwriting)
+        if !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
+        let writer = try ProtectedFileWriter(
+            path, as: explicit, keybag: keybag, replacing: !isNewOnly, expecting: count)
+        try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
+        try writer.finish()
+    }
+
+    /// Overwrites an existing protected file in one commit; false if there is none.
+    private func overwrite(
+        _ path: FilePath, _ explicit: ProtectionClass?, _ keybag: Keybag
+    ) throws(DataProtectionError) -> Bool {
+        let file: ProtectedFile
+        do throws(DataProtectionError) {
+            file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+        } catch .notProtected {
+            return false
+        } catch {
+            if case .system(_, _, .noSuchFileOrDirectory) = error { return false }
+            throw error
+        }
+        if let explicit { try keybag.setProtection(explicit, ofItemAt: path) }
+        try file.truncate(to: 0)
+        try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
+        try file.close()
+        return true
+    }
+
+    private func lend(
+        _ body: (UnsafeRawBufferPointer) throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
+        let result: Result<Void, DataProtectionError> = withUnsafeBytes { bytes in
+            do throws(DataProtectionError) { return .success(try body(bytes)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+}
+
+extension Data.WritingOptions {
+    /// The class that the options name, if any.
+    var protectionClass: ProtectionClass? {
+        switch intersection(.fileProtectionMask) {
+        case .completeFileProtection: .complete
+        case .completeFileProtectionUnlessOpen: .completeUnlessOpen
+        case .completeFileProtectionUntilFirstUserAuthentication: .completeUntilFirstUserAuthentication
+        case .noFileProtection: ProtectionClass.none
+        default: nil
+        }
+    }
+}
+
+extension Keybag {
+    /// Gives a file, or the default of a directory, a class.
+    ///
+    /// - Throws: `CocoaError` 513 while locked, with the ``DataProtectionError`` underneath.
+    public func setProtection(_ protectionClass: ProtectionClass, ofItemAt url: URL) throws {
+        do throws(DataProtectionError) {
+            try setProtection(protectionClass, ofItemAt: try url.filePath())
+        } catch {
+            throw error.cocoaError(for: url, isWriting: true)
+        }
+    }
+}
+
+extension URL {
+    fileprivate func filePath() throws(DataProtectionError) -> FilePath {
+        guard isFileURL else { throw .notRegularFile(FilePath(absoluteString)) }
+        return withUnsafeFileSystemRepresentation { $0.map { FilePath(platformString: $0) } } ?? FilePath(path)
+    }
+}
+
+extension DataProtectionError {
+    /// The error that Foundation would throw, with this one as its underlying error.
+    func cocoaError(for url: URL, isWriting: Bool) -> CocoaError {
+        let code: CocoaError.Code =
+            switch self {
+            case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
+            case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded): .fileWriteOutOfSpace
+            case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
+            case .exists: .fileWriteFileExists
+            case .damaged, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
+            case .locked, .foreignKeybag, .keyLost, .unverifiedOrigin, .system(_, _, .permissionDenied),
+                .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice:
+                isWriting ? .fileWriteNoPermission : .fileReadNoPermission
+            default: isWriting ? .fileWriteUnknown : .fileReadUnknown
+            }
+        // NSUnderlyingErrorKey and NSURLErrorKey, whose names only the whole of Foundation has.
+        return CocoaError(code, userInfo: ["NSUnderlyingError": self, "NSURL": url])
+    }
+}

@@ -1,0 +1,95 @@
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// How a handle gets at its file's keys.
+struct HandleKeys {
+    let keybag: Keybag
+    let path: FilePath
+
+    /// Between operations: everything for classes B, C and D; for class A only what is worthless without its class key.
+    private enum Held {
+        case none
+        case kept(FileKeys, wrap: [UInt8], commitment: [UInt8])
+        case masked(MaskedKeys, wrap: [UInt8], serial: KeySerial?)
+    }
+    private var held = Held.none
+
+    init(keybag: Keybag, path: FilePath) {
+        self.keybag = keybag
+        self.path = path
+    }
+
+    /// The keys for one operation. Class A asks the ring each time.
+    mutating func keys(
+        for head: Head, _ operation: Operation, needsHead: Bool
+    ) throws(DataProtectionError) -> FileKeys {
+        switch held {
+        case .kept(let kept, let wrap, _) where wrap == head.wrapBytes: return kept
+        case .kept(let kept, _, let commitment)
+        where commitment == head.wrap.commitment && head.wrap.classKey.protectionClass != .complete:
+            // The class was changed, the key was not: an open handle goes on.
+            held = .kept(kept, wrap: head.wrapBytes, commitment: commitment)
+            return kept
+        case .masked(let masked, let wrap, var serial) where wrap == head.wrapBytes:
+            let unmasked = try unmask(masked, head, &serial, needsHead)
+            held = .masked(masked, wrap: wrap, serial: serial)
+            if let unmasked { return unmasked }
+            throw keybag.lockedError(path, .complete, operation)
+        default:
+            held = .none
+            let fileKey = try keybag.fileKey(of: head, path: path, operation)
+            return try hold(fileKey, of: head)
+        }
+    }
+
+    private func unmask(
+        _ masked: MaskedKeys, _ head: Head, _ serial: inout KeySerial?, _ needsHead: Bool
+    ) throws(DataProtectionError) -> FileKeys? {
+        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &serial),
+            let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
+        else { return nil }
+        do throws(KeyError) {
+            return try masked.unmask(with: classKey, prefix: head.prefix, needsHead: needsHead)
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Keeps the keys of an opened file key, as its class allows.
+    @discardableResult
+    mutating func hold(_ fileKey: borrowing FileKey, of head: Head) throws(DataProtectionError) -> FileKeys {
+        let id = head.prefix.fileID
+        do throws(KeyError) {
+            let chunkKey = try fileKey.chunkKey(of: id)
+            let headKey = try fileKey.headKey(of: id)
+            if head.wrap.classKey.protectionClass == .complete {
+                if let masked = try mask(chunkKey, headKey, head.wrap.classKey) {
+                    held = .masked(masked, wrap: head.wrapBytes, serial: nil)
+                }
+                return FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
+            }
+            let kept = FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
+            held = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
+            return kept
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// nil if the class key has gone meanwhile: the next operation says *locked* then.
+    private func mask(
+        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, _ name: ClassKeyName
+    ) throws(KeyError) -> MaskedKeys? {
+        let kept = (FileKeys.Kept(chunkKey.slice(0..<32)), FileKeys.Kept(headKey.slice(0..<32)))
+        let made = try? keybag.withClassKey(name) { classKey throws(DataProtectionError) in
+            do throws(KeyError) {
+                return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, under: classKey)
+            } catch {
+                throw .cryptography(error)
+            }
+        }
+        return made ?? nil
+    }
+}

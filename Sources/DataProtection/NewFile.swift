@@ -1,0 +1,198 @@
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// A protected file that is written from beginning to end and appears whole or not at all. FORMAT.md §4 rule 14.
+///
+/// It has no name before ``publish(replacing:)``. What was appended is sealed when ``append(_:)`` returns, so that a class A
+/// file whose key goes meanwhile can still be finished, but not continued.
+final class NewFile {
+    let keybag: Keybag
+    let path: FilePath
+    private let unnamed: UnnamedFile
+    var file: LowerFile { unnamed.file }
+    private(set) var keys: HandleKeys
+    /// The head to be written: its wrap record is final, its content is that of everything appended so far.
+    private var head: Head
+    private var sealCount: UInt64 = 1
+    /// The last, partial chunk, sealed.
+    private var tail: [UInt8]?
+    private var size: UInt64 = 0
+
+    private var layout: ChunkLayout { head.prefix.layout }
+    private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
+
+    /// Makes the file in the directory of `path`.
+    ///
+    /// - Throws: `locked` when the class key is not here; nothing is left behind.
+    init(
+        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil
+    ) throws(DataProtectionError) {
+        self.keybag = keybag
+        self.path = path
+        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: path)
+        head = made.head
+        keys = made.keys
+        unnamed = try UnnamedFile(path)
+    }
+
+    /// Appends bytes; class A asks the ring for each MiB.
+    func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        var done = 0
+        while done < buffer.count {
+            let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(OpenFile.segment))
+            let fileKeys = try keys.keys(for: head, .write, needsHead: true)
+            try appendSegment(part, fileKeys)
+            done += part.count
+        }
+    }
+
+    /// Puts the head in front of the chunks and makes the file last. It still has no name.
+    func finish() throws(DataProtectionError) {
+        if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
+        try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
+        try file.flushAll()
+    }
+
+    /// Gives the finished file its name, and makes that last.
+    ///
+    /// - Throws: `exists` if there is something under that name and `replacing` is false.
+    func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
+
+    /// The open file goes on as a handle, with the keys it was made with.
+    func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keybag: keybag, keys: keys) }
+
+    // MARK: sealing
+
+    private func appendSegment(_ part: UnsafeRawBufferPointer, _ fileKeys: FileKeys) throws(DataProtectionError) {
+        let newSize = size + UInt64(part.count)
+        if newSize <= UInt64(ChunkLayout.maximumInline) {
+            let text = try inlineText(fileKeys, roomFor: part.count)
+            UnsafeMutableRawBufferPointer(rebasing: text.bytes[Int(size)..<Int(newSize)]).copyMemory(from: part)
+            size = newSize
+            return try sealHead(text, fileKeys)
+        }
+        var rest = part
+        let chunkSize = layout.chunkSize
+        let partial = Int(size % UInt64(chunkSize))
+        if partial > 0 || head.content.record.isInline {
+            let text = try lastText(fileKeys, room: chunkSize)
+            let taken = min(chunkSize - partial, rest.count)
+            UnsafeMutableRawBufferPointer(rebasing: text.bytes[partial..<partial + taken])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<taken]))
+            try put(UnsafeRawBufferPointer(rebasing: text.bytes[..<(partial + taken)]), fileKeys)
+            size += UInt64(taken)
+            rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
+        }
+        let whole = rest.count / chunkSize * chunkSize
+        if whole > 0 { try put(UnsafeRawBufferPointer(rebasing: rest[..<whole]), fileKeys) }
+        if whole < rest.count { try put(UnsafeRawBufferPointer(rebasing: rest[whole...]), fileKeys, from: whole) }
+        size += UInt64(rest.count)
+        try sealHead(nil, fileKeys)
+    }
+
+    /// Seals chunks from the current end (plus `offset` bytes) on: whole ones go home, a partial one stays in memory.
+    private func put(
+        _ text: UnsafeRawBufferPointer, _ fileKeys: FileKeys, from offset: Int = 0
+    ) throws(DataProtectionError) {
+        let index = layout.index(of: size + UInt64(offset))
+        let run = try SealedRun(text, from: index, layout, fileKeys)
+        sealCount += layout.chunkCount(size: UInt64(text.count))
+        if text.count % layout.chunkSize == 0 {
+            try file.write(run.bytes, at: layout.home(index))
+            tail = nil
+        } else {
+            tail = run.bytes
+        }
+    }
+
+    private func lastText(_ fileKeys: FileKeys, room: Int) throws(DataProtectionError) -> WipedBuffer {
+        if head.content.record.isInline { return try inlineText(fileKeys, roomFor: room - Int(size)) }
+        let text = WipedBuffer(count: room)
+        guard let tail else { return text }
+        let index = layout.index(of: size)
+        do throws(KeyError) {
+            try tail.lendBytes { tail throws(KeyError) in
+                try fileKeys.open(chunk: index, tail, into: text.prefix(tail.count - ChunkLayout.overhead))
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+        return text
+    }
+
+    private func inlineText(_ fileKeys: FileKeys, roomFor more: Int) throws(DataProtectionError) -> WipedBuffer {
+        let text = WipedBuffer(count: Int(size) + more)
+        try withFormat(path) { () throws(FormatError) in
+            try InlineFile.open(
+                head.inline, counter: 0, in: head.prefix, under: fileKeys.head().bytes, into: text.prefix(Int(size)))
+        }
+        return text
+    }
+
+    /// Seals the content record of everything appended so far.
+    private func sealHead(_ inline: WipedBuffer?, _ fileKeys: FileKeys) throws(DataProtectionError) {
+        do throws(KeyError) {
+            sealCount += 1
+            if let inline {
+                let record = ContentRecord(inline: size, counter: 0, sealCount: sealCount)
+                head = try head.sealing(record, text: UnsafeRawBufferPointer(inline.prefix(Int(size))), fileKeys.head())
+            } else {
+                let record = ContentRecord(
+                    size: size, layout: layout, holes: ChunkRuns(), counter: 0, sealCount: sealCount)
+                head = try head.sealing(record, text: nil, fileKeys.head())
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+}
+
+extension Head {
+    /// The same head with new content, sealed. `text`: of an inline file.
+    func sealing(
+        _ record: ContentRecord, text: UnsafeRawBufferPointer?, _ headKey: FileKeys.Kept
+    ) throws(KeyError) -> Head {
+        let content = try record.sealed(in: prefix, under: headKey.bytes)
+        guard let text else { return replacing(content: content) }
+        let inline = try InlineFile.seal(text, counter: record.counter, in: prefix, under: headKey.bytes)
+        return replacing(content: content, inline: inline)
+    }
+}
+
+extension Keybag {
+    /// A new file key, wrapped, with the head of an empty file and the means to go on writing it.
+    func newHead(
+        as protectionClass: ProtectionClass, layout: ChunkLayout, carrying verdict: OriginMark.Verdict?, path: FilePath
+    ) throws(DataProtectionError) -> (head: Head, keys: HandleKeys) {
+        let fileKey: FileKey
+        let prefix: Prefix
+        do throws(KeyError) {
+            prefix = Prefix(fileID: try FileID.random(), layout: layout)
+            fileKey = try FileKey.random()
+        } catch {
+            throw .cryptography(error)
+        }
+        let wrap = try wrap(
+            fileKey, of: prefix.fileID, as: protectionClass, counter: 1, carrying: verdict, path: path, .create)
+        let head: Head
+        do throws(KeyError) { head = try Self.emptyHead(prefix, wrap, fileKey) } catch { throw .cryptography(error) }
+        var keys = HandleKeys(keybag: self, path: path)
+        try keys.hold(fileKey, of: head)
+        return (head, keys)
+    }
+
+    private static func emptyHead(
+        _ prefix: Prefix, _ wrap: WrapRecord, _ fileKey: borrowing FileKey
+    ) throws(KeyError) -> Head {
+        let headKey = FileKeys.Kept(try fileKey.headKey(of: prefix.fileID))
+        let record = ContentRecord(inline: 0, counter: 0, sealCount: 1)
+        let content = try record.sealed(in: prefix, under: headKey.bytes)
+        let inline = try InlineFile.seal(
+            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey.bytes)
+        return Head(
+            prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey.bytes),
+            content: content, inline: inline)
+    }
+}

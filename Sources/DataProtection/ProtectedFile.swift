@@ -1,0 +1,149 @@
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+import Synchronization
+public import SystemPackage
+
+/// An open protected file: random reads and writes, each committed by ``sync()``.
+///
+/// May be used from many threads; operations on one handle take turns. Any number of handles and processes may read, one
+/// may write. A handle on a `complete` file keeps nothing between operations that opens the file: its first operation
+/// after a lock, whoever locked, throws *locked*, and after an unlock the same handle works again. A
+/// `completeUnlessOpen` handle goes on until it is closed. Writes are seen by other handles when they are committed.
+public final class ProtectedFile: @unchecked Sendable {  // `open` is only touched under `turn`
+    /// What a handle is opened for.
+    public enum Access: Sendable {
+        case readOnly, readWrite
+    }
+
+    /// Where the file is.
+    public let path: FilePath
+    private let open: OpenFile
+    private let turn = Mutex(false)  // whether the handle is closed
+
+    init(_ open: OpenFile) {
+        path = open.file.path
+        self.open = open
+    }
+
+    /// Opens a protected file, or creates it.
+    ///
+    /// - Parameters:
+    ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
+    ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
+    /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `unverifiedOrigin`, `system`. Nothing is left
+    ///   behind when a file cannot get its key.
+    public static func open(
+        _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil, keybag: Keybag,
+        requireVerifiedOrigin: Bool = false
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let flags = (access == .readWrite ? O_RDWR : O_RDONLY) | O_NONBLOCK  // a FIFO must not make us wait
+        let file: LowerFile
+        do throws(DataProtectionError) {
+            file = try LowerFile(path, flags: flags)
+        } catch {
+            guard let create, access == .readWrite, error.errno == .noSuchFileOrDirectory else { throw error }
+            do throws(DataProtectionError) {
+                return try Self.create(path, as: create, keybag: keybag)
+            } catch .exists {
+                return try open(path, access, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
+            }
+        }
+        try file.requireRegular()
+        let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
+        // Opening asks for the key, whatever other handles hold.
+        _ = try open.size()
+        let handle = ProtectedFile(open)
+        if requireVerifiedOrigin, try handle.origin() != .verified {
+            throw .unverifiedOrigin(path, try handle.origin())
+        }
+        return handle
+    }
+
+    /// Creates a protected file that must not be there yet.
+    ///
+    /// - Throws: `exists`, `locked`, `system`.
+    public static func create(
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: nil)
+        let new = try NewFile(path, as: resolved, layout: .small, keybag: keybag)
+        try FileAttributes.setDefaultMode(new.file)
+        try new.finish()
+        try new.publish(replacing: false)
+        return ProtectedFile(try new.handle())
+    }
+
+    /// Reads up to `buffer.count` bytes from plaintext `offset` on; fewer only at the end of the file.
+    public func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(DataProtectionError) -> Int {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            try open.read(into: buffer, at: try checked(offset))
+        }
+    }
+
+    /// Writes all of `buffer` at plaintext `offset`. Sealed when this returns; lost in a crash before ``sync()``.
+    ///
+    /// - Throws: `locked`, `busy` when another handle is writing, `handleFailed` after an earlier error. Of more than 1 MiB
+    ///   a part may have been taken.
+    public func write(_ buffer: UnsafeRawBufferPointer, at offset: Int64) throws(DataProtectionError) {
+        try inTurn(.write) { () throws(DataProtectionError) in try open.write(buffer, at: try checked(offset)) }
+    }
+
+    /// Makes the file `size` bytes long: cut, or continued with zeros that take no room.
+    public func truncate(to size: Int64) throws(DataProtectionError) {
+        try inTurn(.truncate) { () throws(DataProtectionError) in try open.truncate(to: try checked(size)) }
+    }
+
+    /// The plaintext size in bytes.
+    public func size() throws(DataProtectionError) -> Int64 {
+        try inTurn(.read) { () throws(DataProtectionError) in Int64(try open.size()) }
+    }
+
+    /// Commits what was written: it survives a crash and a power cut when this returns. Needs no key in any state.
+    public func sync() throws(DataProtectionError) {
+        try inTurn(.write) { () throws(DataProtectionError) in try open.sync() }
+    }
+
+    /// Commits and closes. Needs no key in any state. Closing twice is fine.
+    public func close() throws(DataProtectionError) {
+        try turn.withLock { isClosed throws(DataProtectionError) in
+            if isClosed { return }
+            isClosed = true
+            try open.close()
+        }
+    }
+
+    /// Who could have made the file, as far as it can be checked now.
+    public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
+            return try open.keybag.verdict(of: head)
+        }
+    }
+
+    /// The class that the file has now.
+    public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
+        try ProtectedFileInfo(path: path, file: open.file).protectionClass
+    }
+
+    deinit {
+        // Best effort for a handle that was forgotten: an error of a commit is only seen by who closes.
+        turn.withLock { isClosed in if !isClosed { try? open.close() } }
+    }
+
+    private func inTurn<R>(
+        _ operation: Operation, _ body: () throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        try turn.withLock { isClosed throws(DataProtectionError) in
+            guard !isClosed else { throw .notOpen(path, for: operation) }
+            return try body()
+        }
+    }
+
+    private func checked(_ offset: Int64) throws(DataProtectionError) -> UInt64 {
+        guard offset >= 0 else { throw .outOfRange(path) }
+        return UInt64(offset)
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+/// What a protected file says of itself in every lock state. Not authenticated: no key is asked for.
+public struct ProtectedFileInfo: Hashable, Sendable {
+    /// The class.
+    public let protectionClass: ProtectionClass
+    /// The plaintext size in bytes, unverified.
+    public let size: Int64
+    /// The keybag that the file belongs to.
+    public let keybag: KeybagUUID
+    /// The generation of the class key.
+    public let generation: UInt32
+
+    /// Reads the heads, and records if there are any.
+    ///
+    /// - Throws: `notProtected`, `damaged`, `unsupported`, `notRegularFile`, `system`.
+    public init(of path: FilePath) throws(DataProtectionError) {
+        let file = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
+        try file.requireRegular()
+        try self.init(path: path, file: file)
+    }
+
+    init(path: FilePath, file: LowerFile) throws(DataProtectionError) {
+        let state: FileState
+        do throws(Trouble) {
+            state = try Self.read(file, isLocked: false)
+        } catch {
+            guard case .suspect = error else { throw error.reported }
+            state = try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+                do throws(Trouble) { return try Self.read(file, isLocked: true) } catch { throw error.reported }
+            }
+        }
+        let name = state.heads.head.wrap.classKey
+        protectionClass = name.protectionClass
+        keybag = name.keybag
+        generation = name.generation
+        size = Int64(state.record.size)
+    }
+
+    private static func read(_ file: LowerFile, isLocked: Bool) throws(Trouble) -> FileState {
+        var state = FileState(try HeadPair(reading: file, isLocked: isLocked))
+        try state.scan(file, headKey: nil)
+        return state
+    }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+import Synchronization
+public import SystemPackage
+
+/// Writes a protected file from beginning to end, of any size in bounded memory. It appears whole when it is finished, or not at all.
+///
+/// Bytes are sealed when ``append(_:)`` returns. A class A file goes on as far as its class key stays; ``finish()`` needs none.
+public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only touched under `turn`
+    /// Where the file will be.
+    public let path: FilePath
+    private let new: NewFile
+    private let isReplacing: Bool
+    private let turn = Mutex(false)  // whether the file is finished or given up
+
+    /// Begins a file.
+    ///
+    /// - Parameters:
+    ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
+    ///     user's, `completeUntilFirstUserAuthentication`.
+    ///   - replacing: false: a file of that name is an error when it is finished.
+    /// - Throws: `locked`, `notRegularFile`, `system`.
+    public convenience init(
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag, replacing: Bool = true
+    ) throws(DataProtectionError) {
+        try self.init(path, as: protectionClass, keybag: keybag, replacing: replacing, expecting: nil)
+    }
+
+    init(
+        _ path: FilePath, as protectionClass: ProtectionClass?, keybag: Keybag, replacing: Bool, expecting size: Int?
+    ) throws(DataProtectionError) {
+        self.path = path
+        isReplacing = replacing
+        let old = try Self.existing(path)
+        let replaced = try old.map { old throws(DataProtectionError) in try Self.protectionClass(of: old) } ?? nil
+        let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
+        let isSmall = size.map { $0 < ChunkLayout.wholeFileThreshold } ?? false
+        new = try NewFile(path, as: resolved, layout: isSmall ? .small : .large, keybag: keybag)
+        if let old { try FileAttributes.inherit(from: old, to: new.file) } else {
+            try FileAttributes.setDefaultMode(new.file)
+        }
+    }
+
+    /// Appends bytes.
+    ///
+    /// - Throws: `locked` if the class key has gone: what was appended before is kept, and ``finish()`` still works.
+    public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        try turn.withLock { isOver throws(DataProtectionError) in
+            guard !isOver else { throw .notOpen(path, for: .write) }
+            try new.append(bytes)
+        }
+    }
+
+    /// Gives the file its name. When this returns it survives a crash and a power cut.
+    public func finish() throws(DataProtectionError) {
+        try turn.withLock { isOver throws(DataProtectionError) in
+            guard !isOver else { throw .notOpen(path, for: .write) }
+            isOver = true
+            try new.finish()
+            try new.publish(replacing: isReplacing)
+        }
+    }
+
+    private static func existing(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
+        do throws(DataProtectionError) {
+            let old = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
+            try old.requireRegular()
+            return old
+        } catch {
+            if case .system(_, _, .noSuchFileOrDirectory) = error { return nil }
+            // A file that we may replace but not read: its class cannot be kept, so it must be given.
+            throw error
+        }
+    }
+
+    private static func protectionClass(of old: LowerFile) throws(DataProtectionError) -> ProtectionClass? {
+        guard try old.isOneOfOurs() else { return nil }
+        return try ProtectedFileInfo(path: old.path, file: old).protectionClass
+    }
+}

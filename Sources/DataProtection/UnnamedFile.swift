@@ -1,0 +1,79 @@
+import Glibc
+import SystemPackage
+
+/// A file that has no name yet (O_TMPFILE, open(2)): when its process dies, it was never there.
+struct UnnamedFile {
+    /// Where it will be.
+    let path: FilePath
+    let file: LowerFile
+
+    /// O_TMPFILE of fcntl.h, which hides it behind _GNU_SOURCE: 020000000 | O_DIRECTORY.
+    private static let temporary: Int32 = 0o20_000_000 | O_DIRECTORY
+
+    /// Makes a file in the directory of `path`, 0600.
+    init(_ path: FilePath) throws(DataProtectionError) {
+        self.path = path
+        let directory = path.directory
+        let descriptor = try retrying(path, "open") {
+            directory.withPlatformString { open($0, O_RDWR | O_CLOEXEC | Self.temporary, 0o600) }
+        }
+        file = LowerFile(path: path, descriptor: descriptor)
+        // Held until the file has its name: a name like its temporary one without this lock is a dead process's.
+        _ = try retrying(path, "flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
+    }
+
+    /// Gives the file, which is flushed, its name, and makes that last.
+    ///
+    /// - Throws: `exists` if there is something under that name and `replacing` is false.
+    func publish(replacing: Bool) throws(DataProtectionError) {
+        if replacing {
+            let temporary = try linkTemporary()
+            do throws(DataProtectionError) { try AtomicReplace.rename(temporary, to: path) } catch {
+                try? AtomicReplace.remove(temporary)
+                throw error
+            }
+        } else {
+            do throws(DataProtectionError) { try link(to: path) } catch {
+                guard error.errno == .fileExists else { throw error }
+                throw .exists(path)
+            }
+        }
+        try AtomicReplace.flushDirectory(path.directory)
+    }
+
+    private func link(to name: FilePath) throws(DataProtectionError) {
+        let own = "/proc/self/fd/\(file.descriptor)"
+        _ = try retrying(name, "linkat") {
+            name.withPlatformString { linkat(AT_FDCWD, own, AT_FDCWD, $0, AT_SYMLINK_FOLLOW) }
+        }
+    }
+
+    /// A name for a moment, for rename(2) to replace with. One that a dead process left is taken away first.
+    private func linkTemporary() throws(DataProtectionError) -> FilePath {
+        let name = path.lastComponent?.string ?? ""
+        var number = 0
+        while true {
+            let temporary = path.directory.appending(".\(name.prefix(200)).protectfs-\(number)")
+            do throws(DataProtectionError) {
+                try link(to: temporary)
+                return temporary
+            } catch {
+                guard error.errno == .fileExists, number < 1000 else { throw error }
+            }
+            if try isAbandoned(temporary) { try AtomicReplace.remove(temporary) } else { number += 1 }
+        }
+    }
+
+    private func isAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        guard let other = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return true }
+        return flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
+    }
+}
+
+extension FilePath {
+    /// The directory that the name is in.
+    var directory: FilePath {
+        let directory = removingLastComponent()
+        return directory.isEmpty ? "." : directory
+    }
+}
