@@ -59,7 +59,8 @@ extension OpenFile {
         try certainly { () throws(DataProtectionError) in
             try withFormat(file.path) { () throws(FormatError) in
                 try InlineFile.open(
-                    sealed, counter: counter, in: state.heads.head.prefix, under: keys.head().bytes, into: text.bytes)
+                    sealed, counter: counter, in: state.heads.head.prefix, under: keys.head().bytes,
+                    into: text.prefix(text.count))
             }
         }
         return text

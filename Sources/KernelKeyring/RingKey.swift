@@ -40,7 +40,7 @@ public struct RingKey: Hashable, Sendable {
         return key
     }
 
-    /// Removes the key: invalidates it, unlinks it where that fails, and looks again.
+    /// Removes the key: invalidates it, unlinks it, and looks again.
     ///
     /// Call within ``RingWriter/run(_:)``. Returns when the search says ENOKEY and nothing else.
     /// - Throws: the last error, if the key is still there.
@@ -48,19 +48,19 @@ public struct RingKey: Hashable, Sendable {
         var lastError = Errno.requiredKeyNotAvailable
         for _ in 0..<8 {
             do throws(Errno) {
-                try remove(try find())
+                remove(try find())
             } catch .requiredKeyNotAvailable {
                 return
             } catch .keyExpired {
                 // The search does not name an expired key. Giving it a payload does, and wipes the old one.
                 lastError = .keyExpired
-                try? remove(try displace())
+                if let key = try? displace() { remove(key) }
             } catch .keyRevoked {
                 lastError = .keyRevoked
-                try? remove(try displace())
+                if let key = try? displace() { remove(key) }
             } catch {
                 lastError = error
-                try? remove(try displace())
+                if let key = try? displace() { remove(key) }
             }
         }
         throw lastError
@@ -75,12 +75,11 @@ public struct RingKey: Hashable, Sendable {
         return Set(living + ProcKeys.userKeyDescriptions()).filter { $0.hasPrefix(prefix) }
     }
 
-    private func remove(_ key: KeySerial) throws(Errno) {
-        do throws(Errno) {
-            try key.invalidate()
-        } catch {
-            try KeySerial.userKeyring.unlink(key)
-        }
+    private func remove(_ key: KeySerial) {
+        // Invalidating makes the payload go at once; the link goes when the kernel's collector comes by, and until then a
+        // search says EKEYREVOKED. So both, and the search afterwards is the judge of both.
+        try? key.invalidate()
+        try? KeySerial.userKeyring.unlink(key)
     }
 
     private func displace() throws(Errno) -> KeySerial {

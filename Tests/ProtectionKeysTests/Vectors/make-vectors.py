@@ -110,7 +110,7 @@ def derivations():
     yield derivation(4, "keybag mac", KEYBAG_KEY, UUID, use=tags(run(0, 100)), before={"keybag": UUID})
     yield derivation(5, "device class key wrap", DEVICE_KEY, UUID, use=wraps(CLASS_KEY), before={"keybag": UUID})
     yield derivation(6, "device id", DEVICE_KEY, UUID, 16, before={"keybag": UUID})
-    yield derivation(7, "guess tag", DEVICE_KEY, UUID, use=tags(passcode, 2), before={"keybag": UUID})
+    yield derivation(7, "guess tag", stretched, UUID, 32, DEVICE_KEY, slot, lambda key: {"tag": key[:2]})
 
     for key_class, key, suffix in [(A, CLASS_KEY, "-a"), (B, PRIVATE_KEY, "-b")]:
         name = {"keybag": UUID, "class": key_class, "generation": 7}
