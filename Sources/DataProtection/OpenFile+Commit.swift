@@ -107,7 +107,7 @@ extension OpenFile {
     func commit() throws(DataProtectionError) {
         guard let pending = writer?.pending, let prepared = pending.prepared else { return }
         try dying { () throws(DataProtectionError) in
-            let length = try file.length()
+            let sizeBefore = state!.record.size
             if case .inline(let sealed) = pending.form {
                 try locked { heads throws(DataProtectionError) in try putHead(prepared.final, sealed, heads) }
             } else if prepared.opening == nil && !state!.hasArea {
@@ -117,7 +117,7 @@ extension OpenFile {
                 try commitRecord(prepared)
             }
             writer!.pending = nil
-            try afterCommit(length)
+            try afterCommit(hasShrunk: state!.record.size < sizeBefore)
         }
     }
 
@@ -149,13 +149,11 @@ extension OpenFile {
     }
 
     /// Rule 9, and keeping the area short.
-    private func afterCommit(_ lengthBefore: UInt64) throws(DataProtectionError) {
-        let extent = state!.layout.extent(of: state!.record, generation: state!.heads.head.generation)
+    private func afterCommit(hasShrunk: Bool) throws(DataProtectionError) {
         if state!.hasArea {
-            // The area was put behind what was there; more than its gap in front of it means that the file has shrunk.
-            let hasShrunk = state!.layout.home(state!.record.chunkCount + 2 * Self.gap) < state!.redoOffset
             if hasShrunk || state!.areaEnd - state!.redoOffset > Self.areaLimit { try empty(keys: nil) }
-        } else if extent < lengthBefore {
+        } else if hasShrunk {
+            let extent = state!.layout.extent(of: state!.record, generation: state!.heads.head.generation)
             try file.truncate(to: extent)
         }
     }

@@ -138,6 +138,7 @@ extension OpenFile {
         to size: UInt64, touching touched: Range<UInt64>, _ keys: FileKeys
     ) throws(Trouble) {
         let layout = state!.layout
+        try commitLargeCut(keys)
         let old = writer!.pending!.size
         let oldCount = layout.chunkCount(size: old)
         let count = layout.chunkCount(size: size)
@@ -151,6 +152,15 @@ extension OpenFile {
             try seal(last, text, keys)
         }
         writer!.pending!.holes.insert(oldCount..<max(oldCount, count))
+    }
+
+    /// A file that was cut by much and grows again is committed in between: chunks of the cut that become holes are
+    /// overwrites, and those of one commit must fit into one redo record when the holes are filled.
+    private func commitLargeCut(_ keys: FileKeys) throws(Trouble) {
+        let size = writer!.pending!.size
+        guard state!.record.size > size, state!.record.size - size > UInt64(Self.overwriteLimit) else { return }
+        try certainly { () throws(DataProtectionError) in try commit() }
+        writer!.pending = PendingWrites(on: state!.record)
     }
 
     private func shrink(to size: UInt64, _ keys: FileKeys) throws(Trouble) {
