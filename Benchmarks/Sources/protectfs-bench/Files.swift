@@ -1,0 +1,71 @@
+import DataProtection
+import FoundationEssentials
+import Glibc
+
+/// Many small files, and many small reads.
+enum Files {
+    private static let size = 4096
+
+    static func create(in directory: FilePath, count: Int) throws {
+        let keybag = try Keybag.user
+        let data = Data(repeating: 1, count: size)
+        let rounds = try Rounds(1, operations: 1) {
+            for index in 0..<count {
+                let url = URL(filePath: directory.appending("\(index)").string)
+                try data.write(to: url, options: [.atomic, .completeFileProtection], protectedBy: keybag)
+            }
+        }
+        rounds.report()
+    }
+
+    static func openReadClose(in directory: FilePath) throws {
+        let keybag = try Keybag.user
+        let path = directory.appending("protected")
+        let plain = directory.appending("plain")
+        try make(path, .complete, keybag)
+        let file = PlainFile(plain, flags: O_RDWR | O_CREAT)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+        file.write(UnsafeRawBufferPointer(buffer), at: 0)
+        let rounds = try Rounds(
+            5, operations: 2000,
+            ours: {
+                for _ in 0..<2000 {
+                    let file = try ProtectedFile.open(path, keybag: keybag)
+                    let count = try file.read(into: buffer, at: 0)
+                    precondition(count == size)
+                    try file.close()
+                }
+            },
+            peer: {
+                for _ in 0..<2000 {
+                    let file = PlainFile(plain, flags: O_RDONLY)
+                    file.read(buffer, at: 0)
+                    file.close()
+                }
+            })
+        rounds.report()
+    }
+
+    static func handles(in directory: FilePath) throws {
+        let keybag = try Keybag.user
+        let paths = (directory.appending("complete"), directory.appending("none"))
+        try make(paths.0, .complete, keybag)
+        try make(paths.1, .none, keybag)
+        let complete = try ProtectedFile.open(paths.0, keybag: keybag)
+        let none = try ProtectedFile.open(paths.1, keybag: keybag)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+        func read(_ file: ProtectedFile) throws {
+            for _ in 0..<20_000 {
+                let count = try file.read(into: buffer, at: 0)
+                precondition(count == size)
+            }
+        }
+        try Rounds(7, operations: 20_000, ours: { try read(complete) }, peer: { try read(none) }).report()
+    }
+
+    private static func make(_ path: FilePath, _ protectionClass: ProtectionClass, _ keybag: Keybag) throws {
+        let file = try ProtectedFile.create(path, as: protectionClass, keybag: keybag)
+        try [UInt8](repeating: 1, count: size).withUnsafeBytes { try file.write($0, at: 0) }
+        try file.close()
+    }
+}
