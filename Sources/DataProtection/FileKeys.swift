@@ -68,7 +68,7 @@ final class FileKeys {
 
 /// What a handle on a class A file keeps between operations: its keys, masked under class key A. DESIGN.md, "Handles".
 ///
-/// Mask = HMAC-SHA512(class key A, label ‖ salt ‖ part). Without the class key it is random bytes; the check tells a
+/// Mask = SHA-512(00000001 ‖ class key A ‖ label ‖ salt ‖ part), SP 800-56C §4. Without the class key it is random bytes; the check tells a
 /// class key that somebody planted in the ring from the right one without deriving its id.
 struct MaskedKeys {
     private let salt: [UInt8]

@@ -69,9 +69,8 @@ struct HeadPair {
 
     /// Whether a head that differs from this pair's is there now: compares the clear bytes of both.
     func hasChanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
-        for index in 0..<2 {
-            let now = try file.bytes(at: UInt64(index * Head.length), count: Head.clearLength)
-            guard now.elementsEqual(slots[index].prefix(Head.clearLength)) else { return true }
+        for index in 0..<2 where try !file.begins(with: slots[index].prefix(Head.clearLength), at: index * Head.length) {
+            return true
         }
         return false
     }
@@ -98,7 +97,14 @@ struct HeadPair {
     /// Takes note that the slot in force was copied over the other one.
     mutating func mirror() { slots[target] = slots[inForce] }
 
+    /// Whether both slots are there byte for byte as they were read, so that they need not be judged again.
+    func isUnchanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
+        let now = try file.bytes(at: 0, count: 2 * Head.length)
+        return now.prefix(Head.length).elementsEqual(slots[0]) && now.dropFirst(Head.length).elementsEqual(slots[1])
+    }
+
     private static func isGood(_ slot: [UInt8]) throws(Trouble) -> Bool {
+        guard slot.first != 0 else { return false }  // a head that was never written costs no digest
         do throws(KeyError) { return try Head.isCheckGood(slot) } catch { throw .certain(.cryptography(error)) }
     }
 

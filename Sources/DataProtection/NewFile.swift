@@ -10,6 +10,7 @@ final class NewFile {
     let keybag: Keybag
     let path: FilePath
     private let unnamed: UnnamedFile
+    private let behind: WriteBehind
     var file: LowerFile { unnamed.file }
     private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
@@ -35,6 +36,7 @@ final class NewFile {
         head = made.head
         keys = made.keys
         unnamed = try UnnamedFile(path)
+        behind = WriteBehind(unnamed.file)
     }
 
     /// Appends bytes; class A asks the ring for each MiB.
@@ -50,6 +52,7 @@ final class NewFile {
 
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
     func finish() throws(DataProtectionError) {
+        try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
         try file.flushAll()
@@ -100,7 +103,7 @@ final class NewFile {
         let run = try SealedRun(text, from: index, layout, fileKeys)
         sealCount += layout.chunkCount(size: UInt64(text.count))
         if text.count % layout.chunkSize == 0 {
-            try file.write(run.bytes, at: layout.home(index))
+            try behind.write(run.bytes, at: layout.home(index))
             tail = nil
         } else {
             tail = run.bytes

@@ -5,9 +5,11 @@ import ProtectionKeys
 /// The order of writes, FORMAT.md §4. Nothing here needs a key: everything was sealed when it was written.
 extension OpenFile {
     /// Bytes of records after which the area is emptied.
-    private static let areaLimit: UInt64 = 1 << 20
+    private static let areaLimit: UInt64 = 4 << 20
     /// Chunks between the extent and the area, so that a growing log does not meet it at once.
-    private static let gap: UInt64 = 64
+    private static let gap: UInt64 = 256
+    /// Zeros written behind the last record, at most, in bytes.
+    private static let roomLimit: UInt64 = 512 << 10
 
     /// Commits what is pending. When this returns it survives a crash and a power cut.
     func sync() throws(DataProtectionError) {
@@ -142,10 +144,17 @@ extension OpenFile {
             } catch {
                 throw .cryptography(error)
             }
-            try file.write(encoded.bytes, at: state!.areaEnd)
+            try file.write(encoded.bytes + (try room(behind: encoded.bytes.count)), at: state!.areaEnd)
             try file.flush()
             state!.take(encoded.record, length: encoded.bytes.count)
         }
+    }
+
+    /// Zeros for the next records: a flush that changes neither the length of the file nor its blocks needs no journal
+    /// commit. As many as there are records already, so that a handle that writes once pays nothing.
+    private func room(behind count: Int) throws(DataProtectionError) -> [UInt8] {
+        guard state!.areaEnd + UInt64(count) > (try file.length()) else { return [] }
+        return [UInt8](repeating: 0, count: Int(min(state!.areaEnd - state!.redoOffset, Self.roomLimit)))
     }
 
     /// Rule 9, and keeping the area short.
@@ -223,6 +232,7 @@ extension OpenFile {
     }
 
     private func rereadHeads() throws(DataProtectionError) -> HeadPair {
+        if try state!.heads.isUnchanged(in: file) { return state!.heads }
         do throws(Trouble) {
             let heads = try HeadPair(reading: file, isLocked: true)
             guard heads.head.content == state!.heads.head.content else {

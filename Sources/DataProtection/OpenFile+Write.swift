@@ -280,34 +280,6 @@ extension OpenFile {
     }
 }
 
-/// A run of chunks, sealed one behind the other as they will lie in the file.
-struct SealedRun {
-    let bytes: [UInt8]
-
-    init(
-        _ text: UnsafeRawBufferPointer, from index: UInt64, _ layout: ChunkLayout, _ keys: FileKeys
-    ) throws(DataProtectionError) {
-        let count = Int(layout.chunkCount(size: UInt64(text.count)))
-        let nonces = try withKeys { () throws(KeyError) in try Randomness.bytes(12 * count) }
-        var sealed = [UInt8](repeating: 0, count: text.count + count * ChunkLayout.overhead)
-        try nonces.lendBytes { nonces throws(DataProtectionError) in
-            try sealed.lendMutableBytes { sealed throws(DataProtectionError) in
-                for step in 0..<count {
-                    let start = step * layout.chunkSize
-                    let chunk = UnsafeRawBufferPointer(rebasing: text[start...].prefix(layout.chunkSize))
-                    let target = start + step * ChunkLayout.overhead
-                    try keys.seal(
-                        chunk: index + UInt64(step), chunk,
-                        nonce: UnsafeRawBufferPointer(rebasing: nonces[12 * step..<12 * step + 12]),
-                        into: UnsafeMutableRawBufferPointer(
-                            rebasing: sealed[target..<target + chunk.count + ChunkLayout.overhead]))
-                }
-            }
-        }
-        bytes = sealed
-    }
-}
-
 extension WipedBuffer {
     /// The first `count` bytes.
     func prefix(_ count: Int) -> UnsafeMutableRawBufferPointer {

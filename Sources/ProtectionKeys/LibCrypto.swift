@@ -51,22 +51,14 @@ enum LibCrypto {
         key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
         precondition(tag.count == 32)
-        try hmac(sha256Method.pointer, key, data, into: tag)
-    }
-
-    static func hmacSHA512(
-        key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
-    ) throws(KeyError) {
-        precondition(tag.count == 64)
-        try hmac(sha512Method.pointer, key, data, into: tag)
-    }
-
-    private static func hmac(
-        _ method: OpaquePointer?, _ key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer,
-        into tag: UnsafeMutableRawBufferPointer
-    ) throws(KeyError) {
+        let method = sha256Method.pointer
         let made = HMAC(method, key.baseAddress, Int32(key.count), data.pointer, data.count, tag.pointer, nil)
         try check("HMAC", made == nil ? 0 : 1)
+    }
+
+    static func sha512(_ data: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        precondition(digest.count == 64)
+        try check("SHA-512", EVP_Digest(data.baseAddress, data.count, digest.pointer, nil, sha512Method.pointer, nil))
     }
 
     static func hkdf(
@@ -165,12 +157,12 @@ enum LibCrypto {
         let body = output.baseAddress! + 12
         var written: Int32 = 0
         var good = EVP_CipherInit_ex2(context, nil, nil, nonce.pointer, -1, nil)
-        good &= EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count))
+        if good == 1 { good = EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count)) }
         if text.count > 0 {
-            good &= EVP_CipherUpdate(context, body.bytes, &written, text.pointer, Int32(text.count))
+            if good == 1 { good = EVP_CipherUpdate(context, body.bytes, &written, text.pointer, Int32(text.count)) }
         }
-        good &= EVP_CipherFinal_ex(context, (body + text.count).bytes, &written)
-        good &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, body + text.count)
+        if good == 1 { good = EVP_CipherFinal_ex(context, (body + text.count).bytes, &written) }
+        if good == 1 { good = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, body + text.count) }
         try check("AES-GCM", good)
     }
 
@@ -183,13 +175,13 @@ enum LibCrypto {
         let start = sealed.baseAddress!
         var written: Int32 = 0
         var good = EVP_CipherInit_ex2(context, nil, nil, sealed.pointer, -1, nil)
-        good &= EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count))
+        if good == 1 { good = EVP_CipherUpdate(context, nil, &written, associated.pointer, Int32(associated.count)) }
         if output.count > 0 {
             let text = (start + 12).assumingMemoryBound(to: UInt8.self)
-            good &= EVP_CipherUpdate(context, output.pointer, &written, text, Int32(output.count))
+            if good == 1 { good = EVP_CipherUpdate(context, output.pointer, &written, text, Int32(output.count)) }
         }
         let tag = UnsafeMutableRawPointer(mutating: start + sealed.count - 16)
-        good &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag)
+        if good == 1 { good = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag) }
         var nothing: UInt8 = 0
         guard good == 1, EVP_CipherFinal_ex(context, &nothing, &written) == 1 else {
             cleanse(output)

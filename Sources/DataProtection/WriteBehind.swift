@@ -1,0 +1,36 @@
+import Dispatch
+import Synchronization
+
+/// Writes sealed bytes on another thread, so that sealing goes on meanwhile: two pieces at most are under way.
+///
+/// An error is reported by the next call; nothing is acknowledged before ``drain()`` has returned.
+final class WriteBehind: Sendable {
+    private let file: LowerFile
+    private let queue = DispatchQueue(label: "protectfs.write-behind")
+    private let places = DispatchSemaphore(value: 2)
+    private let failure = Mutex<DataProtectionError?>(nil)
+
+    init(_ file: LowerFile) { self.file = file }
+
+    func write(_ bytes: [UInt8], at offset: UInt64) throws(DataProtectionError) {
+        try check()
+        places.wait()
+        queue.async {
+            defer { self.places.signal() }
+            guard self.failure.withLock({ $0 == nil }) else { return }
+            do throws(DataProtectionError) { try self.file.write(bytes, at: offset) } catch {
+                self.failure.withLock { $0 = error }
+            }
+        }
+    }
+
+    /// Waits until everything is written.
+    func drain() throws(DataProtectionError) {
+        queue.sync {}
+        try check()
+    }
+
+    private func check() throws(DataProtectionError) {
+        if let error = failure.withLock({ $0 }) { throw error }
+    }
+}
