@@ -39,7 +39,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "DataProtection", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "DataProtection", "CSecretMemory",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),

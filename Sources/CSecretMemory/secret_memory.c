@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,3 +40,5 @@ __attribute__((noinline)) void protectfs_scrub_stack(void) {
     char below[64 * 1024];
     explicit_bzero(below, sizeof below);
 }
+
+int protectfs_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }

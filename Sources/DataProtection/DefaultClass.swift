@@ -1,6 +1,6 @@
 import Glibc
-import ProtectionKeys
-import SystemPackage
+public import ProtectionKeys
+public import SystemPackage
 
 /// Which class a file gets when it is created or replaced: the first of these that says something.
 struct DefaultClass: Hashable {
@@ -44,6 +44,17 @@ enum DirectoryDefault {
         try ExtendedAttributes.set(attribute, to: Array(protectionClass.shortName.utf8), of: directory)
     }
 
+    /// The class that new files in `directory` get; nil if it says none. An unusable value counts as class C.
+    static func named(by directory: FilePath) -> ProtectionClass? {
+        value(of: directory).map { DefaultClass(directory: $0).resolve().protectionClass }
+    }
+
+    static func remove(from directory: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try ExtendedAttributes.remove(attribute, of: directory) } catch {
+            guard error.errno == .noData || error.errno == .notSupported else { throw error }
+        }
+    }
+
     static func isDirectory(_ path: FilePath) -> Bool {
         var status = stat()
         return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
@@ -51,6 +62,16 @@ enum DirectoryDefault {
 }
 
 extension Keybag {
+    /// The class that new files in `directory` get by its default; nil if it has none. Needs no keybag.
+    public static func defaultProtection(of directory: FilePath) -> ProtectionClass? {
+        DirectoryDefault.named(by: directory)
+    }
+
+    /// Takes the default class from a directory. That there was none is no error. Needs no keybag.
+    public static func removeDefaultProtection(of directory: FilePath) throws(DataProtectionError) {
+        try DirectoryDefault.remove(from: directory)
+    }
+
     /// The class of a file that is about to be created or replaced at `path`.
     func classForNewFile(
         at path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?

@@ -16,6 +16,11 @@ enum ExtendedAttributes {
         _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }
     }
 
+    /// Takes the attribute away. The C call is `removexattr`.
+    static func remove(_ name: String, of path: FilePath) throws(DataProtectionError) {
+        _ = try retrying(path, "removexattr") { path.withPlatformString { removexattr($0, name) } }
+    }
+
     /// Copies everything that one open file carries to another: ACLs are among them. The C calls are `flistxattr`,
     /// `fgetxattr` and `fsetxattr`.
     ///

@@ -91,6 +91,15 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         try inTurn(.write) { () throws(DataProtectionError) in try open.write(buffer, at: try checked(offset)) }
     }
 
+    /// Writes all of `buffer` behind the last byte, wherever other processes have moved it by then.
+    ///
+    /// - Returns: the plaintext offset where it begins.
+    /// - Throws: as ``write(_:at:)``.
+    @discardableResult
+    public func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) -> Int64 {
+        try inTurn(.write) { () throws(DataProtectionError) in Int64(try open.append(buffer)) }
+    }
+
     /// Makes the file `size` bytes long: cut, or continued with zeros that take no room.
     public func truncate(to size: Int64) throws(DataProtectionError) {
         try inTurn(.truncate) { () throws(DataProtectionError) in try open.truncate(to: try checked(size)) }
