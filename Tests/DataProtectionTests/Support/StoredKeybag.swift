@@ -81,3 +81,19 @@ struct StoredKeybag {
         for copy in copies { try bag.file("keybag.\(copy)").overwrite(bytes) }
     }
 }
+
+extension TestKeybag {
+    /// Changes both copies as somebody would who has the keybag key: MAC and check are right afterwards.
+    func rewriteAuthentically(
+        passcode: String = TestKeybag.passcode, _ change: (inout StoredKeybag) throws -> Void
+    ) throws {
+        var copy = try StoredKeybag(of: self)
+        let key = try keybag.openWithPasscode(secret(passcode), try keybag.file.load())
+        try change(&copy)
+        copy.finish()
+        let clear = Array(copy.bytes.dropLast(64))
+        copy.set(try key.macKey().tag(of: clear), at: clear.count)
+        copy.finishCheck()
+        try copy.store(in: self)
+    }
+}
