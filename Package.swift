@@ -52,10 +52,18 @@ let package = Package(
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys"],
             swiftSettings: strict),
-        .testTarget(name: "KernelKeyringTests", dependencies: ["KernelKeyring"], swiftSettings: strict),
+        .testTarget(
+            name: "KernelKeyringTests",
+            dependencies: [
+                "KernelKeyring", "CKeyutils", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "DataProtectionTests",
-            dependencies: ["DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring"],
+            dependencies: [
+                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "protectfsTests", dependencies: ["protectfs", "DataProtection"], swiftSettings: strict),

@@ -98,10 +98,11 @@ struct AttemptFile: Sendable {
         }
         let best = found.max { ($0.0.sequence, $1.1) < ($1.0.sequence, $0.1) }
         guard var (record, sector) = best else {
-            let record = AttemptRecord(
+            var record = AttemptRecord(
                 sequence: 1, keybag: keybag, failures: 8, guessTag: nil, bootTime: Clock.bootTime(),
                 bootID: Clock.bootID())
             try write(record, replacing: 1, in: file)
+            record.sequence += 1
             return (record, 0)
         }
         if record.bootID != Clock.bootID() {

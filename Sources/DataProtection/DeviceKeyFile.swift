@@ -30,8 +30,7 @@ struct DeviceKeyFile: DeviceKeySource {
         do throws(DataProtectionError) { return try read(path) } catch .system(_, _, .noSuchFileOrDirectory) {}
         let directory = path.removingLastComponent()
         try OwnDirectory.make(directory)
-        let temporary = directory.appending(".device-key.\(getpid())")
-        try AtomicReplace.remove(temporary)
+        let temporary = directory.appending(".device-key.\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         let key = try withKeys { () throws(KeyError) in try DeviceKey.random() }
         do throws(DataProtectionError) {
             let file = try LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
@@ -53,15 +52,28 @@ struct DeviceKeyFile: DeviceKeySource {
         return key
     }
 
+    private static func openKey(_ path: FilePath) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) {
+            return try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        } catch .system(_, _, .tooManySymbolicLinkLevels) {
+            throw .deviceKeyUnusable(path, reason: "it is a symbolic link")
+        } catch .system(_, _, .noSuchAddressOrDevice) {
+            throw .deviceKeyUnusable(path, reason: "it is not a regular file")
+        }
+    }
+
     /// The path may come from a keybag that nobody has authenticated yet, hence the checks.
     private static func read(_ path: FilePath) throws(DataProtectionError) -> DeviceKey {
-        let file = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        let file = try openKey(path)
         let status = try file.status()
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw .deviceKeyUnusable(path, reason: "it is not a regular file")
         }
         guard status.st_uid == geteuid() else {
             throw .deviceKeyUnusable(path, reason: "it belongs to uid \(status.st_uid), not to you")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw .deviceKeyUnusable(path, reason: "others may read or write it: its mode must be 600")
         }
         guard status.st_size == 32 else {
             throw .deviceKeyUnusable(path, reason: "it has \(status.st_size) bytes instead of 32")

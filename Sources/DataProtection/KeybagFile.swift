@@ -88,16 +88,20 @@ struct KeybagFile: Sendable {
         try AtomicReplace.write(bytes, to: name, in: directory, through: Self.temporaryName)
     }
 
+    /// The bytes of a copy; nil if it is not there. What is no file, or a file on a bad disk, is a copy without bytes: the
+    /// other copy is there for that.
     private func read(_ name: String) throws(DataProtectionError) -> [UInt8]? {
         let path = directory.appending(name)
         do throws(DataProtectionError) {
             let file = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-            guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notRegularFile(path) }
+            guard try file.status().st_mode & S_IFMT == S_IFREG else { return [] }
             return try file.bytes(at: 0, count: KeybagCopy.maximumLength + 1)
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            return nil
-        } catch .system(_, _, .notDirectory) {
-            return nil
+        } catch .system(_, _, let errno) {
+            switch errno {
+            case .noSuchFileOrDirectory, .notDirectory: return nil
+            case .tooManySymbolicLinkLevels, .noSuchAddressOrDevice, .ioError: return []
+            default: throw .system(path, operation: "open", errno)
+            }
         }
     }
 

@@ -2,14 +2,16 @@ import SystemPackage
 
 /// `/proc/keys`: the keys that this process may view, the expired and revoked ones included. proc_keys(5).
 enum ProcKeys {
-    /// The descriptions of all `user` keys listed. Empty where the kernel has no such file.
+    /// The descriptions of all `user` keys listed, but for invalidated ones, which only wait for the kernel's collector.
+    /// Empty where the kernel has no such file.
     static func userKeyDescriptions() -> [String] {
         guard let text = read() else { return [] }
         return text.split(separator: "\n").compactMap { line in
             // serial flags usage timeout permissions uid gid type description: summary
             let fields = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: true)
-            guard fields.count == 9, fields[7] == "user" else { return nil }
-            return String(fields[8][..<fields[8].summaryStart])
+            guard fields.count == 9, fields[7] == "user", !fields[1].hasSuffix("i") else { return nil }
+            let rest = fields[8].drop { $0 == " " }  // the type before it is padded
+            return String(rest[..<rest.summaryStart])
         }
     }
 

@@ -80,13 +80,14 @@ public struct KeybagCopy: Hashable, Sendable {
         try reader.zero(4)
         try reader.require(pathLength <= 4095, "length of the device key's path")
         try reader.require((1...8).contains(slotCount) && (4...64).contains(entryCount), "counts")
+        let expectedLength = Self.length(path: pathLength, slots: slotCount, entries: entryCount)
+        try reader.require(length == expectedLength, "length")
         devicePath = try reader.take(pathLength)
         try reader.require(devicePath.first == UInt8(ascii: "/") && !devicePath.contains(0), "device key's path")
         slots = []
         for _ in 0..<slotCount { slots.append(try KeybagSlot(decoding: &reader)) }
         entries = []
         for _ in 0..<entryCount { entries.append(try ClassKeyEntry(decoding: &reader)) }
-        try reader.require(reader.remaining == Self.trailerLength, "length")
         let kinds = Set(slots.map(\.kind))
         try reader.require(kinds.count == slots.count, "two slots of one kind")
         for protectionClass in ProtectionClass.allCases {
@@ -120,13 +121,15 @@ public struct KeybagCopy: Hashable, Sendable {
     /// The slot of a kind.
     public func slot(_ kind: KeybagSlot.Kind) -> KeybagSlot? { slots.first { $0.kind == kind } }
 
+    private static func length(path: Int, slots: Int, entries: Int) -> Int {
+        headerLength + path + KeybagSlot.length * slots + ClassKeyEntry.length * entries + trailerLength
+    }
+
     private var clear: [UInt8] {
         var bytes = Self.magic
         bytes.append(littleEndian: UInt16(1))
         bytes.append(littleEndian: UInt16(0))
-        let length =
-            Self.headerLength + devicePath.count + KeybagSlot.length * slots.count
-            + ClassKeyEntry.length * entries.count + Self.trailerLength
+        let length = Self.length(path: devicePath.count, slots: slots.count, entries: entries.count)
         bytes.append(littleEndian: UInt32(length))
         bytes.append(littleEndian: sequence)
         bytes += uuid.bytes

@@ -137,11 +137,13 @@ public struct ClassKeyEntry: Hashable, Sendable {
             throw .unsupported(what: "class \(rawClass) in the keybag")
         }
         let hasDeviceWrap = deviceWrap.contains { $0 != 0 }
-        let hasPublic = (publicBytes + macC + macDevice).contains { $0 != 0 }
+        let hasMACs = (macC + macDevice).contains { $0 != 0 }
+        let hasPublic = hasMACs || publicBytes.contains { $0 != 0 }
         if kind == Self.fileKind {
+            let isB = rawClass == ProtectionClass.completeUnlessOpen.rawValue
             try reader.require(hasDeviceWrap == (rawClass == ProtectionClass.none.rawValue), "wrap by the device key")
-            try reader.require(
-                hasPublic == (rawClass == ProtectionClass.completeUnlessOpen.rawValue), "public key of class B")
+            try reader.require(publicBytes.contains { $0 != 0 } == isB, "public key of class B")
+            try reader.require(!hasMACs || (isB && state == .active), "authentication of class B's public key")
         }
         wrappedByDevice = hasDeviceWrap ? WrappedKey(bytes: deviceWrap) : nil
         if hasPublic {

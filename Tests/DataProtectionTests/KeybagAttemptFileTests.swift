@@ -1,0 +1,190 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+@Suite("The record of wrong passcodes on disk")
+struct KeybagAttemptFileTests {
+    @Test("A success forgets count and tag in both sectors")
+    func successClears() throws {
+        let bag = try TestKeybag()
+        try bag.guessWrongly(times: 3)
+        try bag.unlock()
+        let sectors = try bag.attemptSectors()
+        #expect(sectors.map { $0?.failures } == [0, 0])
+        #expect(sectors.map { $0?.guessTag } == [nil, nil])
+        #expect(sectors.allSatisfy { $0 != nil })
+        let error = expectError("wrongPasscode") { try bag.unlock("wrong 2") }
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: 0))
+    }
+
+    @Test("Two attempts write one sector each, the newer one wins")
+    func sectorsInTurn() throws {
+        let bag = try TestKeybag()
+        var last = try #require(try bag.attempts())
+        for _ in 0..<4 {
+            _ = try bag.keybag.attempts.begin()
+            let sectors = try bag.attemptSectors()
+            #expect(sectors.contains(last), "the record before is still there, should the write have torn the other")
+            let now = try #require(try bag.attempts())
+            #expect(now.sequence == last.sequence + 1)
+            #expect(now.failures == last.failures + 1)
+            last = now
+        }
+    }
+
+    @Test("The right passcode's tag is never on disk, not even while it is tried")
+    func rightTag() throws {
+        let bag = try TestKeybag()
+        let right = try bag.tag(of: TestKeybag.passcode)
+        var tags: Set<UInt16> = []
+        func look() throws { tags.formUnion(try bag.attemptSectors().compactMap { $0?.guessTag }) }
+
+        expectError("wrongPasscode") { try bag.unlock("wrong") }
+        try look()
+        #expect(tags == [try bag.tag(of: "wrong")])
+        let loaded = try bag.keybag.file.load()
+        _ = try bag.keybag.attempts.begin()
+        try look()
+        _ = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
+        try look()
+        try bag.unlock()
+        try look()
+        #expect(!tags.contains(right))
+        #expect(tags.count == 1)
+    }
+
+    @Test("One damaged sector: the other one counts", arguments: [0, 1])
+    func oneDamaged(sector: Int) throws {
+        let bag = try TestKeybag()
+        try bag.guessWrongly(times: 3)
+        let other = try #require(try bag.attemptSectors()[1 - sector])
+        var bytes = try bag.file("attempts").contents()
+        bytes[512 * sector + 33] ^= 1
+        try bag.file("attempts").overwrite(bytes)
+        let error = expectError("wrongPasscode") { try bag.unlock("another") }
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: Int(other.failures) + 1, retryAfter: 0))
+        #expect(try bag.attemptSectors().allSatisfy { $0 != nil })
+    }
+
+    @Test("No valid sector wins no free try", arguments: Damage.allCases)
+    func damaged(damage: Damage) throws {
+        let bag = try TestKeybag()
+        try damage.apply(to: bag)
+        let error = expectError("throttled") { try bag.unlock() }
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: 3600))
+        #expect(bag.ringContents == [])
+        #expect(try bag.attempts()?.failures == 8)
+        #expect(try bag.attempts()?.keybag == bag.keybag.uuid)
+        let again = expectError("throttled") { try bag.reopened().unlock(passcode: secret(TestKeybag.passcode)) }
+        guard case .throttled(_, let retryAfter)? = again else { return }
+        #expect((3000...3600).contains(retryAfter))
+    }
+
+    @Test("Damage while the right passcode is checked does not outlive it")
+    func damagedMeanwhile() throws {
+        let bag = try TestKeybag()
+        _ = try bag.keybag.attempts.begin()
+        try Damage.zeroed.apply(to: bag)
+        try bag.keybag.attempts.succeeded()
+        #expect(try bag.attemptSectors().map { $0?.failures } == [0, 0])
+    }
+
+    @Test("An attempt that cannot be recorded is not made", arguments: Obstacle.allCases)
+    func notRecorded(obstacle: Obstacle) throws {
+        let bag = try TestKeybag()
+        try obstacle.apply(to: bag)
+        for passcode in [TestKeybag.passcode, "wrong"] {
+            let error = expectError("attemptsNotRecorded") { try bag.unlock(passcode) }
+            #expect(error == .attemptsNotRecorded(bag.file("attempts"), obstacle.errno))
+        }
+        #expect(bag.ringContents == [])
+        #expect(try bag.keybag.status().retryAfter == nil)
+    }
+
+    @Test(
+        "An attempt that cannot be recorded is not made: a file that this uid may not write",
+        .enabled(if: geteuid() != 0, "root may write whatever the mode says"))
+    func notWritable() throws {
+        let bag = try TestKeybag()
+        try bag.file("attempts").setMode(0o400)
+        let error = expectError("attemptsNotRecorded") { try bag.unlock() }
+        #expect(error == .attemptsNotRecorded(bag.file("attempts"), .permissionDenied))
+        #expect(bag.ringContents == [])
+    }
+
+    @Test("Many at the same time are all counted")
+    func concurrently() async throws {
+        let bag = try TestKeybag()
+        let answers = await withTaskGroup(of: String.self) { group in
+            for number in 0..<12 {
+                group.addTask {
+                    let error = #expect(throws: DataProtectionError.self) { try bag.unlock("wrong \(number)") }
+                    return error?.caseName ?? ""
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        }
+        // Those that began before the 5th was recorded are wrong, all others come too early.
+        #expect(answers["wrongPasscode", default: 0] + answers["throttled", default: 0] == 12)
+        #expect(answers["wrongPasscode", default: 0] == 5)
+        #expect(try bag.attempts()?.failures == 5)
+    }
+
+    /// What can happen to the file.
+    enum Damage: String, CaseIterable {
+        case missing, empty, short, zeroed, bothChecks, otherKeybag
+
+        func apply(to bag: TestKeybag) throws {
+            let path = bag.file("attempts")
+            switch self {
+            case .missing: try path.remove()
+            case .empty: try path.overwrite([])
+            case .short: try path.overwrite(Array(try path.contents().prefix(511)))
+            case .zeroed: try path.overwrite([UInt8](repeating: 0, count: 1024))
+            case .bothChecks:
+                var bytes = try path.contents()
+                bytes[511] ^= 1
+                bytes[1023] ^= 1
+                try path.overwrite(bytes)
+            case .otherKeybag:
+                let other = try TestKeybag()
+                try path.overwrite(try other.file("attempts").contents())
+            }
+        }
+    }
+
+    /// What can stand in the file's place.
+    enum Obstacle: String, CaseIterable {
+        case directory, symbolicLink, danglingLink, fifo
+
+        func apply(to bag: TestKeybag) throws {
+            let path = bag.file("attempts")
+            switch self {
+            case .directory: try path.replaceByDirectory()
+            case .symbolicLink:
+                let elsewhere = bag.scratchPath.appending("elsewhere")
+                try elsewhere.overwrite(try path.contents())
+                try path.remove()
+                try path.makeSymbolicLink(to: elsewhere)
+            case .danglingLink:
+                try path.remove()
+                try path.makeSymbolicLink(to: "nowhere")
+            case .fifo:
+                try path.remove()
+                try path.makeFIFO()
+            }
+        }
+
+        var errno: Errno {
+            switch self {
+            case .directory: .isDirectory
+            case .symbolicLink, .danglingLink: .tooManySymbolicLinkLevels
+            case .fifo: .illegalSeek
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Any program of the same user may add keys to the user keyring, also under the names of ours.
+@Suite("A forged key in the ring")
+struct KeybagForgedKeyTests {
+    @Test("Is not used, whatever it looks like", arguments: Forgery.allCases)
+    func notUsed(forgery: Forgery) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let (genuine1, genuine2) = (try bag.payload(.unlocked), try bag.payload(.firstUnlock))
+        try bag.keybag.evictEverything()
+        try bag.plant(.unlocked, forgery.bytes(like: genuine1))
+        try bag.plant(.firstUnlock, forgery.bytes(like: genuine2))
+
+        #expect(bag.ringContents == [1, 2])
+        #expect(try bag.keybag.state() == .beforeFirstUnlock)
+        #expect(!bag.keybag.isProtectedDataAvailable)
+        for protectionClass in ProtectionClass.allCases where protectionClass != .none {
+            #expect(try bag.keyID(protectionClass) == nil, "\(protectionClass)")
+        }
+        #expect(try bag.reopened().state() == .beforeFirstUnlock)
+    }
+
+    @Test("Of the one kind does not spoil the other", arguments: Forgery.allCases)
+    func oneOfTwo(forgery: Forgery) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.plant(.unlocked, forgery.bytes(like: try bag.payload(.unlocked)))
+        #expect(try bag.keybag.state() == .locked)
+        try bag.unlock()
+        try bag.plant(.firstUnlock, forgery.bytes(like: try bag.payload(.firstUnlock)))
+        #expect(try bag.keyID(.completeUntilFirstUserAuthentication) == nil)
+        #expect(try bag.keyID(.complete) != nil)
+    }
+
+    @Test("Makes way for the genuine one at unlock", arguments: Forgery.allCases)
+    func unlock(forgery: Forgery) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let id = try #require(try bag.keyID(.complete))
+        try bag.plant(.unlocked, forgery.bytes(like: try bag.payload(.unlocked)))
+        try bag.plant(.firstUnlock, forgery.bytes(like: try bag.payload(.firstUnlock)))
+        try bag.unlock()
+        #expect(try bag.keybag.state() == .unlocked)
+        #expect(try bag.keyID(.complete) == id)
+    }
+
+    @Test("Goes with a lock")
+    func lock() throws {
+        let bag = try TestKeybag()
+        try bag.plant(.unlocked, [1, 2, 3])
+        try bag.keybag.lock()
+        #expect(bag.ringContents == [])
+    }
+
+    @Test("With one class forged is not unlocked", arguments: [0, 1])
+    func oneClass(entry: Int) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        var payload = try bag.payload(.unlocked)
+        payload[16 + 40 * entry + 8] ^= 1  // the first byte of the key of A, or of B
+        try bag.plant(.unlocked, payload)
+        #expect(try bag.keybag.state() != .unlocked)
+        #expect(!bag.keybag.isProtectedDataAvailable)
+        #expect(try bag.keyID(entry == 0 ? .complete : .completeUnlessOpen) == nil)
+        #expect(try bag.keyID(entry == 0 ? .completeUnlessOpen : .complete) != nil)
+    }
+
+    @Test("Of another keybag under this one's name is not used")
+    func otherKeybag() throws {
+        let (bag, other) = (try TestKeybag(), try TestKeybag(state: .unlocked))
+        try bag.plant(.unlocked, try other.payload(.unlocked))
+        try bag.plant(.firstUnlock, try other.payload(.firstUnlock))
+        #expect(try bag.keybag.state() == .beforeFirstUnlock)
+        #expect(try other.keybag.state() == .unlocked)
+    }
+
+    @Test("The genuine payload put back is what a lock would have to prevent: this test could fail")
+    func genuine() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let payload = try bag.payload(.unlocked)
+        try bag.keybag.lock()
+        try bag.plant(.unlocked, payload)
+        #expect(try bag.keybag.state() == .unlocked)
+    }
+
+    /// What a forger may write.
+    enum Forgery: String, CaseIterable {
+        case otherKeys, zeroKeys, swappedClasses, otherGeneration, otherKind, garbage, oneByte, empty, truncated
+        case appended, tooLong, otherVersion, noEntries, moreEntriesThanThere
+
+        /// - Parameter genuine: a payload of the keybag.
+        func bytes(like genuine: [UInt8]) -> [UInt8] {
+            let entries = stride(from: 16, to: genuine.count, by: 40)
+            var bytes = genuine
+            switch self {
+            case .otherKeys: for entry in entries { for byte in 8..<40 { bytes[entry + byte] = UInt8.random(in: 1...255) } }
+            case .zeroKeys: for entry in entries { for byte in 8..<40 { bytes[entry + byte] = 0 } }
+            case .swappedClasses: for entry in entries { bytes[entry + 1] = bytes[entry + 1] % 3 + 1 }
+            case .otherGeneration: for entry in entries { bytes[entry + 4] = 2 }
+            case .otherKind: for entry in entries { bytes[entry] = 1 }
+            case .garbage: bytes = bytes.map { _ in UInt8.random(in: 0...255) }
+            case .oneByte: bytes = [1]
+            case .empty: bytes = [1, 0] + [UInt8](repeating: 0, count: 14)
+            case .truncated: bytes.removeLast()
+            case .appended: bytes.append(0)
+            case .tooLong: bytes += [UInt8](repeating: 0, count: 32_000)
+            case .otherVersion: bytes[0] = 2
+            case .noEntries: bytes[1] = 0
+            case .moreEntriesThanThere: bytes[1] = 255
+            }
+            return bytes
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Altered by somebody who has no key, but who can compute SHA-256.
+@Suite("What a keybag copy must be")
+struct KeybagRulesTests {
+    @Test("Both copies that break a rule are refused")
+    func both() throws {
+        let bag = try TestKeybag()
+        let good = try StoredKeybag(of: bag)
+        for rule in KeybagRule.all {
+            try rule.broken(in: good).store(in: bag)
+            expectError(rule.answer, rule.comment) { _ = try bag.reopened() }
+            expectError(rule.answer, rule.comment) { try bag.unlock() }
+        }
+        #expect(bag.ringContents == [])
+        #expect(try bag.attempts()?.failures == 0)
+    }
+
+    @Test("One copy that breaks a rule does not count, and is repaired", arguments: [0, 1])
+    func one(copy: Int) throws {
+        let bag = try TestKeybag()
+        let good = try StoredKeybag(of: bag)
+        for rule in KeybagRule.all where rule.answer == "keybagDamaged" {
+            try rule.broken(in: good).store(in: bag, copies: [copy])
+            let log = WarningLog()
+            #expect(try Keybag(at: bag.directory, warn: log.append).uuid == bag.keybag.uuid, rule.comment)
+            #expect(log.unusual == [.keybagCopyDamaged(bag.file("keybag.\(copy)"))], rule.comment)
+            try bag.unlock()
+            #expect(try bag.file("keybag.\(copy)").contents() == good.bytes, rule.comment)
+        }
+    }
+
+    @Test("One copy of a newer version makes the keybag unsupported, and is left alone", arguments: [0, 1])
+    func unsupported(copy: Int) throws {
+        let bag = try TestKeybag()
+        let good = try StoredKeybag(of: bag)
+        for rule in KeybagRule.all where rule.answer == "unsupported" {
+            let newer = rule.broken(in: good)
+            try newer.store(in: bag, copies: [copy])
+            expectError("unsupported", rule.comment) { _ = try bag.reopened() }
+            expectError("unsupported", rule.comment) { try bag.unlock() }
+            #expect(try bag.file("keybag.\(copy)").contents() == newer.bytes, rule.comment)
+        }
+        #expect(try bag.file("keybag.\(1 - copy)").contents() == good.bytes)
+        #expect(bag.ringContents == [])
+    }
+
+    @Test("Iterations from 1,000 to 100,000,000 are read", arguments: [1_000, 100_000_000] as [UInt32])
+    func iterations(count: UInt32) throws {
+        let bag = try TestKeybag()
+        var copy = try StoredKeybag(of: bag)
+        copy.set(count, at: copy.slot(0) + 4)
+        copy.finish()
+        #expect(try KeybagCopy(decoding: copy.bytes).slots[0].iterations == Int(count))
+    }
+
+    @Test("Fewer iterations than are written today are used with a warning")
+    func weak() throws {
+        let bag = try TestKeybag()
+        #expect(bag.warnings.every == [])
+        try bag.unlock()
+        #expect(bag.warnings.every == [.weakDerivation(keybag: bag.directory, iterations: TestKeybag.iterations)])
+    }
+
+    @Test("Entries of reserved kinds are kept, and not used", arguments: [1, 2, 255] as [UInt8])
+    func reservedKinds(kind: UInt8) throws {
+        let bag = try TestKeybag()
+        try bag.rewriteAuthentically { copy in
+            // An active key of class A beside the real one: only its kind makes it another thing.
+            let added = copy.repeatEntry(.complete)
+            copy.bytes[added] = kind
+        }
+        let keybag = try bag.reopened()
+        let entries = try bag.keybag.file.load().copy.entries
+        #expect(entries.map(\.kind) == [0, 0, 0, 0, kind])
+        try keybag.unlock(passcode: secret(TestKeybag.passcode))
+        #expect(try bag.payload(.unlocked)[1] == 2, "A and B, nothing else")
+        try keybag.changePasscode(
+            from: secret(TestKeybag.passcode), to: secret("new"), iterations: TestKeybag.iterations)
+        #expect(try bag.keybag.file.load().copy.entries == entries)
+    }
+
+    @Test("What decodes encodes to the same bytes")
+    func roundTrip() throws {
+        let bag = try TestKeybag()
+        try bag.rewriteAuthentically { copy in
+            copy.addRetired(.complete, 7)
+            let b = copy.addRetired(.completeUnlessOpen, .max)
+            copy.set([UInt8](repeating: 0, count: 64), at: b + 136)
+            copy.addRetired(.none, 3)
+            copy.set(UInt64(1) << 63 - 1, at: StoredKeybag.Field.sequence)
+        }
+        let loaded = try bag.keybag.file.load()
+        let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
+        #expect(try loaded.copy.encoded(under: key) == loaded.bytes)
+    }
+}

@@ -1,0 +1,177 @@
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+@Suite("A new keybag")
+struct KeybagTests {
+    @Test("Is four files that only their owner reads")
+    func files() throws {
+        let bag = try TestKeybag()
+        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "transition"])
+        #expect(try bag.directory.mode() == 0o700)
+        for name in try bag.directory.names() { #expect(try bag.file(name).mode() == 0o600, "\(name)") }
+        #expect(try bag.file("keybag.0").contents() == bag.file("keybag.1").contents())
+        #expect(try bag.file("attempts").contents().count == 1024)
+        #expect(try bag.file("transition").contents().count == 64)
+        #expect(try bag.deviceKey.contents().count == 32)
+        #expect(try bag.deviceKey.mode() == 0o600)
+        #expect(try bag.scratchPath.names() == ["device-key", "keybag"], "nothing half-made is left")
+    }
+
+    @Test("Is what FORMAT.md says: one slot, four active keys, generation 1")
+    func copy() throws {
+        let bag = try TestKeybag()
+        let copy = try KeybagCopy(decoding: try bag.file("keybag.0").contents())
+        #expect(copy.uuid == bag.keybag.uuid)
+        #expect(copy.sequence == 1)
+        #expect(copy.devicePath == Array(bag.deviceKey.string.utf8))
+        #expect(copy.slots.map(\.kind) == [.passcode])
+        #expect(copy.slots.map(\.iterations) == [1000])
+        #expect(copy.entries.map(\.rawClass) == [1, 2, 3, 4])
+        #expect(copy.entries.allSatisfy { $0.state == .active && $0.generation == 1 })
+        #expect(Set(copy.entries.map(\.id)).count == 4)
+        #expect(Set(copy.entries.map(\.wrapped)).count == 4)
+    }
+
+    @Test("Loads nothing into the ring")
+    func loadsNothing() throws {
+        let bag = try TestKeybag()
+        #expect(bag.ringContents == [])
+        #expect(try bag.keybag.state() == .beforeFirstUnlock)
+        #expect(!bag.keybag.isProtectedDataAvailable)
+    }
+
+    @Test("Has nothing in common with another one of the same passcode and device")
+    func twoKeybags() throws {
+        let bag = try TestKeybag()
+        let second = bag.scratchPath.appending("second")
+        let other = try Keybag.create(
+            at: second, passcode: secret(TestKeybag.passcode), iterations: 1000, deviceKey: bag.deviceKey)
+        let copies = try [bag.directory, second].map { directory in
+            try KeybagCopy(decoding: try directory.appending("keybag.0").contents())
+        }
+        #expect(copies[0].uuid != copies[1].uuid)
+        #expect(copies[0].deviceID != copies[1].deviceID)
+        #expect(copies[0].slots[0].salt != copies[1].slots[0].salt)
+        #expect(copies[0].slots[0].wrapped != copies[1].slots[0].wrapped)
+        #expect(Set((copies[0].entries + copies[1].entries).map(\.id)).count == 8)
+
+        try bag.unlock()
+        #expect(try other.state() == .beforeFirstUnlock)
+    }
+
+    @Test("Does not take the place of one that is there")
+    func exists() throws {
+        let bag = try TestKeybag()
+        let before = try bag.file("keybag.0").contents()
+        expectError("keybagExists") { try create(at: bag.directory, bag) }
+        expectError("keybagExists") { try Keybag.create(at: bag.directory, passcode: secret("x")) }
+        #expect(try bag.file("keybag.0").contents() == before)
+        #expect(try bag.scratchPath.names() == ["device-key", "keybag"])
+    }
+
+    @Test("Does not take the place of anything else, but fills an empty directory")
+    func otherThings() throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        try place.overwrite([1])
+        expectError("keybagExists") { try create(at: place, bag) }
+        #expect(try place.contents() == [1])
+
+        try place.replaceByDirectory()
+        try place.appending("letter").overwrite([1])
+        expectError("keybagExists") { try create(at: place, bag) }
+        #expect(try place.names() == ["letter"])
+
+        try place.appending("letter").remove()
+        try create(at: place, bag)
+        #expect(try Keybag(at: place).state() == .beforeFirstUnlock)
+    }
+
+    @Test("Makes the directories that are missing above it")
+    func parents() throws {
+        let bag = try TestKeybag()
+        let deep = bag.scratchPath.appending("a/b/c")
+        try create(at: deep, bag)
+        #expect(try deep.names().count == 4)
+        #expect(try bag.scratchPath.appending("a").mode() == 0o700)
+    }
+
+    @Test("Of many made at the same time in one place there is one")
+    func concurrently() async throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        let made = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    do {
+                        try create(at: place, bag)
+                        return true
+                    } catch {
+                        #expect((error as? DataProtectionError)?.caseName == "keybagExists")
+                        return false
+                    }
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(made == 1)
+        #expect(try bag.scratchPath.names() == ["device-key", "keybag", "place"])
+        #expect(try Keybag(at: place).state() == .beforeFirstUnlock)
+    }
+
+    @Test("Needs a passcode of 1 to 1,024 bytes")
+    func passcodeLength() throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        for bytes in [[], [UInt8](repeating: 7, count: 1025)] {
+            expectError("passcodeUnusable") {
+                try Keybag.create(at: place, passcode: secret(bytes), iterations: 1000, deviceKey: bag.deviceKey)
+            }
+            expectError("passcodeUnusable") { try Keybag.create(at: place, passcode: secret(bytes)) }
+            expectError("passcodeUnusable") { try bag.keybag.unlock(passcode: secret(bytes)) }
+        }
+        #expect(!OwnDirectory.exists(place))
+    }
+
+    @Test(
+        "Takes the passcode's bytes as they are",
+        arguments: [[0], [0xFF, 0xFE, 0, 10], [UInt8](repeating: 7, count: 1024)])
+    func passcodeBytes(bytes: [UInt8]) throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        let keybag = try Keybag.create(
+            at: place, passcode: secret(bytes), iterations: 1000, deviceKey: bag.deviceKey)
+        defer { try? keybag.evictEverything() }
+        expectError("wrongPasscode") { try keybag.unlock(passcode: secret(bytes.dropLast() + [bytes.last! ^ 1])) }
+        try keybag.unlock(passcode: secret(bytes))
+        #expect(try keybag.state() == .unlocked)
+    }
+
+    @Test("Written without a given count costs 600,000 iterations or more")
+    func calibrated() throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        try Keybag.create(at: place, passcode: secret("x"))
+        let copy = try KeybagCopy(decoding: try place.appending("keybag.0").contents())
+        #expect(copy.slots[0].iterations >= 600_000)
+        #expect(copy.devicePath == Array(isolatedHome.appending("state/protectfs/device-key").string.utf8))
+    }
+
+    @Test("That is not there is not found")
+    func notFound() throws {
+        let bag = try TestKeybag()
+        expectError("keybagNotFound") { _ = try Keybag(at: bag.scratchPath.appending("nothing")) }
+        expectError("keybagNotFound") { _ = try Keybag(at: bag.scratchPath) }
+        expectError("keybagNotFound") { _ = try Keybag(at: bag.deviceKey) }
+    }
+}
+
+@discardableResult
+private func create(at place: FilePath, _ bag: TestKeybag) throws -> Keybag {
+    try Keybag.create(at: place, passcode: secret("x"), iterations: 1000, deviceKey: bag.deviceKey)
+}
