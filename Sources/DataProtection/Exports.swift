@@ -2,8 +2,8 @@
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import struct ProtectionFormat.OriginMark
 @_exported public import enum ProtectionKeys.KeyError
-@_exported public import enum ProtectionKeys.ProtectionClass
 @_exported public import struct ProtectionKeys.KeybagUUID
+@_exported public import enum ProtectionKeys.ProtectionClass
 @_exported public import struct ProtectionKeys.SecretBytes
 @_exported public import enum ProtectionKeys.SecretMemoryBacking
 @_exported public import struct SystemPackage.Errno

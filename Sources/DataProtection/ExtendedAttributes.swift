@@ -45,6 +45,8 @@ enum ExtendedAttributes {
         guard capacity > 0 else { return [] }  // none, or a file system without them
         var buffer = [CChar](repeating: 0, count: capacity)
         let count = try retrying(file.path, "flistxattr") { flistxattr(file.descriptor, &buffer, capacity) }
-        return buffer[..<count].split(separator: 0).map { String(decoding: $0.map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+        return buffer[..<count].split(separator: 0).map {
+            String(decoding: $0.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
     }
 }

@@ -69,7 +69,8 @@ struct HeadPair {
 
     /// Whether a head that differs from this pair's is there now: compares the clear bytes of both.
     func hasChanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
-        for index in 0..<2 where try !file.begins(with: slots[index].prefix(Head.clearLength), at: index * Head.length) {
+        for index in 0..<2 where try !file.begins(with: slots[index].prefix(Head.clearLength), at: index * Head.length)
+        {
             return true
         }
         return false

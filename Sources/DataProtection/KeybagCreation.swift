@@ -61,7 +61,8 @@ extension Keybag {
         do throws(DataProtectionError) {
             try AtomicReplace.rename(temporary, to: directory)
         } catch {
-            guard case .system(_, _, let errno) = error, [.fileExists, .directoryNotEmpty, .notDirectory].contains(errno)
+            guard case .system(_, _, let errno) = error,
+                [.fileExists, .directoryNotEmpty, .notDirectory].contains(errno)
             else { throw error }
             throw .keybagExists(directory)
         }

@@ -67,7 +67,8 @@ final class LowerFile: Sendable {
             do throws(DataProtectionError) {
                 let count = try read(into: buffer, at: UInt64(offset))
                 guard count == expected.count else { return .success(false) }
-                return .success(expected.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, buffer.baseAddress!, count) == 0 })
+                return .success(
+                    expected.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, buffer.baseAddress!, count) == 0 })
             } catch {
                 return .failure(error)
             }

@@ -96,7 +96,8 @@ extension OpenFile {
             let prefix = state!.heads.head.prefix
             let head = keys.head()
             writer!.pending!.prepared = PreparedCommit(
-                opening: try opening.map { record throws(KeyError) in try record.sealed(in: prefix, under: head.bytes) },
+                opening: try opening.map { record throws(KeyError) in try record.sealed(in: prefix, under: head.bytes)
+                },
                 final: try final.sealed(in: prefix, under: head.bytes))
         } catch {
             throw .certain(.cryptography(error))

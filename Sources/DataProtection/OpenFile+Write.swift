@@ -53,7 +53,9 @@ extension OpenFile {
             if writer!.pending!.differs(from: state.record) { try prepare(keys) } else { writer!.pending = nil }
         }
         guard let pending = writer!.pending else { return }
-        if pending.fresh.byteCount > Self.freshLimit { try dying { () throws(DataProtectionError) in try putFreshHome() } }
+        if pending.fresh.byteCount > Self.freshLimit {
+            try dying { () throws(DataProtectionError) in try putFreshHome() }
+        }
         let uncounted = writer!.sealCount - min(state!.record.sealCount, writer!.sealCount)
         if pending.overwrites.byteCount > Self.overwriteLimit || uncounted > Self.sealLimit { try commit() }
     }

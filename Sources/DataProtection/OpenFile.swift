@@ -74,13 +74,15 @@ final class OpenFile {
         _ operation: Operation, _ needsHead: Bool, isLocked: Bool,
         _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(Trouble) -> R {
-        if let known = state, try !certainly({ () throws(DataProtectionError) in try known.heads.hasChanged(in: file) }) {
+        if let known = state, try !certainly({ () throws(DataProtectionError) in try known.heads.hasChanged(in: file) })
+        {
             // A record of another process moves no head. A writer knows its own.
             let hasMore = try certainly { () throws(DataProtectionError) in
                 writer == nil ? try known.hasMore(in: file) : false
             }
             let keys = try certainly { () throws(DataProtectionError) in
-                try self.keys.keys(for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
+                try self.keys.keys(
+                    for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
             }
             if hasMore { try rescan(known, keys, isLocked: isLocked) }
             return try body(state!, keys)

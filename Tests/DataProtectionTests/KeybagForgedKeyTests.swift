@@ -96,7 +96,8 @@ struct KeybagForgedKeyTests {
             let entries = stride(from: 16, to: genuine.count, by: 40)
             var bytes = genuine
             switch self {
-            case .otherKeys: for entry in entries { for byte in 8..<40 { bytes[entry + byte] = UInt8.random(in: 1...255) } }
+            case .otherKeys:
+                for entry in entries { for byte in 8..<40 { bytes[entry + byte] = UInt8.random(in: 1...255) } }
             case .zeroKeys: for entry in entries { for byte in 8..<40 { bytes[entry + byte] = 0 } }
             case .swappedClasses: for entry in entries { bytes[entry + 1] = bytes[entry + 1] % 3 + 1 }
             case .otherGeneration: for entry in entries { bytes[entry + 4] = 2 }

@@ -30,10 +30,12 @@ import Testing
             try f.sync()
             try f.close()
             var want = data
-            if size > 0 { if want.count < 50 { want += Data(count: 50 - want.count) }
+            if size > 0 {
+                if want.count < 50 { want += Data(count: 50 - want.count) }
                 let pre = data.prefix(100)
                 if want.count < 50 + pre.count { want += Data(count: 50 + pre.count - want.count) }
-                want.replaceSubrange(50..<50 + pre.count, with: pre) }
+                want.replaceSubrange(50..<50 + pre.count, with: pre)
+            }
             #expect(try Data(contentsOf: URL(fileURLWithPath: p.string), protectedBy: bag) == want)
         }
         let f = try ProtectedFile.open(dir.appending("a"), .readWrite, keybag: bag)
