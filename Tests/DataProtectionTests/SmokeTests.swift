@@ -7,7 +7,7 @@ import Testing
     @Test func basics() throws {
         let dir = FilePath("/tmp/pfs-smoke-\(getpid())")
         try FileManager.default.createDirectory(atPath: dir.string, withIntermediateDirectories: true)
-        setenv("XDG_STATE_HOME", dir.appending("state").string, 1)
+        _ = isolatedHome
         let pass = SecretBytes(byteCount: 8) { $0.copyBytes(from: Array("hunter22".utf8)) }
         let bag = try Keybag.create(at: dir.appending("bag"), passcode: pass, iterations: 1000)
         #expect(try bag.state() == .beforeFirstUnlock)
