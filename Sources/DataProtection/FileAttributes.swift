@@ -25,21 +25,6 @@ enum FileAttributes {
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
         try ExtendedAttributes.copy(from: source, to: target) { $0 == "system.posix_acl_access" }
     }
-
-    /// The mode of a file that replaces nothing: 0666 less the umask, as open(2) would make it.
-    static func setDefaultMode(_ target: LowerFile) throws(DataProtectionError) {
-        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, 0o666 & ~currentMask()) }
-    }
-
-    /// /proc, because umask(2) can only be read by changing it for all threads.
-    private static func currentMask() -> mode_t {
-        let status = try? LowerFile("/proc/self/status", flags: O_RDONLY).bytes(at: 0, count: 256)
-        let text = String(decoding: status ?? [], as: UTF8.self)
-        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Umask:") }),
-            let mask = mode_t(line.dropFirst(6).filter(\.isNumber), radix: 8)
-        else { return 0o077 }
-        return mask
-    }
 }
 
 extension LowerFile {

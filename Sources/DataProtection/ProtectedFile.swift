@@ -68,7 +68,6 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     ) throws(DataProtectionError) -> ProtectedFile {
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: nil)
         let new = try NewFile(path, as: resolved, layout: .small, keybag: keybag)
-        try FileAttributes.setDefaultMode(new.file)
         try new.finish()
         try new.publish(replacing: false)
         return ProtectedFile(try new.handle())

@@ -37,11 +37,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         let isSmall = size.map { $0 < ChunkLayout.wholeFileThreshold } ?? false
         new = try NewFile(path, as: resolved, layout: isSmall ? .small : .large, keybag: keybag)
-        if let old {
-            try FileAttributes.inherit(from: old, to: new.file)
-        } else {
-            try FileAttributes.setDefaultMode(new.file)
-        }
+        if let old { try FileAttributes.inherit(from: old, to: new.file) }
     }
 
     /// Appends bytes.

@@ -10,12 +10,12 @@ struct UnnamedFile {
     /// O_TMPFILE of fcntl.h, which hides it behind _GNU_SOURCE: 020000000 | O_DIRECTORY.
     private static let temporary: Int32 = 0o20_000_000 | O_DIRECTORY
 
-    /// Makes a file in the directory of `path`, 0600.
+    /// Makes a file in the directory of `path`, 0666 less the umask, as open(2) would make it under its name.
     init(_ path: FilePath) throws(DataProtectionError) {
         self.path = path
         let directory = path.directory
         let descriptor = try retrying(path, "open") {
-            directory.withPlatformString { open($0, O_RDWR | O_CLOEXEC | Self.temporary, 0o600) }
+            directory.withPlatformString { open($0, O_RDWR | O_CLOEXEC | Self.temporary, 0o666) }
         }
         file = LowerFile(path: path, descriptor: descriptor)
         // Held until the file has its name: a name like its temporary one without this lock is a dead process's.
@@ -26,16 +26,15 @@ struct UnnamedFile {
     ///
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool) throws(DataProtectionError) {
-        if replacing {
+        do throws(DataProtectionError) {
+            try link(to: path)
+        } catch {
+            guard error.errno == .fileExists else { throw error }
+            guard replacing else { throw .exists(path) }
             let temporary = try linkTemporary()
             do throws(DataProtectionError) { try AtomicReplace.rename(temporary, to: path) } catch {
                 try? AtomicReplace.remove(temporary)
                 throw error
-            }
-        } else {
-            do throws(DataProtectionError) { try link(to: path) } catch {
-                guard error.errno == .fileExists else { throw error }
-                throw .exists(path)
             }
         }
         try AtomicReplace.flushDirectory(path.directory)
