@@ -8,12 +8,15 @@ final class WriteBehind: Sendable {
     private let file: LowerFile
     private let queue = DispatchQueue(label: "protectfs.write-behind")
     private let places = DispatchSemaphore(value: 2)
+    /// Pieces below this many bytes are written at once: handing them over would cost more than it saves.
+    private static let least = 128 << 10
     private let failure = Mutex<DataProtectionError?>(nil)
 
     init(_ file: LowerFile) { self.file = file }
 
     func write(_ bytes: [UInt8], at offset: UInt64) throws(DataProtectionError) {
         try check()
+        if bytes.count < Self.least { return try file.write(bytes, at: offset) }
         places.wait()
         queue.async {
             defer { self.places.signal() }
