@@ -1,0 +1,68 @@
+import DataProtection
+import Glibc
+
+/// `write --append`: every piece of standard input is on disk before the next one is read.
+struct Append {
+    let path: FilePath
+    let protectionClass: ProtectionClass?
+    let keybags: Keybags
+
+    func run() throws {
+        let file = try open()
+        let input = StandardInput(pieceSize: 256 * 1024)
+        var written: Int64 = 0
+        while let piece = try input.nextPiece(), !piece.isEmpty {
+            do throws(DataProtectionError) {
+                try whenFree { () throws(DataProtectionError) in
+                    try file.append(piece)
+                    try file.sync()
+                }
+            } catch {
+                StandardError.line(
+                    .warning,
+                    "\(written) bytes were written to \(quoted(path)); the next \(piece.count) of the input were not")
+                try? file.close()  // the error that stopped us is the one to report
+                throw error
+            }
+            written += Int64(piece.count)
+        }
+        try file.close()
+        if Interruption.isRequested { throw ExitStatus.interrupted }
+    }
+
+    private func open() throws -> ProtectedFile {
+        do throws(DataProtectionError) {
+            return try openExisting()
+        } catch {
+            guard error.errno == .noSuchFileOrDirectory, case .system = error else { throw error }
+        }
+        do throws(DataProtectionError) {
+            return try ProtectedFile.create(path, as: protectionClass, keybag: keybags.own())
+        } catch {
+            guard case .exists = error else { throw error }
+            return try openExisting()  // somebody else made it in this moment
+        }
+    }
+
+    /// A class that was asked for is honoured or refused, never quietly missed.
+    private func openExisting() throws(DataProtectionError) -> ProtectedFile {
+        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+            try ProtectedFile.open(path, .readWrite, keybag: keybag)
+        }
+        let own = try file.protectionClass()
+        if let protectionClass, own < protectionClass {
+            throw .wouldWeaken(path, from: protectionClass, to: own)
+        }
+        return file
+    }
+
+    /// Another writer may be done in a moment.
+    private func whenFree(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+        for _ in 0..<20 {
+            do throws(DataProtectionError) { return try step() } catch {
+                guard case .busy = error, Interruption.sleep(seconds: 0.1) else { throw error }
+            }
+        }
+        try step()
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// A path of the command line, byte for byte: Swift's own arguments have U+FFFD where they are not UTF-8.
+struct PathArgument: ExpressibleByArgument {
+    let path: FilePath
+
+    init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        guard argument.unicodeScalars.contains("\u{FFFD}") else {
+            path = FilePath(argument)
+            return
+        }
+        // Of two names that look alike neither is taken.
+        let raw = Self.rawArguments(lookingLike: argument)
+        guard raw.count == 1, let bytes = raw.first else { return nil }
+        path = (bytes + [0]).withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    private static func rawArguments(lookingLike argument: String) -> Set<[CChar]> {
+        var found: Set<[CChar]> = []
+        for index in 1..<max(1, Int(CommandLine.argc)) {
+            guard let start = CommandLine.unsafeArgv[index] else { continue }
+            let bytes = Array(UnsafeBufferPointer(start: start, count: strlen(start)))
+            // As it stands, or behind `--option=`.
+            var candidates = [bytes]
+            if let equals = bytes.firstIndex(of: CChar(UInt8(ascii: "="))) {
+                candidates.append(Array(bytes[(equals + 1)...]))
+            }
+            for candidate in candidates where text(candidate) == argument { found.insert(candidate) }
+        }
+        return found
+    }
+
+    private static func text(_ bytes: [CChar]) -> String {
+        String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+extension ProtectionClass: ExpressibleByArgument {
+    /// complete, unless-open, first-unlock, none, and Apple's raw strings.
+    public init?(argument: String) { self.init(name: argument) }
+
+    /// What help shows.
+    public var defaultValueDescription: String { shortName }
+
+    /// What help lists.
+    public static var allValueStrings: [String] { allCases.map(\.shortName) }
+}
+
+/// A length of time: `90`, `90s`, `10m`, `2h`, `1d`; in whole seconds, one at least.
+struct DurationArgument: ExpressibleByArgument, Hashable {
+    let seconds: UInt32
+
+    init?(argument: String) {
+        let units: [Character: UInt32] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        let unit = argument.last.flatMap { units[$0] }
+        let digits = unit == nil ? argument[...] : argument.dropLast()
+        guard digits.allSatisfy({ $0.isASCII && $0.isNumber }), let number = UInt32(digits) else { return nil }
+        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit ?? 1)
+        // Two seconds more are what the kernel's own timeout needs.
+        guard !overflow, seconds > 0, seconds < UInt32(Int32.max) else { return nil }
+        self.seconds = seconds
+    }
+}
+
+/// Which bytes: `A-B` both included, `A-` to the end, `-N` the last N.
+enum ByteRange: ExpressibleByArgument, Hashable {
+    case from(Int64, through: Int64?)
+    case last(Int64)
+
+    init?(argument: String) {
+        let parts = argument.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isNumber } }) else { return nil }
+        switch (Int64(parts[0]), Int64(parts[1])) {
+        case (let first?, let last?) where first <= last: self = .from(first, through: last)
+        case (let first?, nil) where parts[1].isEmpty: self = .from(first, through: nil)
+        case (nil, let count?) where parts[0].isEmpty: self = .last(count)
+        default: return nil
+        }
+    }
+
+    /// The bytes of a file of `size` bytes; none where it has none there.
+    func bytes(ofFileWithSize size: Int64) -> Range<Int64> {
+        switch self {
+        case .from(let first, let last):
+            let end = last.map { $0 == Int64.max ? size : min($0 + 1, size) } ?? size
+            return min(first, size)..<max(end, min(first, size))
+        case .last(let count): return max(0, size - count)..<size
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import DataProtection
+
+/// Protected files to standard output.
+struct Cat: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cat", abstract: "Write the contents of protected files to standard output.",
+        discussion: """
+            If the file turns out damaged, or is locked in the middle, everything up to there has been written, and the error \
+            says at which byte it ends.
+            """)
+
+    @Argument(help: "Files.")
+    var files: [PathArgument]
+    @Option(
+        help: ArgumentHelp(
+            "Only these bytes: first-last, both included and counted from 0; first- to the end; -count from the end.",
+            valueName: "range"))
+    var range: ByteRange?
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let keybags = Keybags(keybag)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        defer {
+            SecretBytes.wipe(buffer)
+            buffer.deallocate()
+        }
+        let outcome = Outcome()
+        for file in files {
+            do {
+                try copy(file.path, keybags, through: buffer)
+            } catch let failure as OutputFailure {
+                throw failure.failure  // for the other files it would be the same
+            } catch {
+                outcome.record(error)
+            }
+        }
+        try outcome.leave()
+    }
+
+    /// Standard output does not take any more.
+    private struct OutputFailure: Error { let failure: Failure }
+
+    private func copy(
+        _ path: FilePath, _ keybags: Keybags, through buffer: UnsafeMutableRawBufferPointer
+    ) throws {
+        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+            try ProtectedFile.open(path, keybag: keybag)
+        }
+        var wanted: Range<Int64> = 0..<Int64.max
+        if let range { wanted = range.bytes(ofFileWithSize: try file.size()) }
+        var offset = wanted.lowerBound
+        while offset < wanted.upperBound {
+            let piece = UnsafeMutableRawBufferPointer(
+                rebasing: buffer.prefix(Int(min(Int64(buffer.count), wanted.upperBound - offset))))
+            let count: Int
+            do throws(DataProtectionError) {
+                count = try file.read(into: piece, at: offset)
+            } catch {
+                let good = try copyGoodPart(before: error, of: file, from: offset, piece)
+                StandardError.line(.warning, "output of \(quoted(path)) ends at byte \(good)")
+                throw error
+            }
+            if count == 0 { break }
+            try write(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+            offset += Int64(count)
+        }
+        try file.close()
+    }
+
+    /// A piece holds many chunks; those before the damaged one are good.
+    ///
+    /// - Returns: where the output ends.
+    private func copyGoodPart(
+        before error: DataProtectionError, of file: ProtectedFile, from offset: Int64,
+        _ piece: UnsafeMutableRawBufferPointer
+    ) throws -> Int64 {
+        guard case .damaged(_, _, _, let damaged?) = error, damaged > offset, damaged - offset < piece.count else {
+            return offset
+        }
+        let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<Int(damaged - offset)])
+        guard let count = try? file.read(into: part, at: offset) else { return offset }
+        try write(UnsafeRawBufferPointer(rebasing: part[..<count]))
+        return offset + Int64(count)
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) throws(OutputFailure) {
+        do throws(Failure) { try StandardOutput.write(bytes) } catch { throw OutputFailure(failure: error) }
+    }
+}

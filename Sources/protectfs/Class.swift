@@ -1,0 +1,88 @@
+import ArgumentParser
+import DataProtection
+
+/// Shows and changes the class of files and directories.
+struct Class: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "class", abstract: "Show the class of files, or change it.",
+        usage: "protectfs class [--json] PATH…\n       protectfs class [--allow-weaker] PATH… CLASS",
+        discussion: """
+            When the last of several arguments is the name of a class, the others get that class; a file of such a name is \
+            written ./NAME. Only the wrapped key is rewritten, never data. The class of a directory is the default of new \
+            files in it.
+            """)
+
+    @Argument(help: "Files and directories, and a class as the last one.")
+    var arguments: [PathArgument]
+    @Flag(help: "Let the new class be weaker than the old one.")
+    var allowWeaker = false
+    @Flag(help: "Print as JSON.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let paths = arguments.map(\.path)
+        if paths.count > 1, let name = String(validating: paths[paths.count - 1]),
+            let protectionClass = ProtectionClass(name: name)
+        {
+            try change(paths.dropLast(), to: protectionClass)
+        } else {
+            try show(paths)
+        }
+    }
+
+    // MARK: showing
+
+    private func show(_ paths: [FilePath]) throws {
+        let outcome = Outcome()
+        var lines = OutputLines()
+        var entries: [JSON] = []
+        for path in paths {
+            let word: String?
+            do throws(DataProtectionError) { word = try currentClass(of: path)?.shortName } catch {
+                outcome.record(error)
+                continue
+            }
+            if json {
+                entries.append(.object(JSON.members(of: path) + [("class", word.map { .string($0) } ?? .null)]))
+            } else {
+                let name = paths.count == 1 ? [] : Array("\t".utf8) + listed(path)
+                try lines.add(Array((word ?? "-").utf8) + name)
+            }
+        }
+        if json { try JSON.array(entries).print() } else { try lines.finish() }
+        try outcome.leave()
+    }
+
+    /// Nil for a directory without a default.
+    private func currentClass(of path: FilePath) throws(DataProtectionError) -> ProtectionClass? {
+        if try NamedItem(following: path).kind == .directory { return Keybag.defaultProtection(of: path) }
+        return try ProtectedFileInfo(of: path).protectionClass
+    }
+
+    // MARK: changing
+
+    private func change(_ paths: ArraySlice<FilePath>, to protectionClass: ProtectionClass) throws {
+        let keybags = Keybags(keybag)
+        let outcome = Outcome()
+        for path in paths {
+            do throws(DataProtectionError) {
+                try keybags.using(for: path) { keybag throws(DataProtectionError) in
+                    try change(path, to: protectionClass, keybag)
+                }
+            } catch {
+                outcome.record(error)
+            }
+        }
+        try outcome.leave()
+    }
+
+    private func change(
+        _ path: FilePath, to protectionClass: ProtectionClass, _ keybag: Keybag
+    ) throws(DataProtectionError) {
+        if let now = try currentClass(of: path), protectionClass < now, !allowWeaker {
+            throw .wouldWeaken(path, from: now, to: protectionClass)
+        }
+        try keybag.setProtection(protectionClass, ofItemAt: path)
+    }
+}

@@ -1,0 +1,34 @@
+import DataProtection
+
+extension DataProtectionError {
+    /// The exit status that says the same.
+    var exitStatus: ExitStatus {
+        switch self {
+        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete: .notNow
+        case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
+        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable: .notFound
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .wrongPasscode, .keybagUnsafe, .needsRekey: .refused
+        case .exists, .keybagExists: .exists
+        case .passcodeUnusable: .usage
+        case .keyringUnavailable: .unavailable
+        case .configuration: .configuration
+        case .handleFailed, .attemptsNotRecorded, .outOfRange: .inputOutput
+        case .notOpen, .cryptography: .bug
+        case .system(_, _, let errno): ExitStatus(errno)
+        }
+    }
+}
+
+extension ExitStatus {
+    /// The status for a system call that failed.
+    init(_ errno: Errno) {
+        switch errno {
+        case .noSuchFileOrDirectory, .notDirectory: self = .notFound
+        case .permissionDenied, .notPermitted: self = .refused
+        case .fileExists: self = .exists
+        case .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .resourceTemporarilyUnavailable:
+            self = .systemRefused
+        default: self = .inputOutput
+        }
+    }
+}

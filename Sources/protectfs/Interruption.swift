@@ -1,0 +1,64 @@
+import Glibc
+import Synchronization
+
+private let isRequestedFlag = Atomic(false)
+// Set once, before the handlers that write there.
+private nonisolated(unsafe) var wakeUp: (reader: Int32, writer: Int32) = (-1, -1)
+
+private func noteRequest(_ signal: Int32) {
+    isRequestedFlag.store(true, ordering: .relaxed)
+    var byte: UInt8 = 0
+    _ = write(wakeUp.writer, &byte, 1)
+}
+
+/// SIGINT, SIGTERM and SIGHUP, noticed between pieces of work. The second one ends the process at once.
+enum Interruption {
+    /// Begins to watch.
+    static func watch() {
+        guard wakeUp.writer < 0 else { return }
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return }  // then a signal ends the process, as without us
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        wakeUp = (ends[0], ends[1])
+        isRequestedFlag.store(false, ordering: .relaxed)
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            var action = sigaction()
+            guard sigaction(signal, nil, &action) == 0, !action.isIgnored else { continue }  // nohup(1)
+            action = sigaction()
+            action.__sigaction_handler.sa_handler = noteRequest
+            action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
+            sigaction(signal, &action, nil)
+        }
+    }
+
+    /// Whether somebody wants us to stop.
+    static var isRequested: Bool { isRequestedFlag.load(ordering: .relaxed) }
+
+    /// Waits until `descriptor` has something to read or is at its end; false when interrupted.
+    static func waitForInput(_ descriptor: Int32) -> Bool {
+        wait([descriptor, wakeUp.reader], milliseconds: -1)
+        return !isRequested
+    }
+
+    /// Sleeps; false when interrupted.
+    static func sleep(seconds: Double) -> Bool {
+        wait([wakeUp.reader], milliseconds: Int32(min(seconds * 1000, 1e9).rounded(.up)))
+        return !isRequested
+    }
+
+    private static func wait(_ descriptors: [Int32], milliseconds: Int32) {
+        if isRequested { return }
+        var waiting = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        poll(&waiting, nfds_t(waiting.count), milliseconds)
+    }
+}
+
+extension sigaction {
+    /// Whether the signal is ignored: what our parent wanted.
+    var isIgnored: Bool {
+        unsafeBitCast(__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}

@@ -1,0 +1,100 @@
+import DataProtection
+
+/// A JSON value (RFC 8259), for `--json`.
+indirect enum JSON {
+    case null
+    case bool(Bool)
+    case number(Int64)
+    case string(String)
+    case array([JSON])
+    /// In this order.
+    case object([(String, JSON)])
+
+    /// Nil is null.
+    static func optional(_ value: (some BinaryInteger)?) -> JSON { value.map { .number(Int64(clamping: $0)) } ?? .null }
+
+    /// The name of a file: `path`, and `pathBase64` too where it is not UTF-8 and `path` only resembles it.
+    static func members(of path: FilePath, named name: String = "path") -> [(String, JSON)] {
+        let bytes = path.bytes
+        let text = (name, JSON.string(String(decoding: bytes, as: UTF8.self)))
+        guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
+        return [text, (name + "Base64", .string(base64(bytes)))]
+    }
+
+    /// Prints the value and a newline.
+    func print() throws(Failure) {
+        var text = ""
+        encode(into: &text, indent: "\n")
+        try StandardOutput.write(text + "\n")
+    }
+
+    /// The text of the value.
+    var encoded: String {
+        var text = ""
+        encode(into: &text, indent: "\n")
+        return text
+    }
+
+    private func encode(into text: inout String, indent: String) {
+        switch self {
+        case .null: text += "null"
+        case .bool(let value): text += value ? "true" : "false"
+        case .number(let value): text += String(value)
+        case .string(let value): Self.encode(value, into: &text)
+        case .array(let values):
+            Self.encode(values, into: &text, indent, "[", "]") { value, text, inner in
+                value.encode(into: &text, indent: inner)
+            }
+        case .object(let members):
+            Self.encode(members, into: &text, indent, "{", "}") { member, text, inner in
+                Self.encode(member.0, into: &text)
+                text += ": "
+                member.1.encode(into: &text, indent: inner)
+            }
+        }
+    }
+
+    private static func encode<Element>(
+        _ elements: [Element], into text: inout String, _ indent: String, _ open: String, _ close: String,
+        _ one: (Element, inout String, String) -> Void
+    ) {
+        text += open
+        for (index, element) in elements.enumerated() {
+            text += (index == 0 ? "" : ",") + indent + "  "
+            one(element, &text, indent + "  ")
+        }
+        text += (elements.isEmpty ? "" : indent) + close
+    }
+
+    /// Control characters are escaped, those that only a terminal minds too.
+    private static func encode(_ string: String, into text: inout String) {
+        text += "\""
+        for scalar in string.unicodeScalars {
+            switch scalar.value {
+            case 0x22: text += "\\\""
+            case 0x5C: text += "\\\\"
+            case 0x0A: text += "\\n"
+            case 0x09: text += "\\t"
+            case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
+                let digits = String(scalar.value, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        text += "\""
+    }
+
+    /// RFC 4648 §4.
+    static func base64(_ bytes: [UInt8]) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+        var text = ""
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let value = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? alphabet[value >> (18 - 6 * place) & 63] : "=")
+            }
+        }
+        return text
+    }
+}

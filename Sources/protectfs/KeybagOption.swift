@@ -1,0 +1,71 @@
+import ArgumentParser
+import DataProtection
+
+/// `--keybag DIR`, for every verb.
+struct KeybagOption: ParsableArguments {
+    @Option(
+        name: .customLong("keybag"),
+        help: ArgumentHelp(
+            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"))
+    private var directory: PathArgument?
+
+    /// Where the keybag is, or would be.
+    var location: FilePath { directory?.path ?? Locations.keybag }
+
+    /// Whether it was named on this command line.
+    var isExplicit: Bool { directory != nil }
+
+    /// Opens the keybag. No key is needed.
+    func open() throws(DataProtectionError) -> Keybag { try Keybag(at: location, warn: ProtectionWarning.print) }
+}
+
+/// The keybag of this command, and the remembered ones of files that belong elsewhere.
+final class Keybags {
+    private let option: KeybagOption
+    private var opened: Keybag?
+    private var remembered: [KeybagUUID: Keybag] = [:]
+
+    init(_ option: KeybagOption) { self.option = option }
+
+    /// The one of `--keybag`, `PROTECTFS_KEYBAG`, or the user's.
+    func own() throws(DataProtectionError) -> Keybag {
+        if let opened { return opened }
+        let keybag = try option.open()
+        opened = keybag
+        return keybag
+    }
+
+    /// Runs `body` with our keybag or, if the file at `path` belongs to another one that this user knows, with that one.
+    func using<R>(
+        for path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let keybag: Keybag
+        do throws(DataProtectionError) { keybag = try own() } catch {
+            guard case .keybagNotFound = error, let info = try? ProtectedFileInfo(of: path),
+                let other = known(info.keybag)
+            else { throw error }
+            return try body(other)
+        }
+        do throws(DataProtectionError) { return try body(keybag) } catch {
+            guard case .foreignKeybag(_, let uuid) = error, let other = known(uuid) else { throw error }
+            return try body(other)
+        }
+    }
+
+    /// The keybag for a file that replaces the one at `path`: a keybag that was named wins, else the old file's.
+    func forReplacing(_ path: FilePath) throws(DataProtectionError) -> Keybag {
+        guard !option.isExplicit, let info = try? ProtectedFileInfo(of: path), let other = known(info.keybag) else {
+            return try own()
+        }
+        return other
+    }
+
+    /// A keybag of that name: ours, or one that was used before and is there now.
+    private func known(_ uuid: KeybagUUID) -> Keybag? {
+        if let opened, opened.uuid == uuid { return opened }
+        if let keybag = remembered[uuid] { return keybag }
+        guard let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print) else { return nil }
+        remembered[uuid] = keybag
+        return keybag
+    }
+}

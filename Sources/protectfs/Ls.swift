@@ -1,0 +1,127 @@
+import ArgumentParser
+import DataProtection
+
+/// Classes and true sizes.
+struct Ls: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ls", abstract: "List classes and true sizes, in every lock state.",
+        discussion: """
+            Columns: class, size in bytes, name. A file that is not protected has the class -, a directory has its default \
+            class and no size.
+            """)
+
+    @Argument(help: "Files and directories (default: the working directory).")
+    var paths: [PathArgument] = []
+    @Flag(name: [.customShort("R"), .long], help: "Everything below a directory.")
+    var recursive = false
+    @Flag(help: "As JSON.")
+    var json = false
+
+    // Accepted as everywhere; a list needs no keybag.
+    @OptionGroup var keybag: KeybagOption
+
+    /// One line.
+    private struct Entry {
+        let item: NamedItem
+        /// The class, what is said in its place, or nil.
+        var word: String?
+        var size: Int64?
+        var info: ProtectedFileInfo?
+        var failure: Failure?
+    }
+
+    func run() throws {
+        let outcome = Outcome()
+        var entries: [JSON] = []
+        var lines = OutputLines()
+        // Errors of standard output end the walk.
+        var outputFailure: Failure?
+        func add(_ item: NamedItem) -> Bool {
+            let entry = look(at: item)
+            if let failure = entry.failure { outcome.record(failure) }
+            if json {
+                entries.append(members(entry))
+                return true
+            }
+            do throws(Failure) { try lines.add(line(entry)) } catch { outputFailure = error }
+            return outputFailure == nil
+        }
+        for path in paths.isEmpty ? ["."] : paths.map(\.path) {
+            do throws(DataProtectionError) {
+                try list(path, outcome, add)
+            } catch {
+                outcome.record(error)
+            }
+        }
+        if let outputFailure { throw outputFailure }
+        if json { try JSON.array(entries).print() } else { try lines.finish() }
+        try outcome.leave()
+    }
+
+    private func list(
+        _ path: FilePath, _ outcome: Outcome, _ add: (NamedItem) -> Bool
+    ) throws(DataProtectionError) {
+        let item = try NamedItem(following: path)
+        guard item.kind == .directory else {
+            _ = add(item)
+            return
+        }
+        for path in try TreeWalk.contents(of: path) {
+            if recursive {
+                let goesOn = TreeWalk(crossesFileSystems: true).walk(path, recordingIn: outcome) {
+                    add($0) ? .goOn : .stop
+                }
+                guard goesOn else { return }
+            } else {
+                do throws(DataProtectionError) {
+                    guard add(try NamedItem(path)) else { return }
+                } catch {
+                    outcome.record(error)
+                }
+            }
+        }
+    }
+
+    private func look(at item: NamedItem) -> Entry {
+        var entry = Entry(item: item)
+        switch item.kind {
+        case .directory: entry.word = Keybag.defaultProtection(of: item.path)?.shortName
+        case .link, .other: break
+        case .file:
+            do throws(DataProtectionError) {
+                let info = try ProtectedFileInfo(of: item.path)
+                entry.info = info
+                entry.word = info.protectionClass.shortName
+                entry.size = info.size
+            } catch {
+                entry.size = item.size
+                if case .notProtected = error { break }
+                let failure = Failure(error)
+                entry.failure = failure
+                entry.word = failure.status == .damaged ? "damaged" : "unreadable"
+            }
+        }
+        return entry
+    }
+
+    private func line(_ entry: Entry) -> [UInt8] {
+        let word = entry.word ?? "-"
+        let size = entry.size.map(String.init) ?? "-"
+        let columns =
+            word + String(repeating: " ", count: max(1, 13 - word.count))
+            + String(repeating: " ", count: max(0, 14 - size.count)) + size + "  "
+        let mark = entry.item.kind == .directory ? [UInt8(ascii: "/")] : []
+        return Array(columns.utf8) + listed(entry.item.path) + mark
+    }
+
+    private func members(_ entry: Entry) -> JSON {
+        let kinds: [NamedItem.Kind: String] = [.directory: "directory", .file: "file", .link: "link", .other: "other"]
+        var members = JSON.members(of: entry.item.path)
+        members.append(("kind", .string(kinds[entry.item.kind] ?? "other")))
+        members.append(("class", entry.failure == nil ? entry.word.map { .string($0) } ?? .null : .null))
+        members.append(("size", .optional(entry.size)))
+        if let info = entry.info { members.append(("keybag", .string("\(info.keybag)"))) }
+        if let failure = entry.failure { members.append(("error", .string(failure.message))) }
+        return .object(members)
+    }
+}

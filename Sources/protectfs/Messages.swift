@@ -1,0 +1,115 @@
+import DataProtection
+
+extension DataProtectionError {
+    /// What happened and where: lower case, no full stop, paths quoted.
+    var message: String {
+        switch self {
+        case .locked(let path, let protectionClass, let operation, let state, let since):
+            lockedMessage(path, protectionClass, operation, state, since)
+        case .notProtected(let path): "\(quoted(path)) is not a protected file"
+        case .damaged(let path, let layer, let reason, let offset):
+            "\(quoted(path)) is damaged or altered\(offset.map { " at byte \($0)" } ?? "") (\(layer.rawValue): \(reason))"
+        case .unsupported(let path, let what): "\(quoted(path)) was made by a newer version: \(what)"
+        case .foreignKeybag(let path, let uuid):
+            "\(quoted(path)) belongs to keybag \(uuid), which is not available to you"
+        case .keyLost(let path, let protectionClass, let generation):
+            "\(quoted(path)) needs class key \(protectionClass.shortName), generation \(generation), which its keybag no "
+                + "longer has"
+        case .unverifiedOrigin(let path, _): "\(quoted(path)) could have been made by somebody else"
+        case .busy(let path): "\(quoted(path)) is being written to by another program"
+        case .needsRekey(let path): "\(quoted(path)) has used up its key; copy its contents to a new file"
+        case .handleFailed(let path, let errno):
+            "\(quoted(path)) was given up after an earlier error: \(errno.spoken)"
+        case .notOpen(let path, let operation): "\(quoted(path)) is not open for this: \(operation.spoken)"
+        case .outOfRange(let path): "\(quoted(path)) would be too large"
+        case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
+        case .hasHardLinks(let path, let count):
+            "\(quoted(path)) has \(count) names; the others would keep the plaintext"
+        case .exists(let path): "\(quoted(path)) exists already"
+        case .wouldWeaken(let path, let from, let to):
+            "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
+        default: keybagMessage
+        }
+    }
+
+    private var keybagMessage: String {
+        switch self {
+        case .keybagNotFound(let directory): "there is no keybag in \(quoted(directory))"
+        case .keybagExists(let directory): "there is a keybag in \(quoted(directory)) already"
+        case .keybagDamaged(let directory, let reason): "keybag \(quoted(directory)) is damaged or altered: \(reason)"
+        case .keybagUnsafe(let path, let reason): "keybag file \(quoted(path)) is not used: \(reason)"
+        case .wrongPasscode(let keybag, let failures, let retryAfter):
+            "wrong passcode for \(quoted(keybag)), or the keybag was altered (\(failures) wrong in a row"
+                + (retryAfter > 0 ? ", next try in \(spoken(seconds: retryAfter)))" : ")")
+        case .throttled(let keybag, let retryAfter):
+            "too many wrong passcodes for \(quoted(keybag)); none is tried for \(spoken(seconds: retryAfter))"
+        case .attemptsNotRecorded(let path, let errno):
+            "the attempt cannot be recorded in \(quoted(path)): \(errno.spoken)"
+        case .passcodeUnusable(let reason): "this passcode cannot be used: \(reason)"
+        case .otherDevice(let keybag, let deviceKey):
+            "keybag \(quoted(keybag)) was made with another device key than \(quoted(deviceKey))"
+        case .deviceKeyUnusable(let path, let reason): "device key \(quoted(path)) cannot be used: \(reason)"
+        case .lockedMeanwhile(let keybag): "keybag \(quoted(keybag)) was locked while the passcode was checked"
+        case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
+        case .lockIncomplete(let keybag, let errno):
+            "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
+        case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
+        case .system(let path, let operation, let errno): "\(quoted(path)): \(errno.spoken) (\(operation))"
+        case .cryptography(let error): "libcrypto failed on \(error); please report this"
+        default: "\(self)"
+        }
+    }
+
+    private func lockedMessage(
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation, _ state: ProtectionState,
+        _ since: UInt64?
+    ) -> String {
+        let when =
+            switch state {
+            case .beforeFirstUnlock: "not unlocked since the machine started"
+            case .locked: "locked" + (since.map { " since \(spoken(time: $0))" } ?? "")
+            case .unlocked: "just unlocked"
+            }
+        return "cannot \(operation.spoken) \(quoted(path)): class \(protectionClass.shortName), \(when)"
+    }
+}
+
+extension ProtectionWarning {
+    /// Prints the warning.
+    static let print: @Sendable (ProtectionWarning) -> Void = { StandardError.line(.warning, $0.message) }
+
+    /// Lower case, no full stop, paths quoted.
+    var message: String {
+        switch self {
+        case .modeRepaired(let path, let from, let to):
+            "others could read \(quoted(path)); its mode was \(from) and is \(to) now"
+        case .keybagCopyDamaged(let path):
+            "one copy of the keybag, \(quoted(path)), is damaged; the other is used, and the next unlock repairs it"
+        case .weakDerivation(let keybag, let iterations):
+            "the passcode of \(quoted(keybag)) is weakly derived (\(iterations) iterations); renew it: protectfs passcode"
+        case .directoryDefaultRaised(let path, let value):
+            "the default class of \(quoted(path)) is \(quoted(value)), which is not followed; first-unlock is used"
+        case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
+        case .manySeals(let path, let count):
+            "\(quoted(path)) was written \(count) times under one key; copy its contents to a new file before 2147483648"
+        case .keybagNotRepaired(let path, let error):
+            "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        }
+    }
+}
+
+extension Operation {
+    /// The verb that stands before a path.
+    fileprivate var spoken: String {
+        switch self {
+        case .create: "create"
+        case .open: "open"
+        case .read: "read"
+        case .write: "write to"
+        case .truncate: "change the size of"
+        case .changeClass: "change the class of"
+        case .upgrade: "upgrade"
+        case .changePasscode: "change the passcode of"
+        }
+    }
+}

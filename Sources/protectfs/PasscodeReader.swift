@@ -1,0 +1,98 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// `--passcode-fd N`, and the terminal without it. A passcode is never an argument and never in the environment.
+struct PasscodeOption: ParsableArguments {
+    @Option(
+        name: .customLong("passcode-fd"),
+        help: ArgumentHelp(
+            "Read the passcode from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
+            valueName: "n"))
+    var descriptor: Int32?
+
+    func validate() throws {
+        if let descriptor, descriptor < 0 { throw ValidationError("--passcode-fd needs a file descriptor") }
+    }
+}
+
+/// Reads passcodes, straight into memory for secrets.
+enum PasscodeReader {
+    /// Bytes of a passcode, at most.
+    static let maximum = 1024
+
+    /// From the descriptor, else from the terminal.
+    ///
+    /// - Throws: status 64 if there is neither, or the passcode is empty or longer than 1,024 bytes.
+    static func read(from descriptor: Int32?, prompt: String) throws(Failure) -> SecretBytes {
+        if let descriptor { return try line(of: descriptor) }
+        return try ask(prompt)
+    }
+
+    /// A passcode that is going to be set: asked for twice on a terminal, three times at most.
+    static func readNew(
+        from descriptor: Int32?, option: String = "--passcode-fd", prompt: String
+    ) throws(Failure) -> SecretBytes {
+        if let descriptor { return try line(of: descriptor) }
+        for _ in 0..<3 {
+            let first = try ask(prompt, option: option)
+            let second = try ask("Again: ", option: option)
+            if areEqual(first, second) { return first }
+            StandardError.line(.warning, "the two are not the same")
+        }
+        throw Failure(.usage, "no passcode was typed twice the same")
+    }
+
+    /// One passcode from a descriptor, byte by byte: what stands behind it is for who reads next.
+    static func line(of descriptor: Int32) throws(Failure) -> SecretBytes {
+        try read(descriptor, atOnce: 1)
+    }
+
+    private static func ask(_ prompt: String, option: String = "--passcode-fd") throws(Failure) -> SecretBytes {
+        let passcode = try HiddenInput.ask(prompt) { terminal throws(Failure) in
+            // A terminal gives a line at a time, and never more than that.
+            try read(terminal, atOnce: maximum + 2)
+        }
+        guard let passcode else {
+            throw Failure(
+                .usage, "there is no terminal to ask for a passcode",
+                hint: "give it through a file descriptor: \(option) 3 3<FILE")
+        }
+        return passcode
+    }
+
+    private static func read(_ descriptor: Int32, atOnce: Int) throws(Failure) -> SecretBytes {
+        var secret = SecretBytes(zeroed: maximum + 2)
+        let count = try secret.withUnsafeMutableBytes { buffer throws(Failure) -> Int in
+            var done = 0
+            while done < buffer.count {
+                let count = Glibc.read(descriptor, buffer.baseAddress! + done, min(atOnce, buffer.count - done))
+                if count < 0 && errno == EINTR { continue }
+                guard count >= 0 else {
+                    let reason = Errno.current.spoken
+                    throw Failure(.usage, "cannot read a passcode from descriptor \(descriptor): \(reason)")
+                }
+                if count == 0 { return done }
+                if let end = buffer[done..<done + count].firstIndex(where: { $0 == 0 || $0 == UInt8(ascii: "\n") }) {
+                    return end
+                }
+                done += count
+            }
+            return done
+        }
+        guard count <= maximum else { throw Failure(.usage, "a passcode of more than 1,024 bytes cannot be used") }
+        guard count > 0 else { throw Failure(.usage, "an empty passcode cannot be used") }
+        return secret.slice(0..<count)
+    }
+
+    private static func areEqual(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
+        a.withUnsafeBytes { a in
+            b.withUnsafeBytes { b in a.count == b.count && memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0 }
+        }
+    }
+}
+
+extension Errno {
+    /// errno of this thread, now.
+    static var current: Errno { Errno(rawValue: errno) }
+}

@@ -1,0 +1,75 @@
+import Glibc
+
+/// A bar on standard error for work that lasts: only on a terminal, only after a second, gone at the end.
+final class Progress {
+    private static let width = 40
+    // One thread prints.
+    private nonisolated(unsafe) static var isShown = false
+
+    private let label: String
+    private let total: Int64
+    private let start = Progress.now()
+    private var lastDrawn = 0.0
+    private var done: Int64 = 0
+    private let isTerminal = isatty(2) == 1
+
+    /// - Parameters:
+    ///   - label: at most 12 characters.
+    ///   - total: 0 if it is not known.
+    init(_ label: String, total: Int64) {
+        self.label = label
+        self.total = total
+    }
+
+    /// The bar goes.
+    func finish() { Progress.clear() }
+
+    deinit { Progress.clear() }
+
+    /// Runs one piece of the work, `size` long, which calls its argument with what it has done of that.
+    func during<R, E: Error>(_ size: Int64, _ body: ((Int64) -> Void) throws(E) -> R) throws(E) -> R {
+        let before = done
+        defer { show(before + size) }
+        return try body { show(before + $0) }
+    }
+
+    /// `done` of the total is done.
+    func show(_ done: Int64) {
+        self.done = done
+        guard isTerminal else { return }
+        let now = Progress.now()
+        guard now - start > 1, now - lastDrawn > 0.1 else { return }
+        lastDrawn = now
+        Progress.isShown = true
+        StandardError.raw("\r" + line() + "\u{1B}[K")
+    }
+
+    private func line() -> String {
+        Progress.line(label, done: done, total: total)
+    }
+
+    /// `protecting [#########           ]  45 %`, or the MiB where there is no total. At most 40 columns.
+    static func line(_ label: String, done: Int64, total: Int64) -> String {
+        guard total > 0 else { return String("\(label) \(done >> 20) MiB".prefix(width - 1)) }
+        let share = min(1, Double(done) / Double(total))
+        let percent = "\(Int(share * 100)) %"
+        let number = String(repeating: " ", count: max(0, 5 - percent.count)) + percent
+        let room = max(4, width - 1 - label.count - number.count - 4)
+        let filled = Int(share * Double(room))
+        let bar = String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled)
+        return "\(label) [\(bar)] \(number)"
+    }
+
+    /// Takes the bar away.
+    static func clear() {
+        guard isShown else { return }
+        isShown = false
+        StandardError.raw("\r\u{1B}[K")
+    }
+
+    private static func now() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

@@ -1,0 +1,165 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Turns plaintext into protected files, in place.
+struct Protect: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "protect", abstract: "Turn plaintext files into protected ones, in place.",
+        discussion: """
+            Each file is wholly old or wholly new, whatever happens; mode, owner, times, extended attributes and ACL stay. \
+            Files of a weaker class are raised. Links, devices and files with several names are refused. The way back: \
+            protectfs unprotect
+            """)
+
+    @Argument(help: "Files, and with --recursive directories.")
+    var paths: [PathArgument]
+    @Option(name: .customLong("class"), help: "The class.")
+    var protectionClass = ProtectionClass.complete
+    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    var recursive = false
+    @Flag(help: "Do not ask.")
+    var yes = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let items = try ConversionItems(paths.map(\.path), isRecursive: recursive)
+        let keybag = try keybag.open()
+        try requireKey(of: keybag)
+        let names = UnprotectableNames(keybag: keybag.directory)
+        let outcome = items.outcome
+        var todo: [NamedItem] = []
+        for item in items.items {
+            if let reason = names.reason(against: item.path) {
+                outcome.record(Failure(.refused, "\(quoted(item.path)) is not protected: \(reason)"))
+            } else {
+                todo.append(item)
+            }
+        }
+        let total = try confirmed(todo, names)
+        Interruption.watch()
+        let run = ProtectionRun(
+            keybag: keybag, protectionClass: protectionClass, names: names, total: total, outcome: outcome)
+        for item in todo where !run.isOver { run.protect(item) }
+        run.progress.finish()
+        if run.converted > 0 {
+            StandardError.line(
+                .note, "old plaintext blocks may survive on flash storage, in snapshots and in backups")
+        }
+        if Interruption.isRequested {
+            StandardError.line(.warning, "interrupted; \(run.converted) files were protected, the rest is as it was")
+            throw ExitStatus.interrupted
+        }
+        try run.outcome.leave()
+    }
+
+    /// One error instead of one a file. Class B needs only its public key.
+    private func requireKey(of keybag: Keybag) throws(DataProtectionError) {
+        let status = try keybag.status()
+        guard !status.openClasses.contains(protectionClass), protectionClass != .completeUnlessOpen else { return }
+        throw .locked(
+            path: keybag.directory, protectionClass, .open, state: status.state, since: status.lastTransition)
+    }
+
+    /// Counts what is to be converted and asks, if there are directories.
+    ///
+    /// - Returns: the bytes of plaintext.
+    private func confirmed(_ items: [NamedItem], _ names: UnprotectableNames) throws -> Int64 {
+        var count = 0
+        var bytes: Int64 = 0
+        for item in items {
+            TreeWalk(crossesFileSystems: false).walk(item.path, recordingIn: nil) { item in
+                if names.reason(against: item.path) != nil { return .leaveOut }
+                if item.kind == .file, isPlaintext(item.path) {
+                    count += 1
+                    bytes += item.size
+                }
+                return .goOn
+            }
+        }
+        if yes || count == 0 || !items.contains(where: { $0.kind == .directory }) { return bytes }
+        let question =
+            "\(count) \(count == 1 ? "file" : "files") will be readable only through protectfs. Go on? [y/N] "
+        switch Confirmation.ask(question) {
+        case .yes: return bytes
+        case .no:
+            StandardError.line(.warning, "nothing was changed")
+            throw ExitStatus.interrupted
+        case .noTerminal:
+            throw Failure(
+                .usage, "\(count) files would be readable only through protectfs, and no terminal is there to ask on",
+                hint: "if that is meant: --yes")
+        }
+    }
+
+    private func isPlaintext(_ path: FilePath) -> Bool {
+        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: path) } catch {
+            if case .notProtected = error { return true }
+        }
+        return false
+    }
+}
+
+/// One run over all paths of a `protect`.
+private final class ProtectionRun {
+    private let keybag: Keybag
+    private let protectionClass: ProtectionClass
+    private let names: UnprotectableNames
+    let outcome: Outcome
+    private(set) var converted = 0
+    private(set) var isOver = false
+    let progress: Progress
+
+    init(keybag: Keybag, protectionClass: ProtectionClass, names: UnprotectableNames, total: Int64, outcome: Outcome) {
+        self.keybag = keybag
+        self.protectionClass = protectionClass
+        self.names = names
+        self.outcome = outcome
+        progress = Progress("protecting", total: total)
+    }
+
+    func protect(_ root: NamedItem) {
+        TreeWalk(crossesFileSystems: false).walk(root.path, recordingIn: outcome) { item in
+            if Interruption.isRequested { isOver = true }
+            return isOver ? .stop : visit(item)
+        }
+    }
+
+    private func visit(_ item: NamedItem) -> TreeWalk.Step {
+        if let reason = names.reason(against: item.path) {
+            StandardError.line(.warning, "\(quoted(item.path)) is left out: \(reason)")
+            return .leaveOut
+        }
+        switch item.kind {
+        // First, so that new files land right while the walk is on.
+        case .directory: attempt { () throws(DataProtectionError) in try raiseDefault(of: item.path) }
+        case .file: attempt { () throws(DataProtectionError) in try convert(item) }
+        case .link: StandardError.line(.warning, "\(quoted(item.path)) is left out: it is a symbolic link")
+        case .other: StandardError.line(.warning, "\(quoted(item.path)) is left out: it is not a regular file")
+        }
+        return isOver ? .stop : .goOn
+    }
+
+    /// A stronger default stays. `none` cannot be a default.
+    private func raiseDefault(of directory: FilePath) throws(DataProtectionError) {
+        guard protectionClass != .none else { return }
+        if let now = Keybag.defaultProtection(of: directory), now >= protectionClass { return }
+        try keybag.setProtection(protectionClass, ofItemAt: directory)
+    }
+
+    private func convert(_ item: NamedItem) throws(DataProtectionError) {
+        let result = try progress.during(item.size) { step throws(DataProtectionError) in
+            try keybag.protect(item.path, as: protectionClass, progress: step)
+        }
+        if result == .converted { converted += 1 }
+    }
+
+    private func attempt(_ step: () throws(DataProtectionError) -> Void) {
+        do throws(DataProtectionError) { try step() } catch {
+            outcome.record(error)
+            guard case .locked = error else { return }
+            isOver = true
+            StandardError.line(.warning, "locked meanwhile; \(converted) files were protected, the rest is as it was")
+        }
+    }
+}

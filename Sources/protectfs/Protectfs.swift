@@ -1,0 +1,71 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// The command. Each verb is a file of its own.
+@main
+struct Protectfs: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "protectfs",
+        abstract: "Keeps files encrypted whenever their keybag is locked, each by its protection class.",
+        discussion: """
+            Classes: complete (open only while unlocked), unless-open (can be created at any time, opened only while \
+            unlocked), first-unlock (after the first unlock since the machine started), none (at any time on this machine).
+
+            Silent on success. Exit status: 0 done, 64 usage, 65 damaged or not protected, 66 no such file or keybag, \
+            69 no kernel keyring, 73 exists already, 74 disk or I/O, 75 not now (locked, throttled, busy), 77 refused, \
+            78 bad configuration, 130 interrupted.
+            """,
+        version: "0.1.0",
+        subcommands: [
+            Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
+            Ls.self, Class.self, Passcode.self,
+        ])
+
+    static func main() {
+        ProcessHardening.apply()
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            leave(because: error)
+        }
+    }
+
+    private static func leave(because error: any Error) -> Never {
+        switch error {
+        case let status as ExitStatus:
+            Glibc.exit(status.rawValue)  // already said what there is to say
+        case is Failure, is DataProtectionError:
+            let failure = Failure(error)
+            failure.report()
+            Glibc.exit(failure.status.rawValue)
+        default:
+            leave(withUsage: error)
+        }
+    }
+
+    /// Help and version are answers; everything else that the parser throws is a usage error, said in our way.
+    private static func leave(withUsage error: any Error) -> Never {
+        if exitCode(for: error) == .success {
+            do throws(Failure) { try StandardOutput.write(fullMessage(for: error) + "\n") } catch {
+                error.report()
+                Glibc.exit(error.status.rawValue)
+            }
+            Glibc.exit(ExitStatus.done.rawValue)
+        }
+        let verb = CommandLine.arguments.dropFirst().first { name in
+            configuration.subcommands.contains { $0.configuration.commandName == name }
+        }
+        let command = ["protectfs", verb].compactMap { $0 }.joined(separator: " ")
+        Failure(.usage, inLowerCase(message(for: error)), hint: "\(command) --help").report()
+        Glibc.exit(ExitStatus.usage.rawValue)
+    }
+
+    /// The parser's sentences begin with a capital and end with a full stop.
+    private static func inLowerCase(_ sentence: String) -> String {
+        var text = sentence.prefix(1).lowercased() + sentence.dropFirst()
+        while text.hasSuffix(".") || text.hasSuffix("\n") { text.removeLast() }
+        return text
+    }
+}

@@ -1,0 +1,52 @@
+import DataProtection
+
+/// A path as a shell reads it back, in single quotes; with `$'…'` where it holds what a terminal must not get.
+func quoted(_ path: FilePath) -> String { quoted(path.bytes) }
+
+/// The same for text that came from a file.
+func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
+
+private func quoted(_ bytes: [UInt8]) -> String {
+    guard hasUnprintable(bytes) else {
+        let parts = String(decoding: bytes, as: UTF8.self).split(separator: "'", omittingEmptySubsequences: false)
+        return "'" + parts.joined(separator: "'\\''") + "'"
+    }
+    var text = "$'"
+    for byte in bytes {
+        switch byte {
+        case UInt8(ascii: "'"), UInt8(ascii: "\\"): text += "\\" + String(UnicodeScalar(byte))
+        case UInt8(ascii: "\n"): text += "\\n"
+        case UInt8(ascii: "\t"): text += "\\t"
+        case 0x20..<0x7F: text += String(UnicodeScalar(byte))
+        default: text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+    }
+    return text + "'"
+}
+
+/// Whether there are control characters, marks that turn the direction of writing, or bytes that are not UTF-8.
+func hasUnprintable(_ bytes: [UInt8]) -> Bool {
+    if bytes.allSatisfy({ 0x20..<0x7F ~= $0 }) { return false }
+    guard let text = String(validating: bytes, as: UTF8.self) else { return true }
+    return text.unicodeScalars.contains { scalar in
+        switch scalar.value {
+        case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}
+
+extension FilePath {
+    /// The path as the file system has it.
+    var bytes: [UInt8] {
+        withPlatformString { start in
+            var bytes: [UInt8] = []
+            var next = start
+            while next.pointee != 0 {
+                bytes.append(UInt8(bitPattern: next.pointee))
+                next += 1
+            }
+            return bytes
+        }
+    }
+}

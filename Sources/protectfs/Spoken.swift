@@ -1,0 +1,31 @@
+import DataProtection
+import Glibc
+
+/// A time as the user's clock shows it.
+func spoken(time seconds: UInt64) -> String {
+    var time = time_t(clamping: seconds)
+    var local = tm()
+    guard localtime_r(&time, &local) != nil else { return "\(seconds)" }
+    var text = [CChar](repeating: 0, count: 64)
+    let count = strftime(&text, text.count, "%Y-%m-%d %H:%M:%S", &local)
+    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// `59 s`, `3 min 20 s`, `2 h 5 min`, `1 d 3 h`.
+func spoken(seconds: Int) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
+    guard let first = units.firstIndex(where: { seconds >= $0.0 }) else { return "0 s" }
+    let (length, name) = units[first]
+    let rest = seconds % length
+    let text = "\(seconds / length) \(name)"
+    guard first + 1 < units.count, rest / units[first + 1].0 > 0 else { return text }
+    return text + " \(rest / units[first + 1].0) \(units[first + 1].1)"
+}
+
+extension Errno {
+    /// strerror(3), in lower case as all our messages are.
+    var spoken: String {
+        let text = description
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+}

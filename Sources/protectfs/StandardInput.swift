@@ -1,0 +1,53 @@
+import DataProtection
+import Glibc
+
+/// Standard input, in pieces that are wiped when they are not needed any more.
+final class StandardInput {
+    private let buffer: UnsafeMutableRawBufferPointer
+
+    /// - Parameter pieceSize: bytes of a piece, at most.
+    init(pieceSize: Int) {
+        buffer = .allocate(byteCount: pieceSize, alignment: 4096)
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+    }
+
+    deinit {
+        SecretBytes.wipe(buffer)
+        buffer.deallocate()
+    }
+
+    /// The size of a regular file, less what was read of it; 0 for pipes.
+    static var size: Int64 {
+        var status = stat()
+        guard fstat(0, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
+        return max(0, Int64(status.st_size) - Int64(lseek(0, 0, SEEK_CUR)))
+    }
+
+    /// A whole piece: fewer bytes only at the end. Nil when interrupted.
+    func fullPiece() throws(Failure) -> UnsafeRawBufferPointer? {
+        var done = 0
+        while done < buffer.count {
+            guard let count = try read(at: done) else { return nil }
+            if count == 0 { break }
+            done += count
+        }
+        return UnsafeRawBufferPointer(rebasing: buffer[..<done])
+    }
+
+    /// What there is, as soon as there is something; empty at the end. Nil when interrupted.
+    func nextPiece() throws(Failure) -> UnsafeRawBufferPointer? {
+        guard let count = try read(at: 0) else { return nil }
+        return UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    }
+
+    private func read(at offset: Int) throws(Failure) -> Int? {
+        while true {
+            guard Interruption.waitForInput(0) else { return nil }
+            let count = Glibc.read(0, buffer.baseAddress! + offset, buffer.count - offset)
+            if count >= 0 { return count }
+            guard errno == EINTR || errno == EAGAIN else {
+                throw Failure(.inputOutput, "standard input: \(Errno.current.spoken)")
+            }
+        }
+    }
+}

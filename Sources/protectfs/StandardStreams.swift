@@ -1,0 +1,95 @@
+import DataProtection
+import Glibc
+
+/// Standard error: lines of the form `protectfs: error: …`.
+enum StandardError {
+    enum Kind: String {
+        case error, warning, note, hint
+    }
+
+    /// Prints one line, after taking away a progress bar that stands there.
+    static func line(_ kind: Kind, _ text: String) {
+        Progress.clear()
+        raw("protectfs: \(kind.rawValue): \(text)\n")
+    }
+
+    /// Prints as it is. That nobody reads it is no reason to stop.
+    static func raw(_ text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            var done = 0
+            while done < bytes.count {
+                let count = Glibc.write(2, bytes.baseAddress! + done, bytes.count - done)
+                if count < 0 && errno != EINTR { return }
+                done += max(count, 0)
+            }
+        }
+    }
+}
+
+/// Standard output: results, and nothing else.
+enum StandardOutput {
+    /// Whether a person reads it.
+    static var isTerminal: Bool { isatty(1) == 1 }
+
+    /// Writes all of `buffer`. When the reader has gone, dies of SIGPIPE, as every other filter does.
+    ///
+    /// - Throws: status 74.
+    static func write(_ buffer: UnsafeRawBufferPointer) throws(Failure) {
+        var done = 0
+        while done < buffer.count {
+            let count = Glibc.write(1, buffer.baseAddress! + done, buffer.count - done)
+            if count >= 0 {
+                done += count
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN:
+                var ready = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)
+                poll(&ready, 1, -1)
+            case EPIPE:
+                signal(SIGPIPE, SIG_DFL)
+                raise(SIGPIPE)
+                Glibc.exit(ExitStatus.inputOutput.rawValue)  // only where SIGPIPE is blocked
+            default:
+                throw Failure(.inputOutput, "standard output: \(Errno(rawValue: errno).spoken)")
+            }
+        }
+    }
+
+    /// Writes text.
+    static func write(_ text: String) throws(Failure) { try write(Array(text.utf8)) }
+
+    /// Writes bytes.
+    static func write(_ bytes: [UInt8]) throws(Failure) {
+        let result = bytes.withUnsafeBytes { buffer -> Result<Void, Failure> in
+            do throws(Failure) { return .success(try write(buffer)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+}
+
+/// Lines for standard output, written 64 KiB at a time.
+struct OutputLines {
+    private var bytes: [UInt8] = []
+
+    /// Adds a line.
+    mutating func add(_ line: [UInt8]) throws(Failure) {
+        bytes += line
+        bytes.append(UInt8(ascii: "\n"))
+        if bytes.count > 64 * 1024 { try finish() }
+    }
+
+    /// Writes what is left.
+    mutating func finish() throws(Failure) {
+        try StandardOutput.write(bytes)
+        bytes.removeAll(keepingCapacity: true)
+    }
+}
+
+/// A name for a list: as it is for programs, quoted for a terminal where it would do something there.
+func listed(_ path: FilePath, toTerminal: Bool = StandardOutput.isTerminal) -> [UInt8] {
+    let bytes = path.bytes
+    return toTerminal && hasUnprintable(bytes) ? Array(quoted(path).utf8) : bytes
+}

@@ -1,0 +1,129 @@
+import ArgumentParser
+import DataProtection
+
+/// Says what is locked.
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Show the lock state, class by class.")
+
+    @Flag(help: "Every keybag whose keys are in the kernel keyring, and the user's own.")
+    var all = false
+    @Flag(help: "As JSON.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    /// A keybag, or the name of one whose directory is not known.
+    private enum Found {
+        case open(Keybag, KeybagStatus)
+        case unknown(KeybagUUID)
+    }
+
+    func run() throws {
+        let found = try all ? everything() : [look(at: keybag.open())]
+        if json {
+            try JSON.object([
+                ("secretMemory", .string(SecretBytes.backing.rawValue)), ("keybags", .array(found.map(members))),
+            ]).print()
+        } else {
+            var lines = OutputLines()
+            for line in found.flatMap(text) { try lines.add(line) }
+            try lines.add(Array("secrets in this command: \(SecretBytes.backing.spoken)".utf8))
+            try lines.finish()
+        }
+    }
+
+    private func look(at keybag: Keybag) throws(DataProtectionError) -> Found { .open(keybag, try keybag.status()) }
+
+    private func everything() throws -> [Found] {
+        let own: Keybag?
+        do throws(DataProtectionError) { own = try keybag.open() } catch {
+            guard case .keybagNotFound = error else { throw error }
+            own = nil
+        }
+        var found = try own.map { [try look(at: $0)] } ?? []
+        for uuid in try Keybag.loaded() where uuid != own?.uuid {
+            let known = try? Keybag.remembered(uuid, warn: ProtectionWarning.print)
+            found.append(try known.map { try look(at: $0) } ?? .unknown(uuid))
+        }
+        return found
+    }
+
+    // MARK: text
+
+    private func text(_ found: Found) -> [[UInt8]] {
+        switch found {
+        case .unknown(let uuid): return [Array("keybag \(uuid): keys in the keyring, directory not known".utf8)]
+        case .open(let keybag, let status):
+            var lines = [listed(keybag.directory) + Array(": \(status.summary)".utf8)]
+            if let wait = status.retryAfter, wait > 0 {
+                lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
+            }
+            lines.append(Array("CLASS         KEY".utf8))
+            for protectionClass in ProtectionClass.allCases {
+                let name = protectionClass.shortName
+                let padding = String(repeating: " ", count: 14 - name.count)
+                lines.append(Array("\(name)\(padding)\(status.keyWords(protectionClass))".utf8))
+            }
+            return lines
+        }
+    }
+
+    // MARK: JSON
+
+    private func members(_ found: Found) -> JSON {
+        switch found {
+        case .unknown(let uuid):
+            return .object([("uuid", .string("\(uuid)")), ("directory", .null), ("state", .string("unknown"))])
+        case .open(let keybag, let status):
+            let classes = ProtectionClass.allCases.map {
+                ($0.shortName, JSON.string(status.openClasses.contains($0) ? "open" : "locked"))
+            }
+            return .object(
+                [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
+                    ("state", .string(status.state.rawValue)), ("classes", .object(classes)),
+                    ("unlockedSince", .optional(status.unlockedSince)),
+                    ("firstUnlockSince", .optional(status.firstUnlockSince)),
+                    ("lastTransition", .optional(status.lastTransition)),
+                    ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
+                    ("retryAfter", .optional(status.retryAfter)),
+                ])
+        }
+    }
+}
+
+extension KeybagStatus {
+    /// The state in words, since when, and until when.
+    fileprivate var summary: String {
+        switch state {
+        case .beforeFirstUnlock: return "locked, not unlocked since the machine started"
+        case .locked: return "locked" + since(lastTransition)
+        case .unlocked:
+            let end = secondsUntilLock.map { ", locks in \(spoken(seconds: Int($0.rounded(.up))))" } ?? ""
+            return "unlocked" + since(unlockedSince) + end
+        }
+    }
+
+    /// What stands in the column KEY.
+    fileprivate func keyWords(_ protectionClass: ProtectionClass) -> String {
+        switch protectionClass {
+        case .none: "opens with the device key"
+        case .completeUnlessOpen where state != .unlocked: "evicted; files can be created"
+        case .complete where state != .unlocked: "evicted"
+        case .completeUntilFirstUserAuthentication where state == .beforeFirstUnlock: "not loaded yet"
+        case .completeUntilFirstUserAuthentication: "in keyring" + since(firstUnlockSince)
+        default: "in keyring" + since(unlockedSince)
+        }
+    }
+
+    private func since(_ time: UInt64?) -> String { time.map { " since \(spoken(time: $0))" } ?? "" }
+}
+
+extension SecretMemoryBacking {
+    fileprivate var spoken: String {
+        switch self {
+        case .secretMemory: "secret memory (memfd_secret), unreadable for every other process"
+        case .locked: "locked memory (mlock), never swapped"
+        case .unlocked: "ordinary memory, which can be swapped: the kernel allows no more (RLIMIT_MEMLOCK)"
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import DataProtection
+import Glibc
+
+/// What lies under a name, without following a link in the last component.
+struct NamedItem {
+    enum Kind {
+        case directory, file, link, other
+    }
+
+    let path: FilePath
+    let kind: Kind
+    let size: Int64
+    let device: dev_t
+
+    /// lstat(2).
+    init(_ path: FilePath) throws(DataProtectionError) {
+        try self.init(path, function: "lstat") { lstat($0, &$1) }
+    }
+
+    /// stat(2): what a link leads to.
+    init(following path: FilePath) throws(DataProtectionError) {
+        try self.init(path, function: "stat") { stat($0, &$1) }
+    }
+
+    private init(
+        _ path: FilePath, function: String, _ call: (UnsafePointer<CChar>, inout stat) -> Int32
+    ) throws(DataProtectionError) {
+        var status = stat()
+        guard path.withPlatformString({ call($0, &status) }) == 0 else {
+            throw .system(path, operation: function, .current)
+        }
+        self.path = path
+        size = Int64(status.st_size)
+        device = status.st_dev
+        kind =
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR: .directory
+            case S_IFREG: .file
+            case S_IFLNK: .link
+            default: .other
+            }
+    }
+}
+
+/// A directory and everything below it, directories before what is in them. Links are not followed.
+struct TreeWalk {
+    /// What to do after an item.
+    enum Step {
+        case goOn
+        /// Nothing below this directory.
+        case leaveOut
+        case stop
+    }
+
+    /// Whether to go into directories of other file systems.
+    let crossesFileSystems: Bool
+
+    /// Visits `root` and what is below; what cannot be read is recorded in `failures` and left out.
+    ///
+    /// - Returns: false if the visitor stopped the walk.
+    @discardableResult
+    func walk(
+        _ root: FilePath, recordingIn failures: Outcome?, _ visit: (NamedItem) -> Step
+    ) -> Bool {
+        do throws(DataProtectionError) {
+            let item = try NamedItem(root)
+            return walk(item, device: item.device, failures, visit)
+        } catch {
+            failures?.record(error)
+            return true
+        }
+    }
+
+    private func walk(
+        _ item: NamedItem, device: dev_t, _ failures: Outcome?, _ visit: (NamedItem) -> Step
+    ) -> Bool {
+        if item.kind == .directory, item.device != device, !crossesFileSystems {
+            StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
+            return true
+        }
+        switch visit(item) {
+        case .stop: return false
+        case .leaveOut: return true
+        case .goOn: if item.kind != .directory { return true }
+        }
+        do throws(DataProtectionError) {
+            for path in try Self.contents(of: item.path) {
+                do throws(DataProtectionError) {
+                    guard walk(try NamedItem(path), device: device, failures, visit) else { return false }
+                } catch {
+                    failures?.record(error)
+                }
+            }
+        } catch {
+            failures?.record(error)
+        }
+        return true
+    }
+
+    /// The paths in a directory, in the order of their bytes. In the working directory named `.`, without the dot.
+    static func contents(of directory: FilePath) throws(DataProtectionError) -> [FilePath] {
+        guard let stream = directory.withPlatformString({ opendir($0) }) else {
+            throw .system(directory, operation: "opendir", .current)
+        }
+        defer { closedir(stream) }
+        var found: [FilePath.Component] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
+                name.withMemoryRebound(to: CChar.self, capacity: 256) { FilePath.Component(platformString: $0) }
+            }
+            if let name, name.kind == .regular { found.append(name) }
+        }
+        let sorted = found.map { (FilePath(root: nil, [$0]).bytes, $0) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }
+        return sorted.map { directory == "." ? FilePath(root: nil, [$0.1]) : directory.appending($0.1) }
+    }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import DataProtection
+
+/// Loads the class keys into the kernel keyring.
+struct Unlock: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unlock", abstract: "Load the class keys, so that protected files open.",
+        discussion: "For every process and session of this user, until: protectfs lock")
+
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp(
+            "Lock by itself after this time: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
+    var limit: DurationArgument?
+    @OptionGroup var keybag: KeybagOption
+    @OptionGroup var passcode: PasscodeOption
+
+    func run() throws {
+        let keybag = try keybag.open()
+        // Nobody types a passcode that is not going to be tried.
+        if let seconds = try keybag.status().retryAfter, seconds > 0 {
+            throw DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
+        }
+        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
+    }
+}

@@ -1,0 +1,59 @@
+import ArgumentParser
+import DataProtection
+
+/// Turns protected files into plaintext, in place.
+struct Unprotect: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unprotect", abstract: "Turn protected files back into plaintext, in place.",
+        discussion: """
+            Each file is wholly old or wholly new, whatever happens. With --recursive the default classes of the directories \
+            go too.
+            """)
+
+    @Argument(help: "Files, and with --recursive directories.")
+    var paths: [PathArgument]
+    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    var recursive = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let items = try ConversionItems(paths.map(\.path), isRecursive: recursive)
+        let keybags = Keybags(keybag)
+        let outcome = items.outcome
+        let progress = Progress("unprotecting", total: items.items.allSatisfy { $0.kind == .file } ? items.bytes : 0)
+        Interruption.watch()
+        for item in items.items {
+            TreeWalk(crossesFileSystems: false).walk(item.path, recordingIn: outcome) { item in
+                if Interruption.isRequested { return .stop }
+                do throws(DataProtectionError) {
+                    switch item.kind {
+                    case .directory: try Keybag.removeDefaultProtection(of: item.path)
+                    case .file: try convert(item, keybags, progress)
+                    case .link, .other: break  // never protected
+                    }
+                } catch {
+                    outcome.record(error)
+                }
+                return .goOn
+            }
+        }
+        progress.finish()
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        try outcome.leave()
+    }
+
+    private func convert(
+        _ item: NamedItem, _ keybags: Keybags, _ progress: Progress
+    ) throws(DataProtectionError) {
+        try progress.during(item.size) { step throws(DataProtectionError) in
+            _ = try keybags.using(for: item.path) { keybag throws(DataProtectionError) in
+                try keybag.unprotect(item.path, progress: step)
+            }
+        }
+    }
+}
+
+extension ConversionItems {
+    /// What the files take on disk.
+    fileprivate var bytes: Int64 { items.reduce(0) { $0 + $1.size } }
+}

@@ -1,0 +1,65 @@
+import ArgumentParser
+import DataProtection
+
+/// Standard input into a protected file.
+struct Write: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "write", abstract: "Write standard input to a protected file.",
+        discussion: """
+            The file appears whole when the input ends, or not at all. Without --class it gets the class of the file it \
+            replaces, else the directory's default, else the user's (default-class in the configuration), else first-unlock.
+
+            With --append each piece of the input is on disk before the next one is read. An unless-open or first-unlock \
+            file goes on through a lock; at a complete file a lock ends the command with status 75, and it says how much \
+            was written.
+            """)
+
+    @Argument(help: "The file.")
+    var file: PathArgument
+    @Option(name: .customLong("class"), help: "The class.")
+    var protectionClass: ProtectionClass?
+    @Flag(help: "Continue the file, or create it.")
+    var append = false
+    @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
+    var allowWeaker = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        Interruption.watch()
+        if append {
+            try Append(path: file.path, protectionClass: protectionClass, keybags: Keybags(keybag)).run()
+        } else {
+            try replace(file.path)
+        }
+    }
+
+    private func replace(_ path: FilePath) throws {
+        try refuseWeakening(of: path)
+        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: Keybags(keybag).forReplacing(path))
+        let input = StandardInput(pieceSize: 1 << 20)
+        let progress = Progress("writing", total: StandardInput.size)
+        var done: Int64 = 0
+        while true {
+            guard let piece = try input.fullPiece() else {
+                throw Failure(.interrupted, "interrupted; \(quoted(path)) is as it was")
+            }
+            if piece.isEmpty { break }
+            try writer.append(piece)
+            done += Int64(piece.count)
+            progress.show(done)
+        }
+        try writer.finish()
+    }
+
+    private func refuseWeakening(of path: FilePath) throws(DataProtectionError) {
+        guard let protectionClass, !allowWeaker else { return }
+        do throws(DataProtectionError) {
+            let old = try ProtectedFileInfo(of: path).protectionClass
+            guard protectionClass < old else { return }
+            throw .wouldWeaken(path, from: old, to: protectionClass)
+        } catch {
+            // Nothing to weaken: no file, or plaintext. Anything else the writer says better.
+            if case .wouldWeaken = error { throw error }
+        }
+    }
+}
