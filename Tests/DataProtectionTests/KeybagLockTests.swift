@@ -60,6 +60,21 @@ struct KeybagLockTests {
         #expect(bag.keybag.transition.read().counter == 3)
     }
 
+    @Test("Works with a transition file that says the last number of all")
+    func lastCounter() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        var record = TransitionRecord()
+        record.counter = .max
+        record.deadline = .max
+        record.changedAt = .max
+        try bag.file("transition").overwrite(record.encoded)
+        _ = try bag.keybag.status()
+        _ = try bag.keybag.armLock(seconds: 10)
+        #expect(bag.keybag.transition.read().counter == 0)
+        try bag.keybag.lock()
+        #expect(try bag.keybag.state() == .locked)
+    }
+
     @Test("An expired remnant is cleared by a lock, by an unlock, and by who opens the keybag", arguments: 0..<3)
     func expiredRemnant(who: Int) async throws {
         let bag = try TestKeybag(state: .unlocked)
