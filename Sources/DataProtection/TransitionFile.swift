@@ -47,7 +47,7 @@ struct TransitionFile: Sendable {
         let deadline = Clock.monotonic() + 1_000_000_000
         while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0, Clock.monotonic() < deadline { usleep(5_000) }
         var record = TransitionRecord(decoding: (try? file.bytes(at: 0, count: TransitionRecord.length)) ?? [])
-        record.counter += 1
+        record.counter &+= 1  // a file altered to hold the last number must not keep anybody from locking
         // Raised before the keys go: an unlock that is under way sees it and loads nothing.
         try? file.write(record.encoded, at: 0)
         try body(&record)
