@@ -20,18 +20,24 @@ extension Keybag {
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
     ///
     /// The kernel itself lets the keys expire two seconds after that, even if the caller dies. Whoever armed the lock calls
-    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock()``, ends it; ``lock()`` overtakes it.
+    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock()``, ends it; ``lock()`` overtakes it. What is
+    /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
     public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         var armed: ArmedLock?
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
+            let isDueEarlier = (1...deadline).contains(record.deadline) && record.bootID == Clock.bootID()
             do throws(Errno) {
-                try RingWriter.run { () throws(Errno) in try ring.unlocked.setTimeout(seconds: seconds + 2) }
+                try RingWriter.run { () throws(Errno) in
+                    let key = try ring.unlocked.find()
+                    if !isDueEarlier { try key.setTimeout(seconds: min(seconds, .max - 2) + 2) }
+                }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 return
             }
-            record.deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
+            if !isDueEarlier { record.deadline = deadline }
             record.bootID = Clock.bootID()
             armed = ArmedLock(counter: record.counter, deadline: record.deadline)
         }

@@ -104,7 +104,7 @@ extension Keybag {
             do throws(Errno) {
                 try ring.firstUnlock.load(firstUnlock)
                 try ring.unlocked.load(unlocked)
-                if let seconds { try ring.unlocked.setTimeout(seconds: seconds) }
+                if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
             } catch {
                 try? ring.unlocked.evict()  // all or none; the error that led here is the one to report
                 if !hadFirstUnlock { try? ring.firstUnlock.evict() }

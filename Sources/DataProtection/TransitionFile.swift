@@ -47,24 +47,34 @@ struct TransitionFile: Sendable {
         let deadline = Clock.monotonic() + 1_000_000_000
         while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0, Clock.monotonic() < deadline { usleep(5_000) }
         var record = TransitionRecord(decoding: (try? file.bytes(at: 0, count: TransitionRecord.length)) ?? [])
-        record.counter += 1
+        record.counter &+= 1  // a file altered to hold the last number must not keep anybody from locking
         // Raised before the keys go: an unlock that is under way sees it and loads nothing.
         try? file.write(record.encoded, at: 0)
         try body(&record)
         record.changedAt = Clock.now()
-        try? file.write(record.encoded, at: 0)
+        try? writeKeepingCounter(record, to: file)
     }
 
     private func change<R>(
         _ file: LowerFile, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        var record = TransitionRecord(decoding: try file.bytes(at: 0, count: TransitionRecord.length))
+        let stored = try file.bytes(at: 0, count: TransitionRecord.length)
+        var record = TransitionRecord(decoding: stored)
+        if stored != record.encoded { try file.write(record.encoded, at: 0) }  // damaged: it begins anew
         let before = record
         let result = try body(&record)
         if record != before {
             record.changedAt = Clock.now()
-            try file.write(record.encoded, at: 0)
+            try writeKeepingCounter(record, to: file)
         }
         return result
+    }
+
+    /// Writes all but magic and counter. A lock that waited in vain for the flock raises the counter without it: whoever
+    /// holds the flock must not take that back.
+    private func writeKeepingCounter(
+        _ record: TransitionRecord, to file: LowerFile
+    ) throws(DataProtectionError) {
+        try file.write(Array(record.encoded[16...]), at: 16)
     }
 }

@@ -96,9 +96,11 @@ struct KeybagForgedKeyTests {
             let entries = stride(from: 16, to: genuine.count, by: 40)
             var bytes = genuine
             switch self {
-            case .otherKeys:
-                for entry in entries { for byte in 8..<40 { bytes[entry + byte] = UInt8.random(in: 1...255) } }
-            case .zeroKeys: for entry in entries { for byte in 8..<40 { bytes[entry + byte] = 0 } }
+            case .otherKeys: for entry in entries { bytes[entry + 8] &+= 1 }
+            case .zeroKeys:
+                for entry in entries {
+                    bytes.replaceSubrange(entry + 8..<entry + 40, with: [UInt8](repeating: 0, count: 32))
+                }
             case .swappedClasses: for entry in entries { bytes[entry + 1] = bytes[entry + 1] % 3 + 1 }
             case .otherGeneration: for entry in entries { bytes[entry + 4] = 2 }
             case .otherKind: for entry in entries { bytes[entry] = 1 }

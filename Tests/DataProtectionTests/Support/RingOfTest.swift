@@ -1,3 +1,4 @@
+import Glibc
 import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
@@ -63,6 +64,19 @@ extension TestKeybag {
         } catch {
             return error
         }
+    }
+
+    /// The timeout column of `/proc/keys`: `perm` without one, `expd` after it; nil if the key is not listed.
+    func timeoutColumn(_ place: Place) -> String? {
+        guard let serial = try? ringKey(place).find(), let file = fopen("/proc/keys", "r") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 8192)
+        while fgets(&line, Int32(line.count), file) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let fields = text.split(separator: " ", omittingEmptySubsequences: true)
+            if fields.count > 3, Int32(fields[0], radix: 16) == serial.rawValue { return String(fields[3]) }
+        }
+        return nil
     }
 
     /// The id of the active class key that the keybag lends; nil if it lends none.

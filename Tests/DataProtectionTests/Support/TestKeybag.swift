@@ -56,6 +56,16 @@ final class TestKeybag: Sendable {
         try keybag.unlock(passcode: secret(passcode), forSeconds: seconds)
     }
 
+    /// Unlocks, and says whether the passcode was right.
+    func opens(with passcode: String) throws -> Bool {
+        do {
+            try unlock(passcode)
+            return true
+        } catch DataProtectionError.wrongPasscode {
+            return false
+        }
+    }
+
     /// The keybag as another process would open it.
     func reopened() throws -> Keybag { try Keybag(at: directory, warn: warnings.append) }
 

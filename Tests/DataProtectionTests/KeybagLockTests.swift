@@ -1,0 +1,131 @@
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+@Suite("Locking whatever became of the files")
+struct KeybagLockTests {
+    @Test("Works, whatever is in the place of the transition file", arguments: Obstacle.allCases)
+    func transitionFile(obstacle: Obstacle) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try obstacle.apply(to: bag)
+        try bag.keybag.lock()
+        #expect(bag.ringContents == [2])
+        #expect(try bag.keybag.state() == .locked)
+    }
+
+    @Test("Works without the keybag's directory")
+    func withoutDirectory() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.directory.remove()
+        try bag.keybag.lock()
+        #expect(bag.ringContents == [2])
+        try bag.keybag.evictEverything()
+        #expect(bag.ringContents == [])
+    }
+
+    @Test("Works in a directory that this uid may not read", .enabled(if: geteuid() != 0, "root may read everything"))
+    func unreadableDirectory() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.directory.setMode(0)
+        defer { try? bag.directory.setMode(0o700) }
+        try bag.keybag.lock()
+        #expect(bag.ringContents == [2])
+    }
+
+    @Test("Waits a second at most for who holds the transition file, then locks and raises the counter")
+    func heldElsewhere() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let before = bag.keybag.transition.read().counter
+        let holder = try LowerFile(bag.file("transition"), flags: O_RDWR)
+        #expect(flock(holder.descriptor, LOCK_EX) == 0)
+        // Should it wait for ever, this test would not end.
+        try bag.keybag.lock()
+        #expect(try bag.keybag.state() == .locked)
+        #expect(bag.keybag.transition.read().counter == before + 1)
+    }
+
+    @Test("Raises the counter every time, also when there is nothing to lock")
+    func counter() throws {
+        let bag = try TestKeybag()
+        for expected in 1...3 as ClosedRange<UInt64> {
+            try bag.keybag.lock()
+            #expect(bag.keybag.transition.read().counter == expected)
+        }
+        try bag.unlock()
+        #expect(bag.keybag.transition.read().counter == 3)
+    }
+
+    @Test("Works with a transition file that says the last number of all")
+    func lastCounter() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        var record = TransitionRecord()
+        record.counter = .max
+        record.deadline = .max
+        record.changedAt = .max
+        try bag.file("transition").overwrite(record.encoded)
+        _ = try bag.keybag.status()
+        _ = try bag.keybag.armLock(seconds: 10)
+        #expect(bag.keybag.transition.read().counter == 0)
+        try bag.keybag.lock()
+        #expect(try bag.keybag.state() == .locked)
+    }
+
+    @Test("An expired remnant is cleared by a lock, by an unlock, and by who opens the keybag", arguments: 0..<3)
+    func expiredRemnant(who: Int) async throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let serial = try bag.keybag.ring.unlocked.find()
+        try bag.setTimeout(.unlocked, seconds: 1)
+        try await bag.waitUntilExpired(.unlocked)
+        #expect(try bag.keybag.state() == .locked)
+        #expect(try Keybag.loaded().contains(bag.keybag.uuid))
+        switch who {
+        case 0: try bag.keybag.lock()
+        case 1: try bag.unlock()
+        default: _ = try bag.reopened()
+        }
+        #expect(bag.absence(.unlocked) == (who == 1 ? nil : .requiredKeyNotAvailable))
+        // Revived under its old serial it would still hold the old payload.
+        var byte: UInt8 = 0
+        #expect(throws: Errno.self) { try withUnsafeMutableBytes(of: &byte) { _ = try serial.read(into: $0) } }
+    }
+
+    @Test("Locking one keybag leaves others alone")
+    func others() throws {
+        let (bag, other) = (try TestKeybag(state: .unlocked), try TestKeybag(state: .unlocked))
+        try bag.keybag.lock()
+        #expect(try other.keybag.state() == .unlocked)
+        #expect(try Set(Keybag.loaded()).isSuperset(of: [bag.keybag.uuid, other.keybag.uuid]))
+        try bag.keybag.evictEverything()
+        #expect(try !Keybag.loaded().contains(bag.keybag.uuid))
+    }
+
+    /// What can become of the transition file.
+    enum Obstacle: String, CaseIterable {
+        case missing, empty, garbage, short, directory, symbolicLink, fifo
+
+        func apply(to bag: TestKeybag) throws {
+            let path = bag.file("transition")
+            switch self {
+            case .missing: try path.remove()
+            case .empty: try path.overwrite([])
+            case .garbage: try path.overwrite((0..<64).map { _ in UInt8.random(in: 0...255) })
+            case .short: try path.overwrite(Array(try path.contents().prefix(30)))
+            case .directory: try path.replaceByDirectory()
+            case .symbolicLink:
+                try path.remove()
+                try path.makeSymbolicLink(to: "nowhere")
+            case .fifo:
+                try path.remove()
+                try path.makeFIFO()
+            }
+        }
+
+        /// Whether the next one who writes to it makes it good again.
+        var isRepairable: Bool { [.missing, .empty, .garbage, .short].contains(self) }
+    }
+}
