@@ -52,9 +52,20 @@ let package = Package(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys"],
             swiftSettings: strict),
         .testTarget(name: "KernelKeyringTests", dependencies: ["KernelKeyring"], swiftSettings: strict),
+        // What another process does in the tests of DataProtection, and the words in which it is told to.
+        .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
+        .executableTarget(
+            name: "storm-worker",
+            dependencies: [
+                "DataProtection", "StormScript", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            path: "Tests/StormWorker", swiftSettings: strict),
         .testTarget(
             name: "DataProtectionTests",
-            dependencies: ["DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring"],
+            dependencies: [
+                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "StormScript", "storm-worker",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "protectfsTests", dependencies: ["protectfs", "DataProtection"], swiftSettings: strict),
