@@ -58,10 +58,18 @@ let package = Package(
                 "KernelKeyring", "CKeyutils", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // What another process does in the tests of DataProtection, and the words in which it is told to.
+        .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
+        .executableTarget(
+            name: "storm-worker",
+            dependencies: [
+                "DataProtection", "StormScript", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            path: "Tests/StormWorker", swiftSettings: strict),
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
+                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "StormScript", "storm-worker",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -1,0 +1,125 @@
+import Foundation
+import ProtectionFormat
+import ProtectionKeys
+import StormScript
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// A keybag and a directory for files of a test's own.
+final class FileTestBed: Sendable {
+    let bag: TestKeybag
+    let directory: FilePath
+    var keybag: Keybag { bag.keybag }
+
+    init(state: ProtectionState = .unlocked) throws {
+        bag = try TestKeybag(state: state)
+        directory = bag.scratchPath.appending("files")
+        try FileManager.default.createDirectory(atPath: directory.string, withIntermediateDirectories: false)
+    }
+
+    /// A name in the directory.
+    func path(_ name: String) -> FilePath { directory.appending(name) }
+
+    /// The names in the directory, hidden ones included.
+    func names() throws -> [String] { try directory.names() }
+
+    /// Brings the keybag into a state from any other one.
+    func enter(_ state: ProtectionState) throws {
+        switch state {
+        case .unlocked: try bag.unlock()
+        case .locked:
+            try bag.unlock()
+            try keybag.lock()
+        case .beforeFirstUnlock: try keybag.evictEverything()
+        }
+    }
+
+    /// Makes a file through a handle: 4 KiB chunks.
+    @discardableResult
+    func make(_ name: String, _ protectionClass: ProtectionClass, _ bytes: [UInt8] = []) throws -> FilePath {
+        let file = try ProtectedFile.open(path(name), .readWrite, create: protectionClass, keybag: keybag)
+        if !bytes.isEmpty { try file.write(bytes, at: 0) }
+        try file.close()
+        return path(name)
+    }
+
+    /// Makes a file whole, generation 1: 64 KiB chunks unless `isSmall`.
+    @discardableResult
+    func makeWhole(
+        _ name: String, _ protectionClass: ProtectionClass, _ bytes: [UInt8], isSmall: Bool = false
+    ) throws -> FilePath {
+        let writer = try ProtectedFileWriter(
+            path(name), as: protectionClass, keybag: keybag, replacing: true, expecting: isSmall ? 0 : nil)
+        try bytes.withUnsafeBytes { try writer.append($0) }
+        try writer.finish()
+        return path(name)
+    }
+
+    /// Makes a plaintext file.
+    @discardableResult
+    func makePlain(_ name: String, _ bytes: [UInt8]) throws -> FilePath {
+        try path(name).overwrite(bytes)
+        return path(name)
+    }
+
+    /// All of a file, through a handle opened for this.
+    func read(_ path: FilePath) throws -> [UInt8] {
+        let file = try ProtectedFile.open(path, keybag: keybag)
+        return try file.bytes(at: 0, count: Int(try file.size()))
+    }
+}
+
+extension FilePath {
+    var url: URL { URL(fileURLWithPath: string) }
+}
+
+extension ProtectedFile {
+    /// Up to `count` bytes from `offset`.
+    func bytes(at offset: UInt64, count: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let done = try bytes.withUnsafeMutableBytes { try read(into: $0, at: Int64(offset)) }
+        return Array(bytes.prefix(done))
+    }
+
+    func write(_ bytes: [UInt8], at offset: UInt64) throws {
+        try bytes.withUnsafeBytes { try write($0, at: Int64(offset)) }
+    }
+
+    /// Does what `step` says.
+    func perform(_ step: FileStep) throws {
+        switch step {
+        case .write(let offset, let count, let seed): try write(pattern(seed, count: count), at: offset)
+        case .append(let count, let seed): try write(pattern(seed, count: count), at: UInt64(try size()))
+        case .truncate(let size): try truncate(to: Int64(size))
+        case .sync: try sync()
+        }
+    }
+}
+
+/// The stored form of a file, judged without any key.
+struct StoredFile {
+    let length: UInt64
+    let heads: HeadPair
+    let state: FileState
+
+    init(_ path: FilePath) throws {
+        let file = try LowerFile(path, flags: O_RDONLY)
+        length = try file.length()
+        heads = try HeadPair(reading: file, isLocked: true)
+        var state = FileState(heads)
+        try state.scan(file, headKey: nil)
+        self.state = state
+    }
+
+    /// The length that it has when it was cleanly closed.
+    var extent: UInt64 { state.layout.extent(of: state.record, generation: heads.head.generation) }
+
+    /// What FORMAT.md §4 rule 11 leaves behind: no area, both heads equal, no byte too many.
+    func expectClosed(_ comment: @autoclosure () -> Comment? = nil, at location: SourceLocation = #_sourceLocation) {
+        #expect(!state.hasArea, comment(), sourceLocation: location)
+        #expect(heads.isMirrored, comment(), sourceLocation: location)
+        #expect(length == extent, comment(), sourceLocation: location)
+    }
+}

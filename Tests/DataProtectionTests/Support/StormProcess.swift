@@ -1,0 +1,105 @@
+import Glibc
+import SystemPackage
+import Testing
+
+/// The worker in a process of its own: spoken to by lines, and killed.
+final class StormProcess {
+    private let pid: pid_t
+    private let channel: FileDescriptor
+    private var received: [UInt8] = []
+    private var isOver = false
+
+    /// Next to the test runner, where the build put it.
+    private static let executable: String = {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        let runner = FilePath(String(decoding: buffer[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        return runner.removingLastComponent().appending("storm-worker").string
+    }()
+
+    /// Starts `storm-worker KEYBAG arguments…`.
+    init(_ keybag: FilePath, _ arguments: [String]) throws {
+        let (own, others) = try Self.socketPair()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, others.rawValue, 0)
+        posix_spawn_file_actions_adddup2(&actions, others.rawValue, 1)
+        var argv = ([Self.executable, keybag.string] + arguments).map { strdup($0) } + [nil]
+        defer { for argument in argv { free(argument) } }
+        var child: pid_t = 0
+        let error = posix_spawn(&child, Self.executable, &actions, nil, &argv, environ)
+        guard error == 0 else { throw Errno(rawValue: error) }
+        pid = child
+        try others.close()
+        channel = own
+    }
+
+    /// A workload from its step `first` on.
+    convenience init(_ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String]) throws {
+        try self.init(bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest)
+    }
+
+    deinit {
+        if !isOver { _ = end() }
+        try? channel.close()
+    }
+
+    /// Both ends close on exec: no other worker keeps them open.
+    private static func socketPair() throws -> (FileDescriptor, FileDescriptor) {
+        var ends: [Int32] = [0, 0]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
+        return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+    }
+
+    /// The next line, or nil when the worker has ended.
+    func line() throws -> String? {
+        while true {
+            if let end = received.firstIndex(of: 10) {
+                defer { received.removeSubrange(...end) }
+                return String(decoding: received[..<end], as: UTF8.self)
+            }
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = try buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
+            if count == 0 { return nil }
+            received += buffer[..<count]
+        }
+    }
+
+    /// The number of the next acknowledged step.
+    ///
+    /// - Throws: what the worker says when something failed.
+    func acknowledgement() throws -> Int? {
+        guard let line = try line() else { return nil }
+        guard let number = Int(line) else { throw Failed(message: line) }
+        return number
+    }
+
+    /// Says a line to a worker that serves, and returns its answer.
+    func ask(_ question: String) throws -> String {
+        try channel.writeAll(Array("\(question)\n".utf8))
+        return try line() ?? "the worker has ended"
+    }
+
+    /// kill -9.
+    ///
+    /// - Returns: the last step that it acknowledged before it died and that was not read yet, else `last`.
+    func kill(after last: Int?) throws -> Int? {
+        guard end() == SIGKILL else { throw Failed(message: "the worker ended before it was killed") }
+        var last = last
+        while let number = try acknowledgement() { last = number }
+        return last
+    }
+
+    private func end() -> Int32 {
+        isOver = true
+        _ = Glibc.kill(pid, SIGKILL)
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
+        return status & 0x7F
+    }
+
+    /// What the worker said instead of acknowledging a step.
+    struct Failed: Error { let message: String }
+}

@@ -1,0 +1,76 @@
+import DataProtection
+import StormScript
+import SystemPackage
+
+/// One handle on one file, used by another process over stdin and stdout.
+///
+///     open r PATH | open w PATH | STEP | read OFFSET COUNT | size | close
+///
+/// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``.
+final class Server {
+    private let keybag: Keybag
+    private var file: ProtectedFile?
+
+    init(keybag: Keybag) { self.keybag = keybag }
+
+    func run() {
+        while let line = readLine() {
+            do {
+                say("ok \(try answer(line))")
+            } catch let error as DataProtectionError {
+                say("error \(Mirror(reflecting: error).children.first?.label ?? "\(error)")")
+            } catch {
+                say("error \(error)")
+            }
+        }
+    }
+
+    private func answer(_ line: String) throws -> String {
+        let words = line.split(separator: " ", maxSplits: 2).map(String.init)
+        switch words[0] {
+        case "open":
+            file = try ProtectedFile.open(
+                FilePath(words[2]), words[1] == "w" ? .readWrite : .readOnly, keybag: keybag)
+        case "read":
+            let bytes = try opened().bytes(at: Int64(words[1])!, count: Int(words[2])!)
+            return "\(bytes.count) \(checksum(bytes))"
+        case "size": return "\(try opened().size())"
+        case "close":
+            try opened().close()
+            file = nil
+        default:
+            guard let step = FileStep(line) else { throw Unknown(line: line) }
+            try opened().perform(step)
+        }
+        return ""
+    }
+
+    private func opened() throws -> ProtectedFile {
+        guard let file else { throw Unknown(line: "nothing is open") }
+        return file
+    }
+
+    private struct Unknown: Error { let line: String }
+}
+
+extension ProtectedFile {
+    /// Up to `count` bytes from `offset`.
+    func bytes(at offset: Int64, count: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let done = try bytes.withUnsafeMutableBytes { try read(into: $0, at: offset) }
+        return Array(bytes.prefix(done))
+    }
+
+    /// Does what `step` says.
+    func perform(_ step: FileStep) throws {
+        switch step {
+        case .write(let offset, let count, let seed):
+            try pattern(seed, count: count).withUnsafeBytes { try write($0, at: Int64(offset)) }
+        case .append(let count, let seed):
+            let end = try size()
+            try pattern(seed, count: count).withUnsafeBytes { try write($0, at: end) }
+        case .truncate(let size): try truncate(to: Int64(size))
+        case .sync: try sync()
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import DataProtection
+import FoundationEssentials
+import StormScript
+import SystemPackage
+
+/// Work without end: each acknowledged step is a line on stdout.
+struct Workload {
+    private let keybag: Keybag
+    private let name: String
+    private let seed: UInt64
+    private let first: Int
+    private let rest: [String]
+
+    struct Unknown: Error { let name: String }
+
+    /// - Parameter arguments: WORKLOAD SEED FIRST ARGUMENT…
+    init(_ keybag: Keybag, _ arguments: [String]) throws {
+        guard arguments.count >= 4, let seed = UInt64(arguments[1]), let first = Int(arguments[2]) else {
+            throw Unknown(name: arguments.joined(separator: " "))
+        }
+        self.keybag = keybag
+        name = arguments[0]
+        self.seed = seed
+        self.first = first
+        rest = Array(arguments[3...])
+    }
+
+    func run() throws {
+        if let profile = StormProfile(rawValue: name) { return try commits(profile) }
+        switch name {
+        case "new": try newFiles()
+        case "replace": try replacements()
+        case "class": try classChanges()
+        case "passcode": try passcodes()
+        case "convert": try conversions()
+        case "read": try reads()
+        default: throw Unknown(name: name)
+        }
+    }
+
+    private var path: FilePath { FilePath(rest[0]) }
+
+    private func acknowledge(_ number: Int) { say("\(number)") }
+
+    /// One handle, one sync a commit. With a second argument the handle is closed and opened after that many commits.
+    private func commits(_ profile: StormProfile) throws {
+        let every = rest.count > 1 ? Int(rest[1])! : Int.max
+        var file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+        for number in first... {
+            for step in profile.steps(ofCommit: number, seed: seed) { try file.perform(step) }
+            if number % every == every - 1 {
+                try file.close()
+                file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+            } else {
+                try file.sync()
+            }
+            acknowledge(number)
+        }
+    }
+
+    /// New files `0`, `1`, … in a directory, of every size and by every way to make one.
+    private func newFiles() throws {
+        for number in first... {
+            let file = path.appending("\(number)")
+            let bytes = newFileBytes(number, seed: seed)
+            switch number % 3 {
+            case 0:
+                let url = URL(fileURLWithPath: file.string)
+                try Data(bytes).write(to: url, options: [.atomic, .completeFileProtection], protectedBy: keybag)
+            case 1:
+                let writer = try ProtectedFileWriter(file, as: .completeUnlessOpen, keybag: keybag, replacing: false)
+                try bytes.withUnsafeBytes { try writer.append($0) }
+                try writer.finish()
+            default:
+                let handle = try ProtectedFile.open(
+                    file, .readWrite, create: .completeUntilFirstUserAuthentication, keybag: keybag)
+                try bytes.withUnsafeBytes { try handle.write($0, at: 0) }
+                try handle.close()
+            }
+            acknowledge(number)
+        }
+    }
+
+    /// One file, replaced as a whole.
+    private func replacements() throws {
+        for number in first... {
+            let url = URL(fileURLWithPath: path.string)
+            try Data(newFileBytes(number, seed: seed)).write(to: url, options: [.atomic], protectedBy: keybag)
+            acknowledge(number)
+        }
+    }
+
+    /// One file, from class to class.
+    private func classChanges() throws {
+        let classes = rest.dropFirst().compactMap { ProtectionClass(name: $0) }
+        for number in first... {
+            try keybag.setProtection(classes[number % classes.count], ofItemAt: path)
+            acknowledge(number)
+        }
+    }
+
+    /// From passcode to passcode.
+    private func passcodes() throws {
+        for number in first... {
+            try keybag.changePasscode(from: passcode(number), to: passcode(number + 1), iterations: 1000)
+            acknowledge(number + 1)
+        }
+    }
+
+    private func passcode(_ number: Int) -> SecretBytes {
+        let text = Array("passcode \(number)".utf8)
+        return SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) }
+    }
+
+    /// One file to and fro: protected after even numbers.
+    private func conversions() throws {
+        for number in first... {
+            if number % 2 == 0 { try keybag.protect(path, as: .complete) } else { try keybag.unprotect(path) }
+            acknowledge(number)
+        }
+    }
+
+    /// Reads a file over and over beside its writer; a line is `COUNT` of full reads, or `error …` and the end.
+    private func reads() throws {
+        var file = try ProtectedFile.open(path, keybag: keybag)
+        for number in first... {
+            _ = try file.bytes(at: 0, count: Int(try file.size()))
+            _ = try ProtectedFileInfo(of: path)
+            if number % 8 == 0 { file = try ProtectedFile.open(path, keybag: keybag) }
+            acknowledge(number)
+        }
+    }
+}
