@@ -46,6 +46,7 @@ extension ProtectedFile {
 
     /// Reads up to `length` bytes at `offset`; empty at the end of the file.
     public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
+        guard offset >= 0 else { throw .outOfRange(path) }
         let available = max(0, try size() - offset)
         var data = Data(count: Int(min(Int64(length), available)))
         if data.isEmpty { return data }

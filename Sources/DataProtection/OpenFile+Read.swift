@@ -6,9 +6,9 @@ extension OpenFile {
     static let segment = 1 << 20
 
     /// The plaintext size, pending writes included.
-    func size() throws(DataProtectionError) -> UInt64 {
+    func size(_ operation: Operation = .read) throws(DataProtectionError) -> UInt64 {
         if let pending = writer?.pending { return pending.size }
-        return try operate(.read) { state, _ throws(Trouble) in state.record.size }
+        return try operate(operation) { state, _ throws(Trouble) in state.record.size }
     }
 
     /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.

@@ -52,7 +52,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         try file.requireRegular()
         let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
         // Opening asks for the key, whatever other handles hold.
-        _ = try open.size()
+        _ = try open.size(.open)
         let handle = ProtectedFile(open)
         if requireVerifiedOrigin, try handle.origin() != .verified {
             throw .unverifiedOrigin(path, try handle.origin())
@@ -133,7 +133,9 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
 
     /// The class that the file has now.
     public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
-        try ProtectedFileInfo(path: path, file: open.file).protectionClass
+        try inTurn(.read) { () throws(DataProtectionError) in
+            try ProtectedFileInfo(path: path, file: open.file).protectionClass
+        }
     }
 
     deinit {

@@ -18,7 +18,7 @@ final class Server {
             do {
                 say("ok \(try answer(line))")
             } catch let error as DataProtectionError {
-                say("error \(Mirror(reflecting: error).children.first?.label ?? "\(error)")")
+                say("error \(error)")
             } catch {
                 say("error \(error)")
             }
