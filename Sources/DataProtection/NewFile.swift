@@ -51,10 +51,14 @@ final class NewFile {
     }
 
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
-    func finish() throws(DataProtectionError) {
+    ///
+    /// - Parameter source: a file whose mode, owner, times and extended attributes it gets, after the last write: that
+    ///   would set the time and take a set-user-id bit away.
+    func finish(looksOf source: LowerFile? = nil) throws(DataProtectionError) {
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
+        if let source { try FileAttributes.copy(from: source, to: file) }
         try file.flushAll()
     }
 

@@ -42,8 +42,7 @@ extension Keybag {
             done += UInt64(count)
             progress(Int64(done))
         }
-        try FileAttributes.copy(from: source, to: new.file)
-        try new.finish()
+        try new.finish(looksOf: source)
         try requireUnchanged(source, before)
         try new.publish(replacing: true)
         return .converted

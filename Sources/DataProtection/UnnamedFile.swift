@@ -49,10 +49,10 @@ struct UnnamedFile {
 
     /// A name for a moment, for rename(2) to replace with. One that a dead process left is taken away first.
     private func linkTemporary() throws(DataProtectionError) -> FilePath {
-        let name = path.lastComponent?.string ?? ""
+        let name = Self.beginning(of: path.lastComponent?.string ?? "")
         var number = 0
         while true {
-            let temporary = path.directory.appending(".\(name.prefix(200)).protectfs-\(number)")
+            let temporary = path.directory.appending(".\(name).protectfs-\(number)")
             do throws(DataProtectionError) {
                 try link(to: temporary)
                 return temporary
@@ -61,6 +61,13 @@ struct UnnamedFile {
             }
             if try isAbandoned(temporary) { try AtomicReplace.remove(temporary) } else { number += 1 }
         }
+    }
+
+    /// The beginning of a name: with what is put around it, it has at most 255 bytes, as the name itself may have.
+    private static func beginning(of name: String) -> Substring {
+        var end = name.startIndex
+        while end < name.endIndex, name[...end].utf8.count <= 200 { end = name.index(after: end) }
+        return name[..<end]
     }
 
     private func isAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {

@@ -186,12 +186,12 @@ struct ModelRun {
         try sync()
     }
 
-    /// More than 1 MiB of overwrites, committed one by one: the area is emptied.
+    /// More than 4 MiB of overwrites, committed one by one: the area is emptied.
     private mutating func fillArea() throws {
-        try change(.write(offset: 0, count: 300_000, seed: generator.next()))
+        try change(.write(offset: 0, count: 800_000, seed: generator.next()))
         try sync()
-        for _ in 0..<6 {
-            try change(.write(offset: UInt64(size(within: 60_000)), count: 230_000, seed: generator.next()))
+        for _ in 0..<7 {
+            try change(.write(offset: UInt64(size(within: 60_000)), count: 730_000, seed: generator.next()))
             try sync()
             try readBeside(300_000)
         }

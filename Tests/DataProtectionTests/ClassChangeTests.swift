@@ -1,0 +1,108 @@
+import Testing
+
+@testable import DataProtection
+
+/// Changing the class: what the state allows, and that nothing else of the file changes.
+@Suite struct ClassChangeTests {
+    private static let text = [UInt8](repeating: 0x62, count: 9000)
+
+    struct Change: CustomTestStringConvertible, Sendable {
+        let old: ProtectionClass
+        let new: ProtectionClass
+        let moment: Moment
+        let isAllowed: Bool
+        var testDescription: String { "\(old) to \(new), \(moment): \(isAllowed ? "goes" : "locked")" }
+    }
+
+    /// Rows: old class A to D; columns: new class A to D.
+    private static let whileLocked = ["ynnn", "nynn", "nyyy", "nyyy"]
+    private static let beforeFirstUnlock = ["ynnn", "nynn", "nnyn", "nyny"]
+
+    static let changes: [Change] = Moment.allCases.flatMap { moment in
+        let table: [String] =
+            switch moment {
+            case .unlocked, .grace: Array(repeating: "yyyy", count: 4)
+            case .locked: whileLocked
+            case .beforeFirstUnlock: beforeFirstUnlock
+            }
+        return zip(ProtectionClass.allCases, table).flatMap { old, row in
+            zip(ProtectionClass.allCases, row).map { Change(old: old, new: $0, moment: moment, isAllowed: $1 == "y") }
+        }
+    }
+
+    @Test(arguments: changes)
+    func byPath(_ change: Change) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", change.old, Self.text)
+        let before = try path.contents()
+        try bed.begin(change.moment)
+        if change.isAllowed {
+            try bed.keybag.setProtection(change.new, ofItemAt: path)
+            #expect(try ProtectedFileInfo(of: path).protectionClass == change.new)
+            let stored = try StoredFile(path)
+            stored.expectClosed()
+            #expect(!stored.heads.hasStaleWrap)
+        } else {
+            expectError("locked") { try bed.keybag.setProtection(change.new, ofItemAt: path) }
+        }
+        if !change.isAllowed || change.old == change.new { #expect(try path.contents() == before, "as it was") }
+        try bed.enter(.unlocked)
+        #expect(try bed.read(path) == Self.text)
+        #expect(try bed.keybag.directory.appending("changing").names().isEmpty, "no note is left")
+    }
+
+    /// B's private key is away: an open handle does not help.
+    @Test func notByWayOfAnOpenHandle() throws {
+        let bed = try FileTestBed(state: .locked)
+        let file = try ProtectedFile.create(bed.path("f"), as: .completeUnlessOpen, keybag: bed.keybag)
+        try file.write(Self.text, at: 0)
+        try file.sync()
+        for weaker in [ProtectionClass.none, .completeUntilFirstUserAuthentication] {
+            expectError("locked") { try bed.keybag.setProtection(weaker, ofItemAt: bed.path("f")) }
+        }
+        try file.close()
+    }
+
+    @Test(arguments: ProtectionClass.allCases, ProtectionClass.allCases)
+    func openHandlesFollow(_ old: ProtectionClass, _ new: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", old, Self.text)
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        let reader = try ProtectedFile.open(path, keybag: bed.keybag)
+        try writer.write([1], at: 0)
+        try writer.sync()
+        try writer.write([2], at: 5000)
+        try bed.keybag.setProtection(new, ofItemAt: path)
+        #expect(try reader.bytes(at: 0, count: 1) == [1])
+        #expect(try reader.protectionClass() == new)
+        try writer.write([3], at: 8999)
+        try bed.keybag.lock()
+        if new == .complete {
+            expectError("locked") { _ = try reader.bytes(at: 0, count: 1) }
+            expectError("locked") { _ = try writer.bytes(at: 0, count: 1) }
+        } else {
+            #expect(try writer.bytes(at: 5000, count: 1) == [2])
+            #expect(try reader.bytes(at: 5000, count: 1) == [0x62], "not committed yet")
+        }
+        try writer.close()
+        try bed.enter(.unlocked)
+        let end = try bed.read(path)
+        #expect([end[0], end[5000], end[8999], end[1]] == [1, 2, 3, 0x62])
+        #expect(try ProtectedFileInfo(of: path).protectionClass == new, "a writer does not bring the old class back")
+        try StoredFile(path).expectClosed()
+    }
+
+    @Test func ofWhatIsNoProtectedFile() throws {
+        let bed = try FileTestBed()
+        let plain = try bed.makePlain("plain", Self.text)
+        expectError("notProtected") { try bed.keybag.setProtection(.complete, ofItemAt: plain) }
+        #expect(try plain.contents() == Self.text)
+        try bed.path("fifo").makeFIFO()
+        expectError("notRegularFile") { try bed.keybag.setProtection(.complete, ofItemAt: bed.path("fifo")) }
+        expectError("system") { try bed.keybag.setProtection(.complete, ofItemAt: bed.path("nothing")) }
+        let other = try FileTestBed()
+        let foreign = try other.make("f", .none, Self.text)
+        expectError("foreignKeybag") { try bed.keybag.setProtection(.complete, ofItemAt: foreign) }
+        #expect(try bed.keybag.directory.appending("changing").names().isEmpty)
+    }
+}

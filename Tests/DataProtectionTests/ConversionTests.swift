@@ -1,0 +1,170 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Plaintext files become protected ones in place, and back: nothing else of them changes.
+@Suite struct ConversionTests {
+    private static let text = [UInt8](repeating: 0x63, count: 20_000)
+
+    /// Mode, owner, times in nanoseconds, and extended attributes, ACLs among them.
+    private struct Looks: Hashable {
+        let mode, uid, gid: UInt32
+        let times: [Int]
+        let attributes: [String: [UInt8]]
+
+        init(_ path: FilePath) throws {
+            var status = Glibc.stat()
+            guard lstat(path.string, &status) == 0 else { throw Errno(rawValue: errno) }
+            (mode, uid, gid) = (status.st_mode, status.st_uid, status.st_gid)
+            times = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+            attributes = Dictionary(
+                uniqueKeysWithValues: ["user.colour", "system.posix_acl_access"].compactMap { name in
+                    ExtendedAttributes.get(name, of: path).map { (name, $0) }
+                })
+        }
+    }
+
+    @Test(arguments: [0, 1, 3584, 20_000, 262_143, 262_144, 1_100_000])
+    func thereAndBack(_ size: Int) throws {
+        let bed = try FileTestBed()
+        let text = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 7) }
+        let path = try bed.makePlain("f", text)
+        try path.setMode(0o640)
+        #expect(setTimes(path) == 0)
+        let before = try Looks(path)
+        #expect(try bed.keybag.protect(path, as: .complete) == .converted)
+        #expect(try Looks(path) == before)
+        #expect(try bed.read(path) == text)
+        try StoredFile(path).expectClosed()
+        #expect(try bed.keybag.unprotect(path) == .converted)
+        #expect(try Looks(path) == before)
+        #expect(try path.contents() == text)
+        #expect(try bed.names() == ["f"])
+    }
+
+    private func setTimes(_ path: FilePath) -> Int32 {
+        let moment = timespec(tv_sec: 1_000_000_000, tv_nsec: 123_456_789)
+        return utimensat(AT_FDCWD, path.string, [moment, moment], 0)
+    }
+
+    @Test func attributesStay() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", Self.text)
+        try ExtendedAttributes.set("user.colour", to: Array("blue".utf8), of: path)
+        let setfacl = Process()
+        setfacl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        setfacl.arguments = ["setfacl", "-m", "u:65534:r", path.string]
+        try setfacl.run()
+        setfacl.waitUntilExit()
+        if setfacl.terminationStatus != 0 { print("skipped: ACL (setfacl is not here, or the file system has none)") }
+        if geteuid() == 0 {
+            #expect(chown(path.string, 65534, 65533) == 0)
+        } else {
+            print("skipped: owner (only root can give a file away)")
+        }
+        try path.setMode(0o4750)
+        let before = try Looks(path)
+        #expect(before.attributes["user.colour"] == Array("blue".utf8))
+        try bed.keybag.protect(path, as: .completeUnlessOpen)
+        #expect(try Looks(path) == before)
+        try bed.keybag.setProtection(.complete, ofItemAt: path)
+        try bed.keybag.unprotect(path)
+        let after = try Looks(path)
+        #expect(after.attributes == before.attributes)
+        #expect((after.mode, after.uid, after.gid) == (before.mode, before.uid, before.gid))
+    }
+
+    @Test func raisesAndLeavesAlone() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, Self.text)
+        #expect(try bed.keybag.protect(path, as: .none) == .unchanged)
+        #expect(try bed.keybag.protect(path, as: .completeUntilFirstUserAuthentication) == .unchanged)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .completeUntilFirstUserAuthentication)
+        #expect(try bed.keybag.protect(path, as: .completeUnlessOpen) == .raised)
+        #expect(try bed.keybag.protect(path, as: .complete) == .raised)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+        #expect(try bed.read(path) == Self.text)
+        let plain = try bed.makePlain("g", Self.text)
+        #expect(try bed.keybag.unprotect(plain) == .unchanged)
+    }
+
+    @Test func refusesWhatHasOtherNames() throws {
+        let bed = try FileTestBed()
+        let plain = try bed.makePlain("plain", Self.text)
+        let own = try bed.make("own", .none, Self.text)
+        for target in [plain, own] {
+            let link = bed.path("link")
+            try link.makeSymbolicLink(to: target)
+            expectError("notRegularFile") { try bed.keybag.protect(link, as: .complete) }
+            expectError("notRegularFile") { try bed.keybag.unprotect(link) }
+            try link.remove()
+        }
+        #expect(Glibc.link(plain.string, bed.path("second").string) == 0)
+        #expect(Glibc.link(own.string, bed.path("other").string) == 0)
+        expectError("hasHardLinks") { try bed.keybag.protect(plain, as: .complete) }
+        expectError("hasHardLinks") { try bed.keybag.unprotect(own) }
+        try bed.path("fifo").makeFIFO()
+        for path in [bed.path("fifo"), bed.directory, FilePath("/dev/null")] {
+            expectError("notRegularFile") { try bed.keybag.protect(path, as: .complete) }
+            expectError("notRegularFile") { try bed.keybag.unprotect(path) }
+        }
+        expectError("system") { try bed.keybag.protect(bed.path("missing"), as: .complete) }
+        #expect(try plain.contents() == Self.text)
+        #expect(try bed.names() == ["fifo", "other", "own", "plain", "second"])
+    }
+
+    @Test func notBesideAWriter() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .none, Self.text)
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try writer.write([1], at: 0)
+        expectError("busy") { try bed.keybag.unprotect(path) }
+        expectError("busy") { try ProtectedFile.copyCiphertext(from: path, to: bed.path("copy")) }
+        try writer.close()
+        try bed.keybag.unprotect(path)
+        #expect(try path.contents() == [1] + Self.text.dropFirst())
+    }
+
+    /// A file that somebody writes to meanwhile stays as they left it.
+    @Test func notWhatChangesMeanwhile() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", [UInt8](repeating: 1, count: 3_000_000))
+        expectError("busy") {
+            try bed.keybag.protect(path, as: .none) { done in
+                if done == 1 << 20 { try? path.overwrite([5]) }
+            }
+        }
+        #expect(try path.contents() == [5])
+        #expect(try bed.names() == ["f"])
+    }
+
+    @Test func lockInTheMiddleLeavesTheFile() throws {
+        let bed = try FileTestBed()
+        let text = [UInt8](repeating: 1, count: 3_000_000)
+        let path = try bed.makePlain("f", text)
+        expectError("locked") {
+            try bed.keybag.protect(path, as: .complete) { _ in try? bed.keybag.lock() }
+        }
+        #expect(try path.contents() == text)
+        try bed.enter(.unlocked)
+        try bed.keybag.protect(path, as: .complete)
+        let stored = try path.contents()
+        expectError("locked") { try bed.keybag.unprotect(path) { _ in try? bed.keybag.lock() } }
+        #expect(try path.contents() == stored)
+        #expect(try bed.names() == ["f"])
+    }
+
+    /// What a dead process left beside the file is taken away by who replaces the file next; what is in use is not.
+    @Test func leftoversGo() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", Self.text)
+        try bed.makePlain(".f.protectfs-0", [1])
+        let inUse = try LowerFile(try bed.makePlain(".f.protectfs-1", [2]), flags: O_RDWR)
+        #expect(flock(inUse.descriptor, LOCK_EX) == 0)
+        try bed.keybag.protect(path, as: .none)
+        #expect(try bed.names() == [".f.protectfs-1", "f"])
+        #expect(try bed.read(path) == Self.text)
+    }
+}

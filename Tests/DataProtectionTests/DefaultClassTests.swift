@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+
+@testable import DataProtection
+
+/// Which class a new file gets: one function, one table.
+@Suite struct DefaultClassTests {
+    struct Row: CustomTestStringConvertible, Sendable {
+        let sources: DefaultClass
+        let result: ProtectionClass
+        var wasRaised = false
+        var testDescription: String { "\(sources) gives \(result)" }
+    }
+
+    private static let rows: [Row] = [
+        Row(sources: DefaultClass(), result: .completeUntilFirstUserAuthentication),
+        Row(sources: DefaultClass(user: .complete), result: .complete),
+        Row(sources: DefaultClass(user: ProtectionClass.none), result: .none),
+        Row(sources: DefaultClass(program: .completeUnlessOpen, user: .complete), result: .completeUnlessOpen),
+        Row(sources: DefaultClass(program: ProtectionClass.none), result: .none),
+        Row(
+            sources: DefaultClass(directory: "complete", program: .completeUnlessOpen, user: ProtectionClass.none),
+            result: .complete),
+        Row(sources: DefaultClass(directory: "unless-open", program: .complete), result: .completeUnlessOpen),
+        Row(sources: DefaultClass(directory: "NSFileProtectionComplete"), result: .complete),
+        Row(
+            sources: DefaultClass(directory: "none", program: .complete), result: .completeUntilFirstUserAuthentication,
+            wasRaised: true),
+        Row(sources: DefaultClass(directory: "rubbish"), result: .completeUntilFirstUserAuthentication, wasRaised: true),
+        Row(sources: DefaultClass(directory: ""), result: .completeUntilFirstUserAuthentication, wasRaised: true),
+        Row(
+            sources: DefaultClass(replaced: ProtectionClass.none, directory: "complete", program: .complete),
+            result: .none),
+        Row(sources: DefaultClass(replaced: .complete, directory: "first-unlock"), result: .complete),
+        Row(
+            sources: DefaultClass(
+                explicit: ProtectionClass.none, replaced: .complete, directory: "complete", program: .complete,
+                user: .complete), result: .none),
+        Row(sources: DefaultClass(explicit: .complete, directory: "none"), result: .complete),
+    ]
+
+    @Test(arguments: rows)
+    func resolves(_ row: Row) {
+        let resolved = row.sources.resolve()
+        #expect(resolved.protectionClass == row.result)
+        #expect(resolved.wasRaised == row.wasRaised)
+    }
+
+    @Test func ofAProgram() throws {
+        let bed = try FileTestBed()
+        bed.keybag.defaultProtection = .completeUnlessOpen
+        #expect(try newClass(bed, "a") == .completeUnlessOpen)
+        try bed.keybag.setProtection(.complete, ofItemAt: bed.directory)
+        #expect(try newClass(bed, "b") == .complete)
+        try Data([1]).write(to: bed.path("a").url, options: .atomic, protectedBy: bed.keybag)
+        #expect(try ProtectedFileInfo(of: bed.path("a")).protectionClass == .completeUnlessOpen, "it was replaced")
+    }
+
+    @Test func noneOfADirectoryIsRaised() throws {
+        let bed = try FileTestBed()
+        try bed.keybag.setProtection(.none, ofItemAt: bed.directory)
+        #expect(try newClass(bed, "a") == .completeUntilFirstUserAuthentication)
+        #expect(bed.bag.warnings.unusual == [.directoryDefaultRaised(bed.directory, value: "none")])
+    }
+
+    /// Who may write to a directory of somebody else's name must not decide what class my files get.
+    @Test func directoriesOfOthersAreIgnored() throws {
+        guard geteuid() == 0 else { return print("skipped: only root can give a directory away") }
+        let bed = try FileTestBed()
+        try bed.keybag.setProtection(.complete, ofItemAt: bed.directory)
+        #expect(chown(bed.directory.string, 65534, 65534) == 0)
+        #expect(try newClass(bed, "a") == .completeUntilFirstUserAuthentication)
+    }
+
+    @Test func replacingPlaintextTakesTheDirectorysDefault() throws {
+        let bed = try FileTestBed()
+        try bed.keybag.setProtection(.complete, ofItemAt: bed.directory)
+        try bed.makePlain("a", [1, 2, 3])
+        #expect(try newClass(bed, "a") == .complete)
+    }
+
+    private func newClass(_ bed: FileTestBed, _ name: String) throws -> ProtectionClass {
+        try Data([1]).write(to: bed.path(name).url, protectedBy: bed.keybag)
+        return try ProtectedFileInfo(of: bed.path(name)).protectionClass
+    }
+}

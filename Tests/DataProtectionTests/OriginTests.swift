@@ -1,0 +1,96 @@
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Who could have made a file: class B's public key alone is enough to make one that opens.
+@Suite struct OriginTests {
+    private func origin(_ bed: FileTestBed, _ path: FilePath) throws -> OriginMark.Verdict {
+        try ProtectedFile.open(path, keybag: bed.keybag).origin()
+    }
+
+    @Test(arguments: ProtectionClass.allCases)
+    func madeHere(_ protectionClass: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        #expect(try origin(bed, bed.make("f", protectionClass)) == .verified)
+        #expect(try origin(bed, bed.makeWhole("g", protectionClass, [1, 2, 3])) == .verified)
+        _ = try ProtectedFile.open(bed.path("f"), keybag: bed.keybag, requireVerifiedOrigin: true)
+    }
+
+    @Test func beforeFirstUnlock() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("verified", .none)
+        try bed.enter(.beforeFirstUnlock)
+        #expect(try origin(bed, path) == .unverified, "class key C is not here to check it")
+        #expect(try origin(bed, bed.make("d", .none)) == .thisDevice)
+        try bed.make("b", .completeUnlessOpen)
+        try bed.make("d to b", .none)
+        try bed.keybag.setProtection(.completeUnlessOpen, ofItemAt: bed.path("d to b"))
+        try bed.keybag.setProtection(.completeUnlessOpen, ofItemAt: path)
+        try bed.enter(.unlocked)
+        #expect(try origin(bed, bed.path("b")) == .thisDevice)
+        #expect(try origin(bed, bed.path("d")) == .thisDevice)
+        #expect(try origin(bed, bed.path("d to b")) == .thisDevice)
+        #expect(try origin(bed, path) == .unverified, "a change made before first unlock keeps that")
+        expectError("unverifiedOrigin") {
+            _ = try ProtectedFile.open(bed.path("b"), keybag: bed.keybag, requireVerifiedOrigin: true)
+        }
+    }
+
+    @Test func carriedByClassChange() throws {
+        let bed = try FileTestBed(state: .beforeFirstUnlock)
+        let device = try bed.make("device", .completeUnlessOpen)
+        try bed.enter(.unlocked)
+        let verified = try bed.make("verified", .complete)
+        let forged = try forge(bed, "forged")
+        for protectionClass in [ProtectionClass.none, .complete, .completeUnlessOpen] {
+            for path in [device, verified, forged] { try bed.keybag.setProtection(protectionClass, ofItemAt: path) }
+            #expect(try origin(bed, verified) == .verified)
+            #expect(try origin(bed, device) == .thisDevice, "never improved")
+            #expect(try origin(bed, forged) == .unverified, "never improved")
+        }
+    }
+
+    @Test func forgedWithThePublicKeyOnly() throws {
+        let bed = try FileTestBed()
+        let path = try forge(bed, "forged")
+        #expect(try bed.read(path) == [], "it opens: anybody can wrap for class B")
+        #expect(try origin(bed, path) == .unverified)
+        expectError("unverifiedOrigin") {
+            _ = try ProtectedFile.open(path, keybag: bed.keybag, requireVerifiedOrigin: true)
+        }
+    }
+
+    /// Claims without the keys behind them.
+    @Test(arguments: [OriginMark.Key.device, .classC], [OriginMark.Verdict.unverified, .thisDevice, .verified])
+    func forgedClaims(_ key: OriginMark.Key, _ verdict: OriginMark.Verdict) throws {
+        let bed = try FileTestBed()
+        let mark = OriginMark(
+            verdict: verdict, key: key, generation: key == .classC ? 1 : 0, mac: [UInt8](repeating: 7, count: 32))
+        #expect(try origin(bed, forge(bed, "forged", mark)) == .unverified)
+        _ = bed
+    }
+
+    /// A file for class B, made by somebody who has read the keybag's public key and nothing else.
+    private func forge(
+        _ bed: FileTestBed, _ name: String, _ mark: OriginMark = .unverified
+    ) throws -> FilePath {
+        let className = bed.keybag.activeName(.completeUnlessOpen)
+        let publicKey = try #require(try bed.keybag.entry(of: className)?.publicHalf?.key)
+        let prefix = Prefix(fileID: try FileID.random(), layout: .small)
+        let fileKey = try FileKey.random()
+        let headKey = try fileKey.headKey(of: prefix.fileID)
+        let wrap = WrapRecord(
+            counter: 1, classKey: className, wrapped: try publicKey.wrap(fileKey),
+            commitment: try fileKey.commitment(of: prefix.fileID), origin: mark)
+        let content = try ContentRecord(inline: 0, counter: 0, sealCount: 1).sealed(in: prefix, under: headKey)
+        let inline = try InlineFile.seal(
+            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey)
+        let head = Head(
+            prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey), content: content,
+            inline: inline)
+        return try bed.makePlain(name, try head.encoded())
+    }
+}

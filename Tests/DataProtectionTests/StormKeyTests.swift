@@ -1,0 +1,120 @@
+import ProtectionFormat
+import ProtectionKeys
+import StormScript
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// kill -9 while keys are wrapped anew.
+@Suite struct StormKeyTests {
+    @Test func passcodes() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1, 2, 3])
+        try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
+        var storm = Storm("passcodes", bed)
+        var current = 0
+        for kill in 0..<storm.kills {
+            let last = max(try storm.kill("passcode", from: current, ["-"]), current)
+            try bed.keybag.lock()
+            // The last acknowledged one opens the keybag, or the one in flight does.
+            current = [last + 1, last].first { (try? bed.bag.unlock("passcode \($0)")) != nil } ?? -1
+            try #require(current >= 0, "kill \(kill): no passcode opens the keybag")
+            #expect(try bed.read(path) == [1, 2, 3])
+            let other = current == last ? last + 1 : last
+            expectError("wrongPasscode") { try bed.bag.unlock("passcode \(other)") }
+            try bed.bag.unlock("passcode \(current)")
+        }
+        storm.report()
+    }
+
+    static let routes: [[ProtectionClass]] = [
+        [.completeUntilFirstUserAuthentication, .complete], [.none, .completeUnlessOpen, .complete],
+    ]
+
+    /// The class is the last acknowledged one or the one in flight, the content is untouched, and after a lock nothing in a
+    /// file of class A opens with a class key that is still here.
+    @Test(arguments: routes, [100, 20_000])
+    func classChanges(_ route: [ProtectionClass], _ size: Int) throws {
+        let bed = try FileTestBed()
+        let text = pattern(9, count: size)
+        let path = try bed.make("f", route[0], text)
+        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", bed)
+        var next = 1
+        var interrupted = 0
+        for kill in 0..<storm.kills {
+            let last = try storm.kill("class", from: next, [path.string] + route.map(\.shortName))
+            let found = try ProtectedFileInfo(of: path).protectionClass
+            let expected = [route[last % route.count], route[(last + 1) % route.count]]
+            try #require(expected.contains(found), "kill \(kill): \(found), not one of \(expected)")
+            #expect(try bed.read(path) == text, "kill \(kill)")
+            if try StoredFile(path).heads.hasStaleWrap { interrupted += 1 }
+            try bed.keybag.lock()
+            if found == .complete { try expectClosedToOthers(bed, path, "kill \(kill)") }
+            #expect(try !StoredFile(path).heads.hasStaleWrap, "kill \(kill): lock finishes the change")
+            #expect(try bed.keybag.directory.appending("changing").names().isEmpty, "kill \(kill)")
+            try bed.enter(.unlocked)
+            #expect(try bed.read(path) == text, "kill \(kill)")
+            next = route.firstIndex(of: found)! + 1
+        }
+        print("storm, class change: \(interrupted) kills between the two slots")
+        storm.report()
+    }
+
+    /// One process writes, one changes the class to and fro: neither undoes the other.
+    @Test func writerAndClassChanger() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .none)
+        let route: [ProtectionClass] = [.complete, .none, .completeUnlessOpen, .completeUntilFirstUserAuthentication]
+        var storm = Storm("writer beside class changer", bed)
+        var model = ModelFile()
+        var next = 0
+        var nextClass = 1
+        for kill in 0..<storm.kills {
+            let profile = StormProfile.overwrite
+            let changer = try StormProcess(bed, "class", seed: 0, first: nextClass, [path.string] + route.map(\.shortName))
+            _ = try changer.acknowledgement()
+            let last = try storm.kill(profile.rawValue, from: next, [path.string, "5"])
+            let lastClass = try changer.kill(after: nextClass)!
+            while next <= last {
+                for step in profile.steps(ofCommit: next, seed: storm.seed) { model.apply(step) }
+                next += 1
+            }
+            var inFlight = model
+            for step in profile.steps(ofCommit: next, seed: storm.seed) { inFlight.apply(step) }
+            let found = try bed.read(path)
+            if found == inFlight.bytes {
+                (model, next) = (inFlight, next + 1)
+            } else {
+                try #require(found == model.bytes, "kill \(kill): content after \(next) commits")
+            }
+            let protectionClass = try ProtectedFileInfo(of: path).protectionClass
+            let classes = [route[lastClass % 4], route[(lastClass + 1) % 4]]
+            try #require(classes.contains(protectionClass), "kill \(kill): \(protectionClass), not of \(classes)")
+            nextClass = route.firstIndex(of: protectionClass)! + 1
+        }
+        storm.report()
+    }
+
+    /// With C's key in hand: no slot of the file gives the file key.
+    private func expectClosedToOthers(_ bed: FileTestBed, _ path: FilePath, _ comment: Comment) throws {
+        let bytes = try path.contents()
+        var slots = 0
+        for slot in 0..<2 {
+            let stored = Array(bytes.dropFirst(slot * Head.length).prefix(Head.length))
+            guard stored.count == Head.length, let head = try? Head(decoding: stored) else { continue }
+            slots += 1
+            for protectionClass in [ProtectionClass.completeUntilFirstUserAuthentication, .none] {
+                let opens = try bed.keybag.withClassKey(bed.keybag.activeName(protectionClass)) {
+                    key throws(DataProtectionError) in
+                    do throws(KeyError) {
+                        _ = try key.unwrap(head.wrap.wrapped)
+                        return true
+                    } catch { return false }
+                }
+                #expect(opens == false, "slot \(slot) under \(protectionClass), \(comment)")
+            }
+        }
+        #expect(slots >= 1)
+    }
+}
