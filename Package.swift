@@ -61,7 +61,7 @@ let package = Package(
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
+                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
