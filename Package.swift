@@ -69,7 +69,8 @@ let package = Package(
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "StormScript", "storm-worker",
+                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils", "StormScript",
+                "storm-worker",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

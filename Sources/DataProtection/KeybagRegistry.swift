@@ -22,17 +22,17 @@ extension Keybag {
 
     /// Notes where this keybag is. That it fails keeps nobody from using the keybag.
     func remember() {
+        let link = Locations.registry.appending(uuid.description)
+        let temporary = Locations.registry.appending(".\(uuid).\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         do throws(DataProtectionError) {
             try OwnDirectory.make(Locations.registry)
-            let link = Locations.registry.appending(uuid.description)
-            let temporary = Locations.registry.appending(".\(uuid).\(getpid())")
             let target = try absolute(directory)
-            try AtomicReplace.remove(temporary)
             _ = try retrying(link, "symlink") {
                 target.withPlatformString { target in temporary.withPlatformString { symlink(target, $0) } }
             }
             try AtomicReplace.rename(temporary, to: link)
         } catch {
+            try? AtomicReplace.remove(temporary)
             warn(.notRemembered(uuid, error))
         }
     }

@@ -1,4 +1,3 @@
-import Glibc
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -103,17 +102,6 @@ struct KeybagAttemptFileTests {
         }
         #expect(bag.ringContents == [])
         #expect(try bag.keybag.status().retryAfter == nil)
-    }
-
-    @Test(
-        "An attempt that cannot be recorded is not made: a file that this uid may not write",
-        .enabled(if: geteuid() != 0, "root may write whatever the mode says"))
-    func notWritable() throws {
-        let bag = try TestKeybag()
-        try bag.file("attempts").setMode(0o400)
-        let error = expectError("attemptsNotRecorded") { try bag.unlock() }
-        #expect(error == .attemptsNotRecorded(bag.file("attempts"), .permissionDenied))
-        #expect(bag.ringContents == [])
     }
 
     @Test("Many at the same time are all counted")

@@ -39,7 +39,8 @@ struct KeybagPasscodeCrashTests {
                 let bag = try TestKeybag(passcode: "0", state: .unlocked)
                 let directory = bag.directory.string
                 let delay = UInt32.random(in: 0...40_000)
-                await #expect(processExitsWith: .signal(SIGKILL)) { [directory = directory as String, delay = delay as UInt32] in
+                await #expect(processExitsWith: .signal(SIGKILL)) {
+                    [directory = directory as String, delay = delay as UInt32] in
                     try changePasscodes(ofKeybagAt: FilePath(directory), killedAfter: delay)
                 }
                 try checkAfterKill(bag)

@@ -1,0 +1,27 @@
+import Foundation
+import SystemPackage
+
+/// For the child of an exit test: a user whose keyring, home and rights are nobody else's.
+///
+/// As root the process becomes a uid that nobody has; an ordinary user stays who it is, which a test must bear in mind
+/// before it touches the whole keyring.
+enum AnotherUser {
+    /// Changes the uid if that is possible, and the XDG directories in any case; returns where these are now.
+    static func become() throws -> FilePath {
+        let home = FilePath(NSTemporaryDirectory()).appending("protectfs-user-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(atPath: home.string, withIntermediateDirectories: false)
+        for (variable, name) in [("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")]
+        {
+            setenv(variable, home.appending(name).string, 1)
+        }
+        setenv("PROTECTFS_TEST_HOME", home.string, 1)  // so that isolatedHome changes none of these
+        unsetenv("PROTECTFS_KEYBAG")
+        if geteuid() == 0 {
+            let uid = uid_t.random(in: 1_000_000_000...1_900_000_000)
+            // Root's setuid(2) changes the real, the effective and the saved one.
+            guard chown(home.string, uid, uid) == 0, setgroups(0, nil) == 0, setgid(uid) == 0, setuid(uid) == 0
+            else { throw Errno(rawValue: errno) }
+        }
+        return home
+    }
+}
