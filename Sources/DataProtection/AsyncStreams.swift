@@ -1,5 +1,6 @@
 import Dispatch
 public import FoundationEssentials
+import Glibc
 public import ProtectionKeys
 public import SystemPackage
 
@@ -45,18 +46,21 @@ extension ProtectedFile {
     }
 
     /// Reads up to `length` bytes at `offset`; empty at the end of the file.
+    ///
+    /// - Throws: also `system` with ENOMEM: the size of a file that is not known to be ours may be anything.
     public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
-        guard offset >= 0 else { throw .outOfRange(path) }
+        guard offset >= 0, length >= 0 else { throw .outOfRange(path) }
         let available = max(0, try size() - offset)
-        var data = Data(count: Int(min(Int64(length), available)))
-        if data.isEmpty { return data }
-        let result: Result<Int, DataProtectionError> = data.withUnsafeMutableBytes { buffer in
-            do throws(DataProtectionError) { return .success(try read(into: buffer, at: offset)) } catch {
-                return .failure(error)
-            }
+        let wanted = Int(min(Int64(length), available))
+        if wanted == 0 { return Data() }
+        guard let start = calloc(wanted, 1) else { throw .system(path, operation: "calloc", .noMemory) }
+        do throws(DataProtectionError) {
+            let count = try read(into: UnsafeMutableRawBufferPointer(start: start, count: wanted), at: offset)
+            return Data(bytesNoCopy: start, count: count, deallocator: .free)
+        } catch {
+            free(start)
+            throw error
         }
-        let count = try result.get()
-        return count == data.count ? data : data.prefix(count)
     }
 
     /// Writes a protected file from a sequence of pieces; it appears whole when the sequence ends, or not at all.

@@ -37,7 +37,8 @@ struct ClassChangeIntent {
         let directory = keybag.appending(directoryName)
         guard let names = try? DirectoryListing.names(of: directory) else { return }
         for name in names {
-            guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW),
+            guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+                (try? note.requireRegular()) != nil, (try? note.length()) ?? 0 > 0,
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
             if (try? finish(note)) != nil { try? AtomicReplace.remove(note.path) }
@@ -46,11 +47,10 @@ struct ClassChangeIntent {
 
     private static func finish(_ note: LowerFile) throws(DataProtectionError) {
         let target = try note.bytes(at: 0, count: Int(PATH_MAX))
-        let path = (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
-            FilePath(platformString: $0.baseAddress!)
-        }
+        let path = FilePath(bytes: target)
         do throws(DataProtectionError) {
             let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+            try file.requireRegular()
             try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
                 try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
             }

@@ -14,7 +14,7 @@ protocol DeviceKeySource: Sendable {
 /// The device key as 32 bytes in a file: never in a keybag directory, never in a backup.
 struct DeviceKeyFile: DeviceKeySource {
     func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey {
-        let recorded = FilePath(String(decoding: keybag.devicePath, as: UTF8.self))
+        let recorded = FilePath(bytes: keybag.devicePath)
         let path = OwnDirectory.exists(recorded) ? recorded : Locations.deviceKey
         guard OwnDirectory.exists(path) else { throw .otherDevice(keybag: directory, deviceKey: recorded) }
         let key = try Self.read(path)

@@ -10,10 +10,11 @@ enum FileAttributes {
         if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
             _ = try retrying(target.path, "fchown") { fchown(target.descriptor, status.st_uid, status.st_gid) }
         }
-        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
+        // The mode comes last: a read-only file takes no attributes from an ordinary user.
         try ExtendedAttributes.copy(from: source, to: target) { name in
             name.hasPrefix("user.") || name == "system.posix_acl_access"
         }
+        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
         var times = [status.st_atim, status.st_mtim]
         _ = try retrying(target.path, "futimens") { futimens(target.descriptor, &times) }
     }
@@ -22,8 +23,8 @@ enum FileAttributes {
     static func inherit(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let status = try source.status()
         _ = fchown(target.descriptor, status.st_uid, status.st_gid)
-        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
         try ExtendedAttributes.copy(from: source, to: target) { $0 == "system.posix_acl_access" }
+        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
     }
 }
 

@@ -125,14 +125,15 @@ extension Keybag {
             }
             return isGood == true ? origin.verdict : .unverified
         case .device:
-            let isGood = try withDeviceKey { device throws(DataProtectionError) in
+            // Without the device key it cannot be checked, which is a verdict and not an error.
+            let isGood = try? withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {
                     return try device.originMACKey(for: uuid).isValid(origin.mac, for: message)
                 } catch {
                     throw .cryptography(error)
                 }
             }
-            return isGood ? min(origin.verdict, .thisDevice) : .unverified
+            return isGood == true ? min(origin.verdict, .thisDevice) : .unverified
         }
     }
 

@@ -78,7 +78,7 @@ extension Data {
         try writer.finish()
     }
 
-    /// Overwrites an existing protected file in one commit; false if there is none.
+    /// Overwrites an existing protected file in one commit; false if there is none, or too much for one.
     private func overwrite(
         _ path: FilePath, _ explicit: ProtectionClass?, _ keybag: Keybag
     ) throws(DataProtectionError) -> Bool {
@@ -91,9 +91,17 @@ extension Data {
             if case .system(_, _, .noSuchFileOrDirectory) = error { return false }
             throw error
         }
+        // More than fits into one commit appears whole by way of a new file.
+        let limit = 4 << 20
+        guard count <= limit, try file.size() <= limit else { return false }
         if let explicit { try keybag.setProtection(explicit, ofItemAt: path) }
-        try file.truncate(to: 0)
-        try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
+        do throws(DataProtectionError) {
+            try file.truncate(to: 0)
+            try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
+        } catch {
+            file.discard()
+            throw error
+        }
         try file.close()
         return true
     }

@@ -84,8 +84,7 @@ struct HeadPair {
 
     /// Whether the other slot holds a wrap record that is not the one in force.
     var hasStaleWrap: Bool {
-        guard head.generation > 1, let other = try? Head(decoding: slots[target]) else { return false }
-        return other.wrapBytes != head.wrapBytes
+        head.generation > 1 && slots[target].dropFirst(64).prefix(204) != slots[inForce].dropFirst(64).prefix(204)
     }
 
     /// Takes note of a head that was just written into ``target``.
@@ -113,6 +112,8 @@ struct HeadPair {
         do throws(DataProtectionError) {
             return try withFormat(path) { () throws(FormatError) in try Head(decoding: slot) }
         } catch {
+            // A good check under another magic is no plaintext.
+            if case .notProtected = error { throw .suspect(damaged(path, "a head has another magic")) }
             throw Trouble(error)
         }
     }

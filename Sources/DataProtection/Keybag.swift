@@ -110,9 +110,12 @@ public final class Keybag: Sendable {
     func reload() throws(DataProtectionError) -> KeybagCopy {
         let copy = try file.load().copy
         guard copy.uuid == uuid else { throw .keybagNotFound(directory) }
-        cached.withLock { $0.copy = copy }
+        cache(copy)
         return copy
     }
+
+    /// Takes a keybag that was read from disk.
+    func cache(_ copy: KeybagCopy) { cached.withLock { $0.copy = copy } }
 
     /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key.
     func withClassKey<R>(

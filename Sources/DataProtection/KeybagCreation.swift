@@ -28,6 +28,9 @@ extension Keybag {
         try checkPasscode(passcode)
         let parent = directory.removingLastComponent()
         try OwnDirectory.make(parent.isEmpty ? "." : parent)
+        guard devicePath.isAbsolute, devicePath.bytes.count <= 4095 else {
+            throw .deviceKeyUnusable(devicePath, reason: "its path is not absolute, or too long")
+        }
         let device = try DeviceKeyFile.readOrMake(devicePath)
         let uuid: KeybagUUID
         let bytes: [UInt8]
@@ -123,7 +126,7 @@ extension Keybag {
         ]
         let copy = KeybagCopy(
             sequence: 1, uuid: uuid, deviceID: try device.id(for: uuid),
-            devicePath: Array(devicePath.string.utf8),
+            devicePath: devicePath.bytes,
             slots: [try passcodeSlot(passcode, iterations, device, key)], entries: entries)
         return try copy.encoded(under: key)
     }

@@ -71,9 +71,10 @@ struct KeybagFile: Sendable {
     }
 
     /// Makes both copies equal to the one in force, whose MAC the caller has checked.
-    func repair() throws(DataProtectionError) {
+    func repair(_ checked: Loaded) throws(DataProtectionError) {
         try withDirectoryLock { () throws(DataProtectionError) in
             let loaded = try load()
+            guard loaded.bytes == checked.bytes else { return }  // somebody has replaced it meanwhile
             try put(loaded.bytes, Self.names[1 - loaded.index])
         }
     }
@@ -81,7 +82,8 @@ struct KeybagFile: Sendable {
     private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
         _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
-        try body()  // closing the descriptor gives the lock back
+        defer { withExtendedLifetime(lock) {} }  // closing the descriptor gives the lock back
+        try body()
     }
 
     private func put(_ bytes: [UInt8], _ name: String) throws(DataProtectionError) {

@@ -12,7 +12,7 @@ extension Keybag {
     public func lock() throws(DataProtectionError) {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict()
-            record.deadline = 0
+            (record.deadline, record.limit) = (0, 0)
         }
         ClassChangeIntent.finishAll(in: directory)
     }
@@ -26,19 +26,19 @@ extension Keybag {
     public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         var armed: ArmedLock?
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
-            let isDueEarlier = (1...deadline).contains(record.deadline) && record.bootID == Clock.bootID()
+            if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
+            record.bootID = Clock.bootID()
             do throws(Errno) {
                 try RingWriter.run { () throws(Errno) in
-                    let key = try ring.unlocked.find()
-                    if !isDueEarlier { try key.setTimeout(seconds: min(seconds, .max - 2) + 2) }
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry(at: Clock.bootTime()))
                 }
             } catch {
+                record.deadline = 0
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 return
             }
-            if !isDueEarlier { record.deadline = deadline }
-            record.bootID = Clock.bootID()
             armed = ArmedLock(counter: record.counter, deadline: record.deadline)
         }
         return armed
@@ -58,10 +58,20 @@ extension Keybag {
     /// Evicts the keys of every keybag in the ring of this user: for a lock that must not depend on any file.
     ///
     /// - Returns: the keybags that had keys there.
+    /// - Throws: the last error, after all have been tried.
     @discardableResult
     public static func lockAll() throws(DataProtectionError) -> [KeybagUUID] {
         let keybags = try RingKeys.keybagsInRing()
-        for uuid in keybags { try RingKeys(uuid).evict() }
+        var failure: DataProtectionError?
+        for uuid in Set(keybags).union(rememberedUUIDs()) {
+            do throws(DataProtectionError) {
+                // Where the keybag is there, its counter stops an unlock that is under way.
+                if let keybag = try? remembered(uuid) { try keybag.lock() } else { try RingKeys(uuid).evict() }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
         return keybags
     }
 
@@ -72,8 +82,19 @@ extension Keybag {
     package func evictEverything() throws(DataProtectionError) {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict(everything: true)
-            record.deadline = 0
+            (record.deadline, record.limit) = (0, 0)
         }
+    }
+}
+
+extension TransitionRecord {
+    /// How long the kernel is to keep class keys A and B, in seconds; 0: until somebody takes them away. Two seconds more
+    /// than an armed lock waits, so that the kernel is only a safety net.
+    func secondsToExpiry(at now: UInt64) -> UInt32 {
+        let ends = [deadline == 0 ? 0 : deadline + 2_000_000_000, limit].filter { $0 != 0 }
+        guard let end = ends.min() else { return 0 }
+        let left = end > now ? (end - now + 999_999_999) / 1_000_000_000 : 0
+        return UInt32(clamping: max(left, 1))
     }
 }
 

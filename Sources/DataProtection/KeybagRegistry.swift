@@ -20,6 +20,11 @@ extension Keybag {
         return keybag
     }
 
+    /// The keybags that were once used here.
+    static func rememberedUUIDs() -> [KeybagUUID] {
+        ((try? DirectoryListing.names(of: Locations.registry)) ?? []).compactMap { KeybagUUID(text: $0) }
+    }
+
     /// Notes where this keybag is. That it fails keeps nobody from using the keybag.
     func remember() {
         let link = Locations.registry.appending(uuid.description)

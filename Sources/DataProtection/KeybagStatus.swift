@@ -26,13 +26,14 @@ extension Keybag {
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try state()
         let record = transition.read()
-        let isDue = state == .unlocked && record.deadline != 0 && record.bootID == Clock.bootID()
-        let left = record.deadline > Clock.bootTime() ? record.deadline - Clock.bootTime() : 0
+        let ends = [record.deadline, record.limit].filter { $0 != 0 }
+        let isDue = state == .unlocked && record.bootID == Clock.bootID()
+        let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(
             state: state, openClasses: ProtectionClass.allCases.filter { canOpen($0, in: state) },
             unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
             lastTransition: record.changedAt == 0 ? nil : record.changedAt,
-            secondsUntilLock: isDue ? Double(left) / 1_000_000_000 : nil,
+            secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
             retryAfter: try? attempts.remainingDelay())
     }
 

@@ -20,9 +20,9 @@ extension Keybag {
         let key = try openWithPasscode(passcode, loaded)
         let keys = try OpenedKeys(loaded, key, directory)
         try load(keys, seconds: seconds, ifCounterIs: counter)
-        try reload()
+        cache(loaded.copy)
         if loaded.needsRepair {
-            do throws(DataProtectionError) { try file.repair() } catch {
+            do throws(DataProtectionError) { try file.repair(loaded) } catch {
                 warn(.keybagNotRepaired(directory, error))
             }
         }
@@ -37,13 +37,15 @@ extension Keybag {
     public func cancelArmedLock() throws(DataProtectionError) -> Bool {
         try transition.exclusively { record throws(DataProtectionError) in
             guard record.deadline != 0 else { return false }
+            record.deadline = 0
             do throws(Errno) {
-                try RingWriter.run { () throws(Errno) in try ring.unlocked.setTimeout(seconds: 0) }
+                try RingWriter.run { () throws(Errno) in
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry(at: Clock.bootTime()))
+                }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 return false
             }
-            record.deadline = 0
             return true
         }
     }

@@ -15,7 +15,7 @@ final class NewFile {
     private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
     private var head: Head
-    private var sealCount: UInt64 = 1
+    private var sealCount: UInt64 = 2
     /// The last, partial chunk, sealed.
     private var tail: [UInt8]?
     private var size: UInt64 = 0
@@ -141,7 +141,7 @@ final class NewFile {
     /// Seals the content record of everything appended so far.
     private func sealHead(_ inline: WipedBuffer?, _ fileKeys: FileKeys) throws(DataProtectionError) {
         do throws(KeyError) {
-            sealCount += 1
+            sealCount += inline == nil ? 1 : 2
             if let inline {
                 let record = ContentRecord(inline: size, counter: 0, sealCount: sealCount)
                 head = try head.sealing(record, text: UnsafeRawBufferPointer(inline.prefix(Int(size))), fileKeys.head())
@@ -194,7 +194,7 @@ extension Keybag {
         _ prefix: Prefix, _ wrap: WrapRecord, _ fileKey: borrowing FileKey
     ) throws(KeyError) -> Head {
         let headKey = FileKeys.Kept(try fileKey.headKey(of: prefix.fileID))
-        let record = ContentRecord(inline: 0, counter: 0, sealCount: 1)
+        let record = ContentRecord(inline: 0, counter: 0, sealCount: 2)
         let content = try record.sealed(in: prefix, under: headKey.bytes)
         let inline = try InlineFile.seal(
             UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey.bytes)

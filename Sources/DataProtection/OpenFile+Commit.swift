@@ -26,14 +26,22 @@ extension OpenFile {
             throw .handleFailed(file.path, failure)
         }
         if writer != nil {
-            try commit()
-            try dying { () throws(DataProtectionError) in
-                if state!.hasArea { try empty(keys: nil) }
-                try mirror()
+            do throws(DataProtectionError) {
+                try commit()
+                try dying { () throws(DataProtectionError) in
+                    if state!.hasArea { try empty(keys: nil) }
+                    try mirror()
+                }
+            } catch {
+                try? file.close()  // the earlier failure is the one to report; nobody else is kept from writing
+                throw error
             }
         }
         try file.close()
     }
+
+    /// Forgets what was not committed.
+    func discard() { writer?.pending = nil }
 
     /// Runs a step whose failure makes the handle dead. FORMAT.md §4 rule 15.
     func dying(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
@@ -108,7 +116,8 @@ extension OpenFile {
 
     /// Commits what is pending, if anything.
     func commit() throws(DataProtectionError) {
-        guard let pending = writer?.pending, let prepared = pending.prepared else { return }
+        guard let pending = writer?.pending else { return }
+        guard let prepared = pending.prepared else { throw .handleFailed(file.path, failure ?? .badMessage) }
         try dying { () throws(DataProtectionError) in
             let sizeBefore = state!.record.size
             if case .inline(let sealed) = pending.form {
@@ -194,9 +203,12 @@ extension OpenFile {
     }
 
     private func closingContent(_ keys: FileKeys?) throws(DataProtectionError) -> SealedContent {
-        guard let keys else { preconditionFailure("only an area of a dead writer can be without records") }
+        guard let keys else {  // only an area that a dead writer left can be without records
+            throw .damaged(file.path, .redoRecord, reason: "the area has lost its records", offset: nil)
+        }
         var record = state!.record
         record.counter += 1
+        record.sealCount += 1
         record.redoOffset = 0
         record.epoch = 0
         do throws(KeyError) {

@@ -46,18 +46,35 @@ extension OpenFile {
         if let failure { throw .handleFailed(file.path, failure) }
         if writer == nil { try beginWriting(operation) }
         try checkSeals()
-        try operate(operation, needsHead: true) { state, keys throws(Trouble) in
-            if writer!.pending == nil { writer!.pending = PendingWrites(on: state.record) }
-            try body(keys)
-            try fillSurplusHoles(keys)
-            if writer!.pending!.differs(from: state.record) { try prepare(keys) } else { writer!.pending = nil }
-        }
+        try dyingOfDamage { () throws(DataProtectionError) in try apply(operation, body) }
         guard let pending = writer!.pending else { return }
         if pending.fresh.byteCount > Self.freshLimit {
             try dying { () throws(DataProtectionError) in try putFreshHome() }
         }
         let uncounted = writer!.sealCount - min(state!.record.sealCount, writer!.sealCount)
         if pending.overwrites.byteCount > Self.overwriteLimit || uncounted > Self.sealLimit { try commit() }
+    }
+
+    private func apply(
+        _ operation: Operation, _ body: (FileKeys) throws(Trouble) -> Void
+    ) throws(DataProtectionError) {
+        try operate(operation, needsHead: true) { state, keys throws(Trouble) in
+            if writer!.pending == nil { writer!.pending = PendingWrites(on: state.record) }
+            try body(keys)
+            try fillSurplusHoles(keys)
+            if writer!.pending!.differs(from: self.state!.record) { try prepare(keys) } else { writer!.pending = nil }
+        }
+    }
+
+    /// A change that met damage, or could not be made, may have been applied by half: nothing of it may be committed.
+    private func dyingOfDamage(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try step() } catch {
+            switch error {
+            case .damaged, .cryptography, .outOfRange: failure = failure ?? error.errno
+            default: break
+            }
+            throw error
+        }
     }
 
     private func checkSeals() throws(DataProtectionError) {
@@ -261,6 +278,8 @@ extension OpenFile {
     /// A content record has room for 32 runs: the shortest are sealed as zero chunks.
     private func fillSurplusHoles(_ keys: FileKeys) throws(Trouble) {
         while writer!.pending!.holes.runs.count > ChunkRuns.maximumRuns, let run = writer!.pending!.holes.shortest {
+            // Sealed without a commit in between, so within what a crash may leave uncounted.
+            guard run.count <= Int(Self.sealLimit) else { throw .certain(.outOfRange(file.path)) }
             for index in run {
                 let length = state!.layout.plainLength(index, size: writer!.pending!.size)
                 try seal(index, WipedBuffer(count: length), keys)

@@ -49,7 +49,6 @@ final class OpenFile {
         } catch {
             guard case .suspect = error else { throw error.reported }
         }
-        state = nil
         return try operateLocked(operation, needsHead, body)
     }
 
@@ -74,54 +73,66 @@ final class OpenFile {
         _ operation: Operation, _ needsHead: Bool, isLocked: Bool,
         _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(Trouble) -> R {
-        if let known = state, try !certainly({ () throws(DataProtectionError) in try known.heads.hasChanged(in: file) })
-        {
-            // A record of another process moves no head. A writer knows its own.
-            let hasMore = try certainly { () throws(DataProtectionError) in
-                writer == nil ? try known.hasMore(in: file) : false
-            }
-            let keys = try certainly { () throws(DataProtectionError) in
-                try self.keys.keys(
-                    for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
-            }
-            if hasMore { try rescan(known, keys, isLocked: isLocked) }
+        guard let known = state, !isLocked,
+            try !certainly({ () throws(DataProtectionError) in try known.heads.hasChanged(in: file) })
+        else {
+            let keys = try look(operation, isLocked: isLocked)
             return try body(state!, keys)
         }
+        if writer != nil {  // nobody else moves what a writer knows
+            let keys = try certainly { () throws(DataProtectionError) in
+                try self.keys.keys(for: known.heads.head, operation, needsHead: needsHead || known.record.isInline)
+            }
+            return try body(known, keys)
+        }
+        // A record of another process moves no head.
+        let hasMore = try certainly { () throws(DataProtectionError) in try known.hasMore(in: file) }
+        let keys = try certainly { () throws(DataProtectionError) in
+            try self.keys.keys(
+                for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
+        }
+        if hasMore { try rescan(known, keys) }
+        let result = try body(state!, keys)
+        try requireStill(state!)
+        return result
+    }
+
+    /// Reads heads and area anew and authenticates them.
+    private func look(_ operation: Operation, isLocked: Bool) throws(Trouble) -> FileKeys {
         let fresh = FileState(try HeadPair(reading: file, isLocked: isLocked))
         let keys = try certainly { () throws(DataProtectionError) in
             try self.keys.keys(for: fresh.heads.head, operation, needsHead: true)
         }
-        do throws(DataProtectionError) {
+        try certainly { () throws(DataProtectionError) in
             try withFormat(file.path) { () throws(FormatError) in
                 try fresh.heads.head.authenticate(under: keys.head().bytes)
             }
-        } catch {
-            throw Trouble(error)
         }
-        if writer == nil { try rescan(fresh, keys, isLocked: isLocked) } else { try refresh(fresh, keys) }
-        return try body(state!, keys)
+        if writer != nil {
+            // A writer's content is its own; only the wrap record can have been changed by somebody else.
+            guard fresh.heads.head.content == state?.heads.head.content else {
+                throw .suspect(.damaged(file.path, .head, reason: "changed by somebody else", offset: nil))
+            }
+            state!.heads = fresh.heads
+        } else {
+            try rescan(fresh, keys)
+            if !isLocked { try requireStill(state!) }
+        }
+        return keys
     }
 
-    /// Follows the area. Afterwards the heads must still be the same: it may have been emptied meanwhile.
-    private func rescan(_ start: FileState, _ keys: FileKeys, isLocked: Bool) throws(Trouble) {
+    /// Follows the area.
+    private func rescan(_ start: FileState, _ keys: FileKeys) throws(Trouble) {
         var next = start
         try next.scan(file, headKey: next.hasArea ? keys.head() : nil)
-        if next.hasArea, !isLocked {
-            let moved = try certainly { () throws(DataProtectionError) in try next.heads.hasChanged(in: file) }
-            if moved {
-                throw .suspect(.damaged(file.path, .redoRecord, reason: "emptied while it was read", offset: nil))
-            }
-        }
         state = next
     }
 
-    /// A writer's content is its own; only the wrap record can have been changed by somebody else.
-    private func refresh(_ fresh: FileState, _ keys: FileKeys) throws(Trouble) {
-        guard let known = state else { return try rescan(fresh, keys, isLocked: true) }
-        guard fresh.heads.head.content == known.heads.head.content else {
-            throw .suspect(.damaged(file.path, .head, reason: "changed by somebody who is not its writer", offset: nil))
-        }
-        state!.heads = fresh.heads
+    /// What was read without a lock counts only if no head has moved meanwhile: the area may have been emptied, and a home
+    /// that was read may hold a chunk that is not committed yet.
+    private func requireStill(_ seen: FileState) throws(Trouble) {
+        let moved = try certainly { () throws(DataProtectionError) in try seen.heads.hasChanged(in: file) }
+        if moved { throw .suspect(.damaged(file.path, .head, reason: "changed while it was read", offset: nil)) }
     }
 }
 

@@ -73,6 +73,21 @@ extension Keybag {
     func load(
         _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64
     ) throws(DataProtectionError) {
+        let hadC = try state() != .beforeFirstUnlock
+        do throws(DataProtectionError) {
+            try loadInTurn(keys, seconds, counter)
+        } catch {
+            // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
+            do throws(DataProtectionError) { try ring.evict(everything: !hadC) } catch let eviction {
+                if case .lockedMeanwhile = error { throw eviction }
+            }
+            throw error
+        }
+    }
+
+    private func loadInTurn(
+        _ keys: borrowing OpenedKeys, _ seconds: UInt32?, _ counter: UInt64
+    ) throws(DataProtectionError) {
         try transition.exclusively { record throws(DataProtectionError) in
             guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
             do throws(Errno) {
@@ -84,13 +99,13 @@ extension Keybag {
             } catch {
                 throw .keyringUnavailable(error)
             }
-            record.deadline = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
+            record.deadline = 0
+            record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
             record.bootID = Clock.bootID()
             record.changedAt = Clock.now()
         }
         // A lock that could not get the flock in time has raised the counter all the same, and it wins.
         guard let now = try? transition.readStrictly(), now.counter == counter else {
-            try ring.evict()
             throw .lockedMeanwhile(keybag: directory)
         }
     }
@@ -99,17 +114,9 @@ extension Keybag {
         _ firstUnlock: UnsafeRawBufferPointer, _ unlocked: UnsafeRawBufferPointer, _ seconds: UInt32?
     ) throws(Errno) {
         try RingWriter.run { () throws(Errno) in
-            var hadFirstUnlock = true
-            do throws(Errno) { _ = try ring.firstUnlock.find() } catch { hadFirstUnlock = false }
-            do throws(Errno) {
-                try ring.firstUnlock.load(firstUnlock)
-                try ring.unlocked.load(unlocked)
-                if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
-            } catch {
-                try? ring.unlocked.evict()  // all or none; the error that led here is the one to report
-                if !hadFirstUnlock { try? ring.firstUnlock.evict() }
-                throw error
-            }
+            try ring.firstUnlock.load(firstUnlock)
+            try ring.unlocked.load(unlocked)
+            if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
         }
     }
 }

@@ -10,6 +10,7 @@ enum OwnDirectory {
         if !parent.isEmpty, parent != path { try make(parent) }
         do throws(DataProtectionError) {
             _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
+            try AtomicReplace.flushDirectory(parent.isEmpty ? "." : parent)
         } catch .system(_, _, .fileExists) {}
     }
 

@@ -103,7 +103,7 @@ extension Keybag {
         let isSame =
             now.st_size == before.st_size && now.st_mtim.tv_sec == before.st_mtim.tv_sec
             && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec && named.st_ino == before.st_ino
-            && named.st_dev == before.st_dev
+            && named.st_dev == before.st_dev && now.st_nlink == 1
         guard isSame else { throw .busy(source.path) }
     }
 }

@@ -138,6 +138,16 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         }
     }
 
+    /// Closes without committing: what was written since the last ``sync()`` is given up.
+    public func discard() {
+        turn.withLock { isClosed in
+            if isClosed { return }
+            isClosed = true
+            open.discard()
+            try? open.close()  // nothing was acknowledged that could be lost
+        }
+    }
+
     deinit {
         // Best effort for a handle that was forgotten: an error of a commit is only seen by who closes.
         turn.withLock { isClosed in if !isClosed { try? open.close() } }

@@ -67,8 +67,11 @@ struct RingKeys: Sendable {
     func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
             try RingWriter.run { () throws(Errno) in
-                try unlocked.evict()
+                // Both are tried, whatever becomes of the first.
+                var failure: Errno?
+                do throws(Errno) { try unlocked.evict() } catch { failure = error }
                 if everything { try firstUnlock.evict() }
+                if let failure { throw failure }
             }
         } catch {
             guard error == .noFunction || error == .notPermitted else {

@@ -59,7 +59,7 @@ struct UnnamedFile {
             } catch {
                 guard error.errno == .fileExists, number < 1000 else { throw error }
             }
-            if try isAbandoned(temporary) { try AtomicReplace.remove(temporary) } else { number += 1 }
+            if try !removeAbandoned(temporary) { number += 1 }
         }
     }
 
@@ -70,16 +70,16 @@ struct UnnamedFile {
         return name[..<end]
     }
 
-    private func isAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {
-        guard let other = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return true }
-        return flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
-    }
-}
-
-extension FilePath {
-    /// The directory that the name is in.
-    var directory: FilePath {
-        let directory = removingLastComponent()
-        return directory.isEmpty ? "." : directory
+    /// Takes a dead process's name away, under the lock that its file would hold if it were alive.
+    private func removeAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        guard let other = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+            flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
+        else { return false }
+        var named = stat()
+        guard path.withPlatformString({ lstat($0, &named) }) == 0, named.st_ino == (try other.status().st_ino) else {
+            return true  // it has just gone
+        }
+        try AtomicReplace.remove(path)
+        return withExtendedLifetime(other) { true }
     }
 }

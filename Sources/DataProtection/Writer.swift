@@ -76,6 +76,9 @@ struct PendingWrites {
 
     /// Notes a sealed chunk.
     mutating func put(_ sealed: [UInt8], at index: UInt64, isFresh: Bool) {
+        // Emptying the area turns overwrites into fresh chunks: there must be one version of each.
+        fresh.remove(index)
+        overwrites.remove(index)
         if isFresh { fresh.put(sealed, at: index) } else { overwrites.put(sealed, at: index) }
         atHome.remove(index..<index + 1)
         holes.remove(index..<index + 1)
@@ -84,6 +87,7 @@ struct PendingWrites {
     /// Notes sealed fresh chunks that were just written at home.
     mutating func putAtHome(_ indexes: Range<UInt64>) {
         if !fresh.chunks.isEmpty { for index in indexes { fresh.remove(index) } }
+        if !overwrites.chunks.isEmpty { for index in indexes { overwrites.remove(index) } }
         atHome.insert(indexes)
         holes.remove(indexes)
     }

@@ -25,7 +25,8 @@ public struct RingKey: Hashable, Sendable {
     @discardableResult
     public func load(_ payload: UnsafeRawBufferPointer) throws(Errno) -> KeySerial {
         do throws(Errno) {
-            _ = try find()
+            // A living key gets its permissions before the payload: somebody may have planted one that others can read.
+            try find().setPermissions(Self.permissions)
         } catch .requiredKeyNotAvailable {
         } catch {
             try evict()

@@ -2,9 +2,11 @@
 public struct TransitionRecord: Hashable, Sendable {
     /// Every lock raises it.
     public var counter: UInt64 = 0
-    /// CLOCK_BOOTTIME in nanoseconds; 0 = no lock is armed.
+    /// When an armed lock is due: CLOCK_BOOTTIME in nanoseconds; 0 = none is armed.
     public var deadline: UInt64 = 0
-    /// 16 bytes: the boot that the deadline belongs to.
+    /// When a limited unlock ends, likewise; 0 = it is not limited.
+    public var limit: UInt64 = 0
+    /// 16 bytes: the boot that both belong to.
     public var bootID = [UInt8](repeating: 0, count: 16)
     /// Seconds since 1970 of the last transition.
     public var changedAt: UInt64 = 0
@@ -21,12 +23,13 @@ public struct TransitionRecord: Hashable, Sendable {
         var reader = ByteReader(bytes, layer: .keybag)
         guard (try? reader.take(8)) == Self.magic, let counter = try? reader.integer(UInt64.self),
             let deadline = try? reader.integer(UInt64.self), let bootID = try? reader.take(16),
-            let changedAt = try? reader.integer(UInt64.self)
+            let changedAt = try? reader.integer(UInt64.self), let limit = try? reader.integer(UInt64.self)
         else { return }
         self.counter = counter
         self.deadline = deadline
         self.bootID = bootID
         self.changedAt = changedAt
+        self.limit = limit
     }
 
     /// The stored form.
@@ -36,6 +39,7 @@ public struct TransitionRecord: Hashable, Sendable {
         bytes.append(littleEndian: deadline)
         bytes += bootID
         bytes.append(littleEndian: changedAt)
+        bytes.append(littleEndian: limit)
         bytes.pad(to: Self.length)
         return bytes
     }
