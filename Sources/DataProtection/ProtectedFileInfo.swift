@@ -43,8 +43,12 @@ public struct ProtectedFileInfo: Hashable, Sendable {
     private static func read(_ file: LowerFile, isLocked: Bool) throws(Trouble) -> FileState {
         var state = FileState(try HeadPair(reading: file, isLocked: isLocked))
         try state.scan(file, headKey: nil)
-        if state.hasArea, !isLocked, try certainly({ () throws(DataProtectionError) in try state.heads.hasChanged(in: file) }) {
-            throw .suspect(.damaged(file.path, .redoRecord, reason: "emptied while it was read", offset: nil))
+        if state.hasArea, !isLocked {
+            // Emptied while it was read: without its records, the head says an older size.
+            let hasMoved = try certainly { () throws(DataProtectionError) in try state.heads.hasChanged(in: file) }
+            if hasMoved {
+                throw .suspect(.damaged(file.path, .redoRecord, reason: "emptied while it was read", offset: nil))
+            }
         }
         return state
     }

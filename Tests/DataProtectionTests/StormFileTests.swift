@@ -8,12 +8,16 @@ import Testing
 /// kill -9 while files are written: nothing acknowledged is lost, nothing half-made is seen, nothing needs a repair.
 @Suite struct StormFileTests {
     /// Commits in place. One commit is one number; the file is what that many make, whole.
-    @Test(arguments: StormProfile.allCases, [false, true])
-    func commits(_ profile: StormProfile, _ isLarge: Bool) throws {
+    @Test(arguments: StormProfile.allCases, Storm.Moment.allCases)
+    func commits(_ profile: StormProfile, _ moment: Storm.Moment) throws {
+        for isLarge in [false, true] { try commits(profile, moment, isLarge) }
+    }
+
+    private func commits(_ profile: StormProfile, _ moment: Storm.Moment, _ isLarge: Bool) throws {
         let bed = try FileTestBed()
         let protectionClass: ProtectionClass = isLarge ? .completeUntilFirstUserAuthentication : .complete
         let path = isLarge ? try bed.makeWhole("f", protectionClass, []) : try bed.make("f", protectionClass)
-        var storm = Storm("\(profile), \(isLarge ? "64" : "4") KiB chunks", bed)
+        var storm = Storm("\(profile), \(isLarge ? "64" : "4") KiB chunks", moment, bed)
         var model = ModelFile()
         var next = 0
         for kill in 0..<storm.kills {
@@ -48,9 +52,10 @@ import Testing
         try StoredFile(path).expectClosed()
     }
 
-    @Test func newFiles() throws {
+    @Test(arguments: Storm.Moment.allCases)
+    func newFiles(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
-        var storm = Storm("new files", bed)
+        var storm = Storm("new files", moment, bed)
         var next = 0
         for kill in 0..<storm.kills {
             next = try storm.kill("new", from: next, [bed.directory.string]) + 1
@@ -72,10 +77,11 @@ import Testing
         storm.report()
     }
 
-    @Test func replacements() throws {
+    @Test(arguments: Storm.Moment.allCases)
+    func replacements(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, newFileBytes(0, seed: 0))
-        var storm = Storm("replacements", bed)
+        var storm = Storm("replacements", moment, bed)
         var next = 1
         var stray = 0
         for kill in 0..<storm.kills {
@@ -102,12 +108,13 @@ import Testing
     }
 
     /// Plaintext to protected and back, one file.
-    @Test func conversions() throws {
+    @Test(arguments: Storm.Moment.allCases)
+    func conversions(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
         let text = pattern(5, count: 400_000)
         let path = try bed.makePlain("f", text)
         try path.setMode(0o640)
-        var storm = Storm("protect and unprotect", bed)
+        var storm = Storm("protect and unprotect", moment, bed)
         var next = 0
         for kill in 0..<storm.kills {
             let last = try storm.kill("convert", from: next, [path.string])

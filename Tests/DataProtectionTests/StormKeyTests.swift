@@ -8,11 +8,12 @@ import Testing
 
 /// kill -9 while keys are wrapped anew.
 @Suite struct StormKeyTests {
-    @Test func passcodes() throws {
+    @Test(arguments: Storm.Moment.allCases)
+    func passcodes(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, [1, 2, 3])
         try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
-        var storm = Storm("passcodes", bed)
+        var storm = Storm("passcodes", moment, bed)
         var current = 0
         for kill in 0..<storm.kills {
             let last = max(try storm.kill("passcode", from: current, ["-"]), current)
@@ -34,12 +35,16 @@ import Testing
 
     /// The class is the last acknowledged one or the one in flight, the content is untouched, and after a lock nothing in a
     /// file of class A opens with a class key that is still here.
-    @Test(arguments: routes, [100, 20_000])
-    func classChanges(_ route: [ProtectionClass], _ size: Int) throws {
+    @Test(arguments: routes, Storm.Moment.allCases)
+    func classChanges(_ route: [ProtectionClass], _ moment: Storm.Moment) throws {
+        for size in [100, 20_000] { try classChanges(route, moment, size) }
+    }
+
+    private func classChanges(_ route: [ProtectionClass], _ moment: Storm.Moment, _ size: Int) throws {
         let bed = try FileTestBed()
         let text = pattern(9, count: size)
         let path = try bed.make("f", route[0], text)
-        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", bed)
+        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", moment, bed, calls: 16)
         var next = 1
         var interrupted = 0
         for kill in 0..<storm.kills {
@@ -66,7 +71,7 @@ import Testing
         let bed = try FileTestBed()
         let path = try bed.make("f", .none)
         let route: [ProtectionClass] = [.complete, .none, .completeUnlessOpen, .completeUntilFirstUserAuthentication]
-        var storm = Storm("writer beside class changer", bed)
+        var storm = Storm("writer beside class changer", .anyTime, bed)
         var model = ModelFile()
         var next = 0
         var nextClass = 1

@@ -18,17 +18,19 @@ final class StormProcess {
     }()
 
     /// Starts `storm-worker KEYBAG arguments…`.
-    init(_ keybag: FilePath, _ arguments: [String]) throws {
+    ///
+    /// - Parameter wrapper: a command that runs it, looked up in PATH.
+    init(_ keybag: FilePath, _ arguments: [String], wrapper: [String] = []) throws {
         let (own, others) = try Self.socketPair()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 0)
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 1)
-        var argv = ([Self.executable, keybag.string] + arguments).map { strdup($0) } + [nil]
+        var argv = (wrapper + [Self.executable, keybag.string] + arguments).map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }
         var child: pid_t = 0
-        let error = posix_spawn(&child, Self.executable, &actions, nil, &argv, environ)
+        let error = posix_spawnp(&child, argv[0]!, &actions, nil, &argv, environ)
         guard error == 0 else { throw Errno(rawValue: error) }
         pid = child
         try others.close()
@@ -36,9 +38,24 @@ final class StormProcess {
     }
 
     /// A workload from its step `first` on.
-    convenience init(_ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String]) throws {
-        try self.init(bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest)
+    ///
+    /// - Parameter call: it is killed when it makes its `call`-th system call that changes a file; nil: by ``kill(after:)``.
+    convenience init(
+        _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], untilCall call: Int? = nil
+    ) throws {
+        let calls = "pwrite64,fdatasync,fsync,ftruncate,rename,linkat,unlink"
+        let wrapper = call.map {
+            ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=\(calls)", "-e", "inject=\(calls):signal=KILL:when=\($0)"]
+        }
+        try self.init(
+            bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: wrapper ?? [])
     }
+
+    /// Whether there is an strace(1) that can kill at a system call.
+    static let canKillAtCalls: Bool = {
+        let worker = try? StormProcess("/nowhere", ["serve"], wrapper: ["strace", "-qq", "-o", "/dev/null", "-e", "trace=none"])
+        return (try? worker?.line())??.hasPrefix("error") ?? false
+    }()
 
     deinit {
         if !isOver { _ = end() }
@@ -87,14 +104,27 @@ final class StormProcess {
     /// - Returns: the last step that it acknowledged before it died and that was not read yet, else `last`.
     func kill(after last: Int?) throws -> Int? {
         guard end() == SIGKILL else { throw Failed(message: "the worker ended before it was killed") }
+        return try rest(after: last)
+    }
+
+    /// Waits until the worker was killed at its call.
+    ///
+    /// - Returns: the last step that it acknowledged before, else `last`.
+    func killed(after last: Int?) throws -> Int? {
+        let last = try rest(after: last)
+        guard end(by: 0) == SIGKILL else { throw Failed(message: "the worker ended before it was killed") }
+        return last
+    }
+
+    private func rest(after last: Int?) throws -> Int? {
         var last = last
         while let number = try acknowledgement() { last = number }
         return last
     }
 
-    private func end() -> Int32 {
+    private func end(by signal: Int32 = SIGKILL) -> Int32 {
         isOver = true
-        _ = Glibc.kill(pid, SIGKILL)
+        _ = Glibc.kill(pid, signal)
         var status: Int32 = 0
         while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
         return status & 0x7F
