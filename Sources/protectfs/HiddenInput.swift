@@ -52,6 +52,7 @@ enum HiddenInput {
             prompt = nil
         }
         let before = install()
+        Interruption.unblock(signals)
         defer { restore(before) }
         guard tcsetattr(descriptor, TCSAFLUSH, &hiddenMode) == 0 else { return nil }
         _ = write(descriptor, prompt, strlen(prompt!))

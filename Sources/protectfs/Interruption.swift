@@ -13,6 +13,8 @@ private func noteRequest(_ signal: Int32) {
 
 /// SIGINT, SIGTERM and SIGHUP, noticed between pieces of work. The second one ends the process at once.
 enum Interruption {
+    private static let signals = [SIGINT, SIGTERM, SIGHUP]
+
     /// Begins to watch.
     static func watch() {
         guard wakeUp.writer < 0 else { return }
@@ -24,7 +26,7 @@ enum Interruption {
         }
         wakeUp = (ends[0], ends[1])
         isRequestedFlag.store(false, ordering: .relaxed)
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in signals {
             var action = sigaction()
             guard sigaction(signal, nil, &action) == 0, !action.isIgnored else { continue }  // nohup(1)
             action = sigaction()
@@ -32,6 +34,15 @@ enum Interruption {
             action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
             sigaction(signal, &action, nil)
         }
+        unblock(signals)
+    }
+
+    /// A parent with threads may have handed down a mask that blocks them.
+    static func unblock(_ signals: [Int32]) {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals { sigaddset(&set, signal) }
+        sigprocmask(SIG_UNBLOCK, &set, nil)
     }
 
     /// Whether somebody wants us to stop.

@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+
+@Suite("write --append")
+struct AppendTests {
+    private let sandbox: CommandSandbox
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+    }
+
+    /// A log that begins before a lock and goes on after it.
+    private func logThroughLock(_ className: String) throws -> Finished {
+        try sandbox.shell(
+            """
+            { echo before; sleep 0.7; "$PROTECTFS" lock; echo after; sleep 0.3; } |
+                "$PROTECTFS" write --append --class \(className) log
+            """)
+    }
+
+    @Test("Creates, then continues, and replaces nothing")
+    func appends() throws {
+        for line in ["one\n", "two\n"] {
+            #expect(try sandbox.run("write", "--append", "log", input: Data(line.utf8)).status == 0)
+        }
+        #expect(try sandbox.run("cat", "log").text == "one\ntwo\n")
+        let big = Data(repeating: 7, count: 1_000_000)
+        #expect(try sandbox.run("write", "--append", "log", input: big).status == 0)
+        #expect(try sandbox.run("cat", "log").output == Data("one\ntwo\n".utf8) + big)
+    }
+
+    @Test("A log goes on through a lock", arguments: ["unless-open", "first-unlock", "none"])
+    func throughLock(className: String) throws {
+        let done = try logThroughLock(className)
+        #expect(done.status == 0, "\(done.errors)")
+        try sandbox.unlock()
+        #expect(try sandbox.run("cat", "log").text == "before\nafter\n")
+    }
+
+    @Test("A complete file stops at a lock and says what was written and what was not")
+    func complete() throws {
+        let done = try logThroughLock("complete")
+        #expect(done.status == 75)
+        #expect(done.errors.contains("7 bytes were written to 'log'; the next 6 of the input were not"))
+        try sandbox.unlock()
+        #expect(try sandbox.run("cat", "log").text == "before\n")
+    }
+
+    @Test("An unless-open log can be begun while locked")
+    func createdWhileLocked() throws {
+        try sandbox.run("lock")
+        #expect(
+            try sandbox.run("write", "--append", "--class", "unless-open", "log", input: Data("x".utf8)).status == 0)
+        #expect(try sandbox.run("write", "--append", "log", input: Data("y".utf8)).status == 75)
+        try sandbox.unlock()
+        #expect(try sandbox.run("cat", "log").text == "x")
+    }
+
+    @Test("Each piece is on disk before the next one is read")
+    func committed() throws {
+        let script = """
+            mkfifo pipe; "$PROTECTFS" write --append log <pipe & exec 5>pipe
+            echo first >&5; sleep 0.7; kill -KILL $!; wait $! 2>/dev/null; "$PROTECTFS" cat log
+            """
+        #expect(try sandbox.shell(script).text == "first\n")
+    }
+
+    @Test("SIGTERM finishes what there is and closes")
+    func terminated() throws {
+        let script = """
+            mkfifo pipe; "$PROTECTFS" write --append log <pipe & exec 5>pipe
+            echo first >&5; sleep 0.7; kill -TERM $!; wait $!
+            """
+        #expect(try sandbox.shell(script).status == 130)
+        #expect(try sandbox.run("cat", "log").text == "first\n")
+    }
+
+    @Test("A stronger class than the file has is not quietly missed")
+    func strongerClass() throws {
+        try sandbox.protectedFile("log", Data("1".utf8), "none")
+        let done = try sandbox.run("write", "--append", "--class", "complete", "log", input: Data("2".utf8))
+        #expect(done.status == 77)
+        #expect(try sandbox.run("write", "--append", "--class", "none", "log", input: Data("2".utf8)).status == 0)
+        #expect(try sandbox.run("cat", "log").text == "12")
+    }
+
+    @Test("Plaintext is not continued")
+    func plaintext() throws {
+        try sandbox.put("plain", at: "log")
+        #expect(try sandbox.run("write", "--append", "log", input: Data("2".utf8)).status == 65)
+        #expect(try sandbox.stored("log") == Data("plain".utf8))
+    }
+}

@@ -1,0 +1,58 @@
+import DataProtection
+import Testing
+
+@testable import protectfs
+
+/// swift-testing has an `ExitStatus` too.
+private typealias OurStatus = protectfs.ExitStatus
+
+@Suite("Exit status")
+struct ExitStatusTests {
+    @Test("Of several, the first of 74, 65, 77, 75, 66 that occurred")
+    func precedence() {
+        let order: [OurStatus] = [.inputOutput, .damaged, .refused, .notNow, .notFound]
+        for (index, first) in order.enumerated() {
+            for second in order[index...] {
+                #expect(first.joined(second) == first)
+                #expect(second.joined(first) == first)
+            }
+            #expect(OurStatus.done.joined(first) == first)
+            #expect(first.joined(.done) == first)
+            #expect(first.joined(OurStatus.unavailable) == first)
+        }
+        #expect(
+            OurStatus.unavailable.joined(OurStatus.exists) == OurStatus.unavailable,
+            "of the rest, the one that came first")
+    }
+
+    static let errors: [(DataProtectionError, Int32)] = [
+        (.locked(path: "f", .complete, .read, state: .locked, since: 0), 75),
+        (.notProtected("f"), 65), (.damaged("f", .chunk, reason: "r", offset: 5), 65),
+        (.unsupported("f", what: "w"), 65), (.unverifiedOrigin("f", .unverified), 65),
+        (.foreignKeybag("f", try! KeybagUUID(bytes: [UInt8](repeating: 1, count: 16))), 66),
+        (.keyLost("f", .complete, generation: 1), 66), (.busy("f"), 75), (.needsRekey("f"), 77),
+        (.handleFailed("f", .ioError), 74), (.notOpen("f", for: .read), 70), (.outOfRange("f"), 74),
+        (.notRegularFile("f"), 77), (.hasHardLinks("f", count: 2), 77), (.exists("f"), 73),
+        (.wouldWeaken("f", from: .complete, to: .none), 77), (.keybagNotFound("d"), 66), (.keybagExists("d"), 73),
+        (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),
+        (.wrongPasscode(keybag: "d", failures: 5, retryAfter: 60), 77), (.throttled(keybag: "d", retryAfter: 60), 75),
+        (.attemptsNotRecorded("f", .readOnlyFileSystem), 74), (.passcodeUnusable(reason: "r"), 64),
+        (.otherDevice(keybag: "d", deviceKey: "k"), 66), (.deviceKeyUnusable("k", reason: "r"), 66),
+        (.lockedMeanwhile(keybag: "d"), 75), (.keyringUnavailable(.noFunction), 69),
+        (.lockIncomplete(keybag: "u", .permissionDenied), 75), (.configuration("c", line: 1, reason: "r"), 78),
+        (.system("f", operation: "open", .noSuchFileOrDirectory), 66),
+        (.system("f", operation: "open", .permissionDenied), 77), (.system("f", operation: "pwrite", .noSpace), 74),
+        (.system("f", operation: "pread", .ioError), 74), (.system("f", operation: "open", .tooManyOpenFiles), 71),
+        (.cryptography(.unwrapFailed), 70),
+    ]
+
+    @Test("Every error has a status, and a message that fits the house", arguments: errors)
+    func error(error: DataProtectionError, status: Int32) {
+        #expect(error.exitStatus.rawValue == status)
+        for text in [error.message, error.hint].compactMap({ $0 }) {
+            #expect(text.first?.isUppercase == false)
+            #expect(!text.hasSuffix("."))
+            #expect(!text.contains("\n"))
+        }
+    }
+}

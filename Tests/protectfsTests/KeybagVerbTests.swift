@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+@Suite("init, unlock, lock, status")
+struct KeybagVerbTests {
+    private let sandbox: CommandSandbox
+    init() throws { sandbox = try CommandSandbox() }
+
+    private func state(_ options: String...) throws -> String? {
+        let status = try sandbox.run(["status", "--json"] + options).json() as? [String: Any]
+        return (status?["keybags"] as? [[String: Any]])?.first?["state"] as? String
+    }
+
+    @Test("init makes an unlocked keybag silently, and refuses a second one")
+    func initialise() throws {
+        let fresh = try CommandSandbox(makesKeybag: false)
+        #expect(try fresh.run("status").status == 66)
+        let made = try fresh.run("init", "--passcode-fd", "3", passcodes: Data("secret".utf8))
+        #expect(made.status == 0)
+        #expect(made.text + made.errors == "")
+        #expect(try fresh.run("status").text.contains(": unlocked since "))
+        let again = try fresh.run("init", "--passcode-fd", "3", passcodes: Data("secret".utf8))
+        #expect(again.status == 73)
+    }
+
+    @Test("Before first unlock, unlocked, locked")
+    func states() throws {
+        #expect(try state() == "beforeFirstUnlock")
+        try sandbox.unlock()
+        #expect(try state() == "unlocked")
+        #expect(try sandbox.run("lock").status == 0)
+        #expect(try state() == "locked")
+        #expect(try sandbox.run("lock").status == 0, "once more is fine")
+    }
+
+    @Test("status is a table for people")
+    func table() throws {
+        try sandbox.unlock("--for", "2h")
+        let text = try sandbox.run("status").text
+        #expect(text.contains(", locks in "))
+        #expect(text.contains("CLASS         KEY\ncomplete      in keyring since "))
+        #expect(text.contains("secrets in this command: "))
+    }
+
+    @Test("--keybag wins over PROTECTFS_KEYBAG")
+    func option() throws {
+        let other = sandbox.path("other")
+        try sandbox.makeKeybag(in: other)
+        defer { sandbox.evictKeys(of: other) }
+        try sandbox.unlock("--keybag", other)
+        #expect(try state("--keybag", other) == "unlocked")
+        #expect(try state() == "beforeFirstUnlock")
+        try sandbox.unlock()
+        try sandbox.protectedFile("mine")
+        let both = try sandbox.run("cat", "mine", "--keybag", other)
+        #expect(both.status == 0, "a keybag that is remembered is found by the file's name for it: \(both.errors)")
+        #expect(try state("--all") != nil)
+    }
+
+    @Test("A wrong passcode is 77; after five, none is tried and nothing is asked")
+    func wrongPasscode() throws {
+        for guess in 1...5 {
+            let done = try sandbox.run("unlock", "--passcode-fd", "3", passcodes: Data("guess \(guess)".utf8))
+            #expect(done.status == 77)
+            #expect(done.errors.contains("(\(guess) wrong in a row"))
+        }
+        let done = try sandbox.run("unlock")
+        #expect(done.status == 75)
+        #expect(done.errors.contains("hint: try again in "))
+    }
+
+    @Test("lock --grace waits, then locks")
+    func grace() throws {
+        try sandbox.unlock()
+        let start = Date()
+        #expect(try sandbox.run("lock", "--grace", "1").status == 0)
+        #expect(Date().timeIntervalSince(start) >= 1)
+        #expect(try state() == "locked")
+    }
+
+    @Test("Ctrl-C in the grace is 130, and says what the kernel does")
+    func graceInterrupted() throws {
+        try sandbox.unlock()
+        let done = try sandbox.shell(
+            "\"$PROTECTFS\" lock --grace 30 & sleep 0.5; kill -TERM $!; wait $!")
+        #expect(done.status == 130)
+        #expect(done.errors.contains("the kernel lets the keys expire"))
+        #expect(try state() == "unlocked")
+    }
+
+    @Test("An unlock in the grace ends the lock, and the command says so")
+    func graceOvertaken() throws {
+        try sandbox.unlock()
+        let script = """
+            "$PROTECTFS" lock --grace 2 & sleep 0.5
+            printf '\(CommandSandbox.passcode)' | "$PROTECTFS" unlock --passcode-fd 0 2>/dev/null
+            wait $!
+            """
+        let done = try sandbox.shell(script)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(try state() == "unlocked")
+    }
+
+    @Test(
+        "Usage errors are 64 and name the help",
+        arguments: [["nothing"], ["cat"], ["lock", "--grace", "x"], ["unlock", "--for", "0"]])
+    func usage(arguments: [String]) throws {
+        let done = try sandbox.run(arguments)
+        #expect(done.status == 64)
+        #expect(done.errors.hasPrefix("protectfs: error: "))
+        #expect(done.errors.contains("--help"))
+    }
+
+    @Test("--version and --help are answers")
+    func version() throws {
+        #expect(try sandbox.run("--version").text == "0.1.0\n")
+        #expect(try sandbox.run("--help").text.contains("SUBCOMMANDS:"))
+        #expect(try sandbox.run("--help").status == 0)
+    }
+
+    @Test("Results that cannot be written are 74")
+    func fullOutput() throws {
+        for verb in ["status", "status --json", "ls", "--help"] {
+            #expect(try sandbox.shell("exec \"$PROTECTFS\" \(verb) >/dev/full").status == 74)
+        }
+        #expect(try sandbox.shell("exec \"$PROTECTFS\" status >&-").status == 74)
+    }
+}

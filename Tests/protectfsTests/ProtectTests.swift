@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+@Suite("protect and unprotect")
+struct ProtectTests {
+    private let sandbox: CommandSandbox
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+    }
+
+    private func word(_ name: String) throws -> String { try sandbox.run("class", name).text }
+
+    @Test("A file there and back")
+    func file() throws {
+        try sandbox.put("plain words", at: "file")
+        let done = try sandbox.run("protect", "file")
+        #expect(done.status == 0)
+        #expect(done.text == "")
+        #expect(done.errors.components(separatedBy: "old plaintext blocks may survive").count == 2)
+        #expect(try word("file") == "complete\n")
+        #expect(try !sandbox.stored("file").contains(Data("plain words".utf8)))
+        let again = try sandbox.run("protect", "file")
+        #expect(again.status == 0)
+        #expect(again.errors == "", "nothing was converted")
+        #expect(try sandbox.run("unprotect", "file").status == 0)
+        #expect(try sandbox.stored("file") == Data("plain words".utf8))
+    }
+
+    @Test("A tree: files, defaults of directories, what comes later")
+    func tree() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.put("2", at: "tree/deeper/two")
+        #expect(try sandbox.run("protect", "tree").status == 64, "a directory needs --recursive")
+        let asked = try sandbox.run("protect", "--recursive", "tree")
+        #expect(asked.status == 64, "nobody is there to ask")
+        #expect(asked.errors.contains("2 files"))
+        #expect(try word("tree/one") == "", "nothing was touched")
+        #expect(try sandbox.run("protect", "--recursive", "--yes", "--class", "unless-open", "tree").status == 0)
+        for name in ["tree", "tree/deeper", "tree/one", "tree/deeper/two"] {
+            #expect(try word(name) == "unless-open\n")
+        }
+        try sandbox.run("write", "tree/deeper/three", input: Data("3".utf8))
+        #expect(try word("tree/deeper/three") == "unless-open\n")
+        #expect(try sandbox.run("unprotect", "--recursive", "tree").status == 0)
+        for name in ["tree", "tree/deeper"] { #expect(try word(name) == "-\n") }
+        #expect(try sandbox.stored("tree/deeper/three") == Data("3".utf8))
+    }
+
+    @Test("Links, devices and files of several names are refused by name; the others are done")
+    func refusals() throws {
+        try sandbox.put("text", at: "target")
+        try sandbox.put("text", at: "first")
+        link(sandbox.path("first"), sandbox.path("second"))
+        symlink("target", sandbox.path("link"))
+        mkfifo(sandbox.path("pipe"), 0o600)
+        let done = try sandbox.run("protect", "link", "pipe", "first", "nothing", "target")
+        #expect(done.status == 77)
+        for name in ["link", "pipe", "first", "nothing"] { #expect(done.errors.contains("error: '\(name)'")) }
+        #expect(try word("target") == "complete\n")
+    }
+
+    @Test("Root, home, what is above it, shells and ssh are refused; inside a tree they are left out")
+    func unprotectable() throws {
+        try sandbox.put("key", at: "home/.ssh/id")
+        try sandbox.put("alias", at: "home/.bashrc")
+        try sandbox.put("prompt", at: "home/.config/fish/config.fish")
+        try sandbox.put("text", at: "home/documents/text")
+        try sandbox.put("key", at: "home/documents/.ssh/id")
+        let given = [
+            "/", "home", ".", "home/.ssh", "home/.ssh/id", "home/.bashrc", "home/.config/fish", "keybag",
+            "state/protectfs",
+        ]
+        for path in given {
+            let done = try sandbox.run("protect", "--recursive", "--yes", path)
+            #expect(done.status == 77, "\(path)")
+        }
+        #expect(try sandbox.stored("home/documents/text") == Data("text".utf8))
+        let done = try sandbox.run("protect", "--recursive", "--yes", "home/documents")
+        #expect(done.status == 0)
+        #expect(done.errors.contains("warning: 'home/documents/.ssh' is left out"))
+        #expect(try word("home/documents/text") == "complete\n")
+        #expect(try sandbox.stored("home/documents/.ssh/id") == Data("key".utf8))
+    }
+
+    @Test("While locked: one error, not one a file; unless-open works")
+    func locked() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.put("2", at: "tree/two")
+        try sandbox.run("lock")
+        let done = try sandbox.run("protect", "--recursive", "--yes", "tree")
+        #expect(done.status == 75)
+        #expect(done.errors.components(separatedBy: "error:").count == 2)
+        #expect(try sandbox.run("protect", "--recursive", "--yes", "--class", "unless-open", "tree").status == 0)
+        #expect(try sandbox.run("unprotect", "tree/one").status == 75)
+        #expect(try word("tree/one") == "unless-open\n")
+    }
+
+    @Test("A name that is not UTF-8")
+    func notUTF8() throws {
+        let script = """
+            name=$(printf 'caf\\351'); echo text >"$name"
+            "$PROTECTFS" protect "$name" && "$PROTECTFS" cat "$name" && "$PROTECTFS" ls --json "./$name"
+            """
+        let done = try sandbox.shell(script)
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(done.text.hasPrefix("text\n"))
+        #expect(
+            done.text.contains(
+                "\"pathBase64\": \"\(Data([0x2E, 0x2F, 0x63, 0x61, 0x66, 0xE9]).base64EncodedString())\""))
+    }
+}

@@ -1,0 +1,173 @@
+import DataProtection
+import Foundation
+
+@testable import DataProtection
+
+/// The XDG directories of this test process itself: making a keybag here must not reach those of the user.
+private let isolatedHome: Void = {
+    guard getenv("PROTECTFS_TEST_HOME") == nil else { return }
+    let home = CommandSandbox.makeDirectory("protectfs-home")
+    for (variable, name) in [("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")] {
+        setenv(variable, home + "/" + name, 1)
+    }
+    setenv("PROTECTFS_TEST_HOME", home, 1)
+    unsetenv("PROTECTFS_KEYBAG")
+    atexit {
+        if let home = getenv("PROTECTFS_TEST_HOME") {
+            try? FileManager.default.removeItem(atPath: String(cString: home))
+        }
+    }
+}()
+
+/// What a command left behind.
+struct Finished {
+    let status: Int32
+    let output: Data
+    let errors: String
+
+    /// Standard output as text.
+    var text: String { String(decoding: output, as: UTF8.self) }
+
+    /// Standard output as JSON.
+    func json() throws -> Any { try JSONSerialization.jsonObject(with: output) }
+}
+
+/// A home for the built command: directories of its own, and a keybag with few iterations.
+///
+/// Files and keys go when this object goes.
+final class CommandSandbox: Sendable {
+    static let passcode = "a passcode for tests"
+
+    /// Holds everything; tests put their files here, and commands run here.
+    let root: String
+    /// The keybag's directory: the one of `PROTECTFS_KEYBAG`.
+    let keybagDirectory: String
+
+    /// - Parameter makesKeybag: false: there is none yet.
+    init(makesKeybag: Bool = true) throws {
+        _ = isolatedHome
+        root = Self.makeDirectory("protectfs-command")
+        keybagDirectory = root + "/keybag"
+        if makesKeybag { try makeKeybag() }
+    }
+
+    deinit {
+        evictKeys(of: keybagDirectory)
+        try? FileManager.default.removeItem(atPath: root)
+    }
+
+    /// Evicts by the ring's names alone.
+    func evictKeys(of directory: String) {
+        if let keybag = try? Keybag(at: FilePath(directory)) { try? keybag.ring.evict(everything: true) }
+    }
+
+    /// Makes the keybag with the fewest iterations that a reader accepts.
+    func makeKeybag(in directory: String? = nil) throws {
+        let secret = SecretBytes(byteCount: Self.passcode.utf8.count) { $0.copyBytes(from: Self.passcode.utf8) }
+        try Keybag.create(
+            at: FilePath(directory ?? keybagDirectory), passcode: secret, iterations: 1000,
+            deviceKey: FilePath(root + "/state/protectfs/device-key"))
+    }
+
+    /// The built command, beside the test runner.
+    static let executable: String = {
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("protectfs").path
+    }()
+
+    /// What a command of this sandbox sees.
+    var environment: [String: String] {
+        [
+            "PATH": "/usr/bin:/bin", "HOME": root + "/home", "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no",
+            "XDG_DATA_HOME": root + "/data", "XDG_STATE_HOME": root + "/state", "XDG_CONFIG_HOME": root + "/config",
+            "PROTECTFS_KEYBAG": keybagDirectory, "PROTECTFS": Self.executable,
+        ]
+    }
+
+    // MARK: running
+
+    /// Runs `protectfs` without a terminal.
+    ///
+    /// - Parameter passcodes: what descriptor 3 gives.
+    @discardableResult
+    func run(_ arguments: String..., input: Data = Data(), passcodes: Data = Data()) throws -> Finished {
+        try run(arguments, input: input, passcodes: passcodes)
+    }
+
+    func run(_ arguments: [String], input: Data = Data(), passcodes: Data = Data()) throws -> Finished {
+        let file = root + "/.passcodes-\(UUID().uuidString)"
+        try passcodes.write(to: URL(fileURLWithPath: file))
+        defer { unlink(file) }
+        return try shell("exec \"$PROTECTFS\" \"$@\" 3<\"$0\"", [file] + arguments, input: input)
+    }
+
+    /// Runs a shell script; its `$0` is the first argument. `setsid` takes the terminal away.
+    func shell(_ script: String, _ arguments: [String] = [], input: Data = Data()) throws -> Finished {
+        let name = root + "/.run-\(UUID().uuidString)"
+        defer { for end in ["in", "out", "err"] { unlink("\(name).\(end)") } }
+        try input.write(to: URL(fileURLWithPath: name + ".in"))
+        for end in ["out", "err"] { _ = FileManager.default.createFile(atPath: "\(name).\(end)", contents: nil) }
+        let process = start(
+            "/usr/bin/setsid", ["--wait", "sh", "-c", script] + arguments,
+            input: FileHandle(forReadingAtPath: name + ".in")!)
+        process.standardOutput = FileHandle(forWritingAtPath: name + ".out")!
+        process.standardError = FileHandle(forWritingAtPath: name + ".err")!
+        try process.run()
+        process.waitUntilExit()
+        return Finished(
+            status: process.terminationStatus, output: try Data(contentsOf: URL(fileURLWithPath: name + ".out")),
+            errors: String(decoding: try Data(contentsOf: URL(fileURLWithPath: name + ".err")), as: UTF8.self))
+    }
+
+    /// A process of this sandbox that is not running yet.
+    func start(_ executable: String, _ arguments: [String], input: Any) -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
+        process.environment = environment
+        process.currentDirectoryURL = URL(fileURLWithPath: root)
+        process.standardInput = input
+        return process
+    }
+
+    /// Unlocks with the right passcode.
+    func unlock(_ options: String...) throws {
+        let done = try run(["unlock", "--passcode-fd", "3"] + options, passcodes: Data(Self.passcode.utf8))
+        guard done.status == 0 else { throw Unexpected(done.errors) }
+    }
+
+    /// What went wrong while a test was being prepared.
+    struct Unexpected: Error, CustomStringConvertible {
+        let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    // MARK: files
+
+    /// Where `name` is.
+    func path(_ name: String) -> String { root + "/" + name }
+
+    /// Makes a plaintext file, and the directories it is in.
+    func put(_ text: String, at name: String) throws {
+        let url = URL(fileURLWithPath: path(name))
+        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: url)
+    }
+
+    /// Makes a protected file.
+    func protectedFile(_ name: String, _ contents: Data = Data("text\n".utf8), _ className: String = "complete") throws
+    {
+        let done = try run("write", "--class", className, name, input: contents)
+        guard done.status == 0 else { throw Unexpected(done.errors) }
+    }
+
+    /// The stored bytes of a file.
+    func stored(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path(name))) }
+
+    fileprivate static func makeDirectory(_ name: String) -> String {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/\(name)-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { fatalError("mkdtemp: \(errno)") }
+        return template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    }
+}

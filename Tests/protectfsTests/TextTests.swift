@@ -1,0 +1,79 @@
+import DataProtection
+import Foundation
+import Testing
+
+@testable import protectfs
+
+@Suite("Text: quoting, JSON, lengths of time, ranges, the progress bar")
+struct TextTests {
+    @Test(
+        "Paths are quoted as a shell reads them back",
+        arguments: [
+            ("plain", "'plain'"), ("two words", "'two words'"), ("it's", "'it'\\''s'"), ("ünïcode", "'ünïcode'"),
+            ("a\nb", "$'a\\nb'"), ("a\u{1B}[31m'", "$'a\\x1b[31m\\''"), ("a\u{202E}b", "$'a\\xe2\\x80\\xaeb'"),
+            ("a\u{9B}", "$'a\\xc2\\x9b'"),
+        ])
+    func quotes(text: String, expected: String) { #expect(quoted(text) == expected) }
+
+    @Test("bash reads every quoted name back")
+    func quotesInBash() throws {
+        let names = ["a b", "it's", "a\nb", "\u{1B}", "\\", "$HOME", "a\u{202E}'b\\", "*"]
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        let script = "printf '%s\\0' " + names.map { quoted($0) }.joined(separator: " ")
+        let done = try sandbox.shell("exec bash -c \"$0\"", [script])
+        #expect(done.text == names.map { $0 + "\0" }.joined())
+    }
+
+    @Test("JSON is read back by another reader")
+    func json() throws {
+        let texts = ["", "\"\\/", "\u{0}\u{1}\n\t\r", "\u{7F}\u{9B}\u{202E}", "ünï𝄞"]
+        let value = JSON.object([
+            ("texts", .array(texts.map { .string($0) })), ("none", .null), ("yes", .bool(true)),
+            ("number", .number(.min)), ("empty", .array([])), ("nothing", .object([])),
+        ])
+        let read = try JSONSerialization.jsonObject(with: Data(value.encoded.utf8)) as? [String: Any]
+        #expect(read?["texts"] as? [String] == texts)
+        #expect(read?["number"] as? Int64 == .min)
+        #expect(value.encoded.unicodeScalars.allSatisfy { $0.value != 0x9B && $0.value != 0x202E })
+    }
+
+    @Test("A name that is not UTF-8 comes in Base64 too", arguments: 0...5)
+    func base64(count: Int) {
+        let bytes = (0..<count).map { UInt8(200 + $0) }
+        #expect(JSON.base64(bytes) == Data(bytes).base64EncodedString())
+    }
+
+    @Test(
+        "Lengths of time",
+        arguments: [
+            ("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86_400), ("0", nil), ("", nil), ("h", nil),
+            ("-1", nil), ("1.5h", nil), ("99999d", nil), ("2 h", nil), ("+5", nil),
+        ] as [(String, UInt32?)])
+    func durations(text: String, seconds: UInt32?) { #expect(DurationArgument(argument: text)?.seconds == seconds) }
+
+    @Test(
+        "Ranges of a file of 10 bytes",
+        arguments: [
+            ("0-0", 0..<1), ("2-5", 2..<6), ("2-", 2..<10), ("-3", 7..<10), ("-30", 0..<10), ("0-99", 0..<10),
+            ("10-", 10..<10), ("50-60", 10..<10), ("-0", 10..<10), ("0-9223372036854775807", 0..<10),
+        ] as [(String, Range<Int64>)])
+    func ranges(text: String, expected: Range<Int64>) {
+        #expect(ByteRange(argument: text)?.bytes(ofFileWithSize: 10) == expected)
+    }
+
+    @Test("What is no range", arguments: ["", "-", "5", "5-2", "a-b", "1-2-3", "--1", "1--2"])
+    func noRanges(text: String) { #expect(ByteRange(argument: text) == nil) }
+
+    @Test(
+        "Seconds in words",
+        arguments: [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3661, "1 h 1 min"), (90_000, "1 d 1 h")])
+    func seconds(seconds: Int, expected: String) { #expect(spoken(seconds: seconds) == expected) }
+
+    @Test("The progress bar fits 40 columns", arguments: [0, 1, 50, 100, 200] as [Int64])
+    func progress(done: Int64) {
+        for label in ["writing", "protecting", "unprotecting"] {
+            #expect(Progress.line(label, done: done, total: 100).count < 40)
+            #expect(Progress.line(label, done: done << 40, total: 0).count < 40)
+        }
+    }
+}
