@@ -151,3 +151,39 @@ func openInline(_ head: Head, _ headKey: borrowing SecretBytes) throws(FormatErr
     }
     return text
 }
+
+/// Random numbers that are the same in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            var value: UInt64 = 0
+            while filled < count {
+                value = filled % 8 == 0 ? next() : value >> 8
+                buffer[filled] = UInt8(truncatingIfNeeded: value)
+                filled += 1
+            }
+        }
+    }
+}
+
+/// `bytes` with the SHA-256 in its last 32 bytes made anew.
+func checkedAnew(_ bytes: [UInt8]) throws(KeyError) -> [UInt8] {
+    bytes.dropLast(32) + (try Digest.sha256(Array(bytes.dropLast(32))))
+}
+
+/// The bytes of a good head, to be altered.
+enum HeadVector {
+    static func inline() throws -> [UInt8] { try FormatVector.named("head/inline-5").bytes("bytes") }
+}
