@@ -49,9 +49,10 @@ let package = Package(
             swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors"], swiftSettings: strict),
+        .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
         .testTarget(
-            name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys"],
-            swiftSettings: strict),
+            name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
+            exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
@@ -70,7 +71,7 @@ let package = Package(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils", "StormScript",
-                "storm-worker",
+                "storm-worker", "TestVectors",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -91,9 +91,7 @@ struct AttemptFile: Sendable {
         let bytes = try file.bytes(at: 0, count: 2 * AttemptRecord.length)
         let found = (0..<2).compactMap { index -> (AttemptRecord, Int)? in
             let sector = Array(bytes.dropFirst(index * AttemptRecord.length).prefix(AttemptRecord.length))
-            guard let record = try? AttemptRecord(decoding: sector), record.keybag == keybag,
-                record.sequence < UInt64(1) << 62
-            else { return nil }
+            guard let record = try? AttemptRecord(decoding: sector), record.keybag == keybag else { return nil }
             return (record, index)
         }
         let best = found.max { ($0.0.sequence, $1.1) < ($1.0.sequence, $0.1) }

@@ -100,13 +100,14 @@ struct FileState {
                 // A crafted length must not make us reserve what is not there.
                 try file.length() >= areaEnd + UInt64(header.length)
             else { return nil }
-            guard areaEnd - redoOffset + UInt64(header.length) <= RedoRecord.maximumAreaLength else {
-                throw .damaged(file.path, .redoRecord, reason: "more records than a writer leaves", offset: nil)
-            }
             let bytes = try file.bytes(at: areaEnd, count: header.length)
             let isGood: Bool
             do throws(KeyError) { isGood = try RedoRecord.isCheckGood(bytes) } catch { throw .cryptography(error) }
-            return bytes.count == header.length && isGood ? (bytes, header) : nil
+            guard bytes.count == header.length, isGood else { return nil }
+            guard areaEnd - redoOffset + UInt64(header.length) <= RedoRecord.maximumAreaLength else {
+                throw .damaged(file.path, .redoRecord, reason: "more records than a writer leaves", offset: nil)
+            }
+            return (bytes, header)
         } catch {
             throw Trouble(error)
         }

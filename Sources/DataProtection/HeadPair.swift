@@ -105,7 +105,7 @@ struct HeadPair {
 
     private static func isGood(_ slot: [UInt8]) throws(Trouble) -> Bool {
         guard slot.first != 0 else { return false }  // a head that was never written costs no digest
-        do throws(KeyError) { return try Head.isCheckGood(slot) } catch { throw .certain(.cryptography(error)) }
+        do throws(KeyError) { return try Head.isGood(slot) } catch { throw .certain(.cryptography(error)) }
     }
 
     private static func decode(_ slot: [UInt8], _ path: FilePath) throws(Trouble) -> Head {

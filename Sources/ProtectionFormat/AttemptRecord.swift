@@ -2,7 +2,7 @@ import ProtectionKeys
 
 /// One sector of `attempts`: how often the passcode was wrong. FORMAT.md §2.3, 512 bytes.
 public struct AttemptRecord: Hashable, Sendable {
-    /// Higher is newer.
+    /// Higher is newer; below 2^62.
     public var sequence: UInt64
     /// Whose attempts.
     public let keybag: KeybagUUID
@@ -39,6 +39,7 @@ public struct AttemptRecord: Hashable, Sendable {
         let check = try? Digest.sha256(Array(bytes.dropLast(32)))
         guard let check, check.elementsEqual(bytes.suffix(32)) else { throw .damaged(.attempts, reason: "check") }
         sequence = try reader.integer(UInt64.self)
+        try reader.require(sequence < UInt64(1) << 62, "sequence")
         let uuid = try reader.take(16)
         keybag = try! KeybagUUID(bytes: uuid)  // 16 bytes were taken
         failures = try reader.integer(UInt32.self)

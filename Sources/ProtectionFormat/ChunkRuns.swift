@@ -63,7 +63,7 @@ public struct ChunkRuns: Hashable, Sendable {
     /// The last index below `count` that is not in the set.
     func lastIndexOutside(count: UInt64) -> UInt64? {
         guard count > 0 else { return nil }
-        guard let last = runs.last, last.contains(count - 1) else { return count - 1 }
-        return last.lowerBound == 0 ? nil : last.lowerBound - 1
+        guard let run = runs.last(where: { $0.contains(count - 1) }) else { return count - 1 }
+        return run.lowerBound == 0 ? nil : run.lowerBound - 1
     }
 }

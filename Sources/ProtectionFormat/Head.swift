@@ -53,17 +53,18 @@ public struct Head: Hashable, Sendable {
         Head(prefix: prefix, wrap: wrap, wrapBytes: wrapBytes, content: content, inline: inline)
     }
 
-    /// Whether the keyless check of these 4,096 bytes is good.
-    public static func isCheckGood(_ bytes: [UInt8]) throws(KeyError) -> Bool {
-        guard bytes.count == length else { return false }
+    /// Whether these 4,096 bytes begin with the magic and their keyless check is good. FORMAT.md §3.7 rule 1.
+    public static func isGood(_ bytes: [UInt8]) throws(KeyError) -> Bool {
+        guard bytes.count == length, bytes.starts(with: Prefix.magic) else { return false }
         let digest = try bytes.lendBytes { all throws(KeyError) in
             try Digest.sha256(UnsafeRawBufferPointer(rebasing: all[..<checkOffset]))
         }
         return digest.elementsEqual(bytes[checkOffset...])
     }
 
-    /// Decodes a head whose check is good.
+    /// Decodes a head that is good.
     public init(decoding bytes: [UInt8]) throws(FormatError) {
+        guard bytes.count == Self.length else { throw .damaged(.head, reason: "length") }
         prefix = try Prefix(decoding: bytes)
         wrapBytes = Array(bytes[Self.wrapOffset..<Self.contentOffset])
         wrap = try WrapRecord(decoding: wrapBytes)
@@ -127,7 +128,7 @@ public struct Head: Hashable, Sendable {
         if start.starts(with: Prefix.magic) || second.starts(with: Prefix.magic) { return true }
         if start.count < Prefix.magic.count { return Prefix.magic.starts(with: start) }
         guard start.count == length else { return false }
-        return try isCheckGood(Prefix.magic + start.dropFirst(Prefix.magic.count))
+        return try isGood(Prefix.magic + start.dropFirst(Prefix.magic.count))
     }
 }
 

@@ -94,8 +94,8 @@ public struct KeybagCopy: Hashable, Sendable {
             let active = fileEntries.filter { $0.rawClass == protectionClass.rawValue && $0.state == .active }
             try reader.require(active.count == 1, "one active key a class")
         }
-        let names = Set(fileEntries.map { [UInt32($0.rawClass), $0.generation] })
-        try reader.require(names.count == fileEntries.count, "two keys of one generation")
+        let names = Set(entries.map { [UInt32($0.kind), UInt32($0.rawClass), $0.generation] })
+        try reader.require(names.count == entries.count, "two keys of one generation")
     }
 
     /// The entries of file classes; other kinds are kept and not used.

@@ -53,9 +53,7 @@ public struct RedoRecord: Sendable {
             let contentLength = try? reader.integer(UInt32.self)
         else { return nil }
         let smallest = headerLength + ContentRecord.fixedLength + 28 + checkLength
-        guard length >= UInt64(smallest), length <= UInt64(maximumLength),
-            contentLength <= UInt32(ContentRecord.maximumLength)
-        else { return nil }
+        guard length >= UInt64(smallest), length <= UInt64(maximumLength) else { return nil }
         return Header(length: Int(length), chunkCount: Int(chunkCount), contentLength: Int(contentLength))
     }
 

@@ -74,7 +74,11 @@ public enum RingPayload {
     }
 
     private static func isWellFormed(_ payload: UnsafeRawBufferPointer) -> Bool {
-        payload.count >= headerLength && payload[0] == 1 && payload[1] > 0
-            && payload.count == length(count: Int(payload[1]))
+        guard payload.count >= headerLength, payload.count <= maximumLength, payload[0] == 1, payload[1] > 0,
+            payload.count == length(count: Int(payload[1])), payload[2..<8].allSatisfy({ $0 == 0 })
+        else { return false }
+        return stride(from: headerLength, to: payload.count, by: entryLength).allSatisfy { start in
+            payload[start + 2] == 0 && payload[start + 3] == 0
+        }
     }
 }

@@ -21,9 +21,10 @@ public struct TransitionRecord: Hashable, Sendable {
     /// What the file says; one that cannot be read says nothing.
     public init(decoding bytes: [UInt8]) {
         var reader = ByteReader(bytes, layer: .keybag)
-        guard (try? reader.take(8)) == Self.magic, let counter = try? reader.integer(UInt64.self),
-            let deadline = try? reader.integer(UInt64.self), let bootID = try? reader.take(16),
-            let changedAt = try? reader.integer(UInt64.self), let limit = try? reader.integer(UInt64.self)
+        guard bytes.count == Self.length, (try? reader.take(8)) == Self.magic,
+            let counter = try? reader.integer(UInt64.self), let deadline = try? reader.integer(UInt64.self),
+            let bootID = try? reader.take(16), let changedAt = try? reader.integer(UInt64.self),
+            let limit = try? reader.integer(UInt64.self), (try? reader.zero(8)) != nil
         else { return }
         self.counter = counter
         self.deadline = deadline

@@ -1,0 +1,188 @@
+import Foundation
+import ProtectionKeys
+import StormScript
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// What the library writes, Tests/IndependentReader/read.py reads: it was written from FORMAT.md and knows no Swift.
+@Suite struct IndependentReaderTests {
+    static let program = FilePath(#filePath).removingLastComponent().removingLastComponent()
+        .appending("IndependentReader/read.py")
+
+    /// What a program said, and how it ended.
+    struct Answer {
+        let output: [UInt8]
+        let error: String
+        let status: Int32
+
+        var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// Runs python3 with `input` to read on descriptor 0.
+    static func python(_ arguments: [String], input: String = "") throws -> Answer {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-B"] + arguments
+        let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
+        (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
+        try process.run()
+        try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        try stdin.fileHandleForWriting.close()
+        let output = try stdout.fileHandleForReading.readToEnd() ?? Data()
+        let error = try stderr.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return Answer(
+            output: Array(output), error: String(decoding: error, as: UTF8.self), status: process.terminationStatus)
+    }
+
+    /// Whether there is a Python with the package `cryptography`; if not, says so.
+    static let hasPython: Bool = {
+        let answer = try? python(["-c", "import cryptography"])
+        if answer?.status == 0 { return true }
+        print("IndependentReaderTests skipped: python3 with the package cryptography is not here")
+        return false
+    }()
+
+    static func read(
+        _ files: [FilePath], _ bag: TestKeybag, _ options: [String] = [], passcode: String = TestKeybag.passcode
+    ) throws -> Answer {
+        let fixed = ["--keybag", bag.directory.string, "--device-key", bag.deviceKey.string, "--passcode-fd", "0"]
+        return try python([program.string] + options + fixed + files.map(\.string), input: passcode + "\n")
+    }
+
+    /// A file that the library wrote, and what must be in it.
+    private struct Written {
+        let path: FilePath
+        let protectionClass: ProtectionClass
+        let text: [UInt8]
+    }
+
+    private static let sizes = [0, 1, 100, 3584, 3585, 4095, 4096, 4097, 8192, 12_289, 65_536, 65_537, 200_000]
+
+    /// A file written whole.
+    private func whole(
+        _ bed: FileTestBed, _ name: String, _ protectionClass: ProtectionClass, _ random: inout SeededGenerator
+    ) throws -> Written {
+        let size = Self.sizes.randomElement(using: &random)!
+        let text = pattern(UInt64.random(in: 1...1000, using: &random), count: size)
+        let path = try bed.makeWhole(name, protectionClass, text, isSmall: Bool.random(using: &random))
+        return Written(path: path, protectionClass: protectionClass, text: text)
+    }
+
+    /// A file changed at random through a handle, which stays open: the last commits may still be redo records.
+    private func changed(
+        _ file: ProtectedFile, _ protectionClass: ProtectionClass, _ random: inout SeededGenerator
+    ) throws -> Written {
+        var text: [UInt8] = []
+        for _ in 0..<Int.random(in: 1...12, using: &random) {
+            let size = Self.sizes.randomElement(using: &random)! / Int.random(in: 1...3, using: &random)
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                try file.truncate(to: Int64(size))
+                text = Array(text.prefix(size)) + [UInt8](repeating: 0, count: max(0, size - text.count))
+            } else {
+                let offset = Int.random(in: 0...text.count + 5000, using: &random)
+                let bytes = pattern(UInt64.random(in: 1...1000, using: &random), count: min(size, 20_000))
+                try file.write(bytes, at: UInt64(offset))
+                if !bytes.isEmpty {
+                    text += [UInt8](repeating: 0, count: max(0, offset + bytes.count - text.count))
+                    text.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+                }
+            }
+            if Bool.random(using: &random) { try file.sync() }
+        }
+        try file.sync()
+        return Written(path: file.path, protectionClass: protectionClass, text: text)
+    }
+
+    @Test(.enabled(if: hasPython)) func readsWhatTheLibraryWrote() throws {
+        let bed = try FileTestBed()
+        var random = Randomised.generator("IndependentReaderTests", 0x1AD)
+        var written: [Written] = []
+        var open: [ProtectedFile] = []
+        for protectionClass in ProtectionClass.allCases {
+            for index in 0..<Randomised.count("PROTECTFS_READER_FILES", short: 12) {
+                let name = "\(protectionClass.shortName)-\(index)"
+                if index % 3 == 0 {
+                    written.append(try whole(bed, name, protectionClass, &random))
+                    continue
+                }
+                let file = try ProtectedFile.create(bed.path(name), as: protectionClass, keybag: bed.keybag)
+                written.append(try changed(file, protectionClass, &random))
+                if index % 3 == 1 { try file.close() } else { open.append(file) }
+            }
+        }
+        let answer = try Self.read(written.map(\.path), bed.bag)
+        #expect(answer.error == "")
+        #expect(answer.status == 0)
+        var rest = answer.output[...]
+        for file in written {
+            #expect(rest.prefix(file.text.count) == file.text[...], "\(file.path.lastComponent!)")
+            rest = rest.dropFirst(file.text.count)
+        }
+        #expect(rest.isEmpty)
+
+        let lines = try Self.read(written.map(\.path), bed.bag, ["--list"]).text.split(separator: "\n")
+        try #require(lines.count == written.count)
+        var pending = 0
+        for (line, file) in zip(lines, written) {
+            let words = line.split(separator: " ")
+            #expect(words[0] == file.protectionClass.shortName)
+            #expect(words[1] == "verified")
+            #expect(words[4] == "\(file.text.count)")
+            pending += Int(words[3])!
+        }
+        #expect(pending > 0, "some files have redo records in force")
+        for file in open { try file.close() }
+        try bed.keybag.evictEverything()
+    }
+
+    @Test(.enabled(if: hasPython)) func readsWhatChangedItsClass() throws {
+        let bed = try FileTestBed()
+        let text = pattern(7, count: 9000)
+        var paths: [FilePath] = []
+        for old in ProtectionClass.allCases {
+            for new in ProtectionClass.allCases {
+                let path = try bed.make("\(old.shortName)-\(new.shortName)", old, text)
+                try bed.keybag.setProtection(new, ofItemAt: path)
+                paths.append(path)
+                let words = try Self.read([path], bed.bag, ["--list"]).text.split(separator: " ")
+                #expect(words.first.map(String.init) == new.shortName)
+            }
+        }
+        let answer = try Self.read(paths, bed.bag)
+        #expect(answer.output == Array(repeatElement(text, count: paths.count).joined()))
+        try bed.keybag.evictEverything()
+    }
+
+    /// Before first unlock there is no class key C: the device key vouches.
+    @Test(.enabled(if: hasPython)) func readsWhatWasMadeBeforeFirstUnlock() throws {
+        let bed = try FileTestBed(state: .beforeFirstUnlock)
+        let paths = [
+            try bed.makeWhole("b", .completeUnlessOpen, [1, 2, 3]), try bed.makeWhole("d", .none, [4, 5]),
+        ]
+        #expect(try Self.read(paths, bed.bag).output == [1, 2, 3, 4, 5])
+        let lines = try Self.read(paths, bed.bag, ["--list"]).text
+        #expect(lines == "unless-open this-device 1 0 3\nnone this-device 1 0 2\n")
+    }
+
+    @Test(.enabled(if: hasPython)) func readsUnderAChangedPasscode() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makeWhole("f", .complete, [1, 2, 3])
+        try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("another one"), iterations: 1000)
+        #expect(try Self.read([path], bed.bag, passcode: "another one").output == [1, 2, 3])
+        let answer = try Self.read([path], bed.bag)
+        #expect(answer.status == 65 && answer.error.contains("wrong passcode") && answer.output.isEmpty)
+    }
+
+    @Test(.enabled(if: hasPython)) func refusesWhatWasAltered() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makeWhole("f", .complete, [1, 2, 3])
+        var bytes = try path.contents()
+        bytes[100] ^= 1
+        try path.overwrite(bytes)
+        let answer = try Self.read([path], bed.bag)
+        #expect(answer.status == 65 && answer.error.contains("damaged head") && answer.output.isEmpty)
+    }
+}

@@ -1,0 +1,195 @@
+"""FORMAT.md §§1 and 2 for the independent reader: primitives, and a keybag opened with passcode and device key."""
+import hashlib
+import hmac
+import struct
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
+
+A, B, C, D = CLASSES = (1, 2, 3, 4)
+UNVERIFIED, THIS_DEVICE, VERIFIED = 0, 1, 2
+
+
+class Refused(Exception):
+    """What is wrong, in words: "damaged" and the layer, "unsupported", "not protected", …"""
+
+
+def need(condition, layer):
+    if not condition:
+        raise Refused(f"damaged {layer}")
+
+
+def known(condition):
+    if not condition:
+        raise Refused("unsupported")
+
+
+# FORMAT.md §1
+
+
+def hkdf(key, salt, label, context, length=32):
+    info = b"protectfs/1 " + label.encode() + b"\0" + context
+    return HKDF(hashes.SHA256(), length, salt, info).derive(key)
+
+
+def unwrap(kek, wrapped, layer):
+    try:
+        return aes_key_unwrap(kek, wrapped)
+    except InvalidUnwrap:
+        raise Refused(f"damaged {layer}") from None
+
+
+def open_seal(key, aad, sealed, layer):
+    try:
+        return AESGCM(key).decrypt(sealed[:12], sealed[12:], aad)
+    except (InvalidTag, ValueError):
+        raise Refused(f"damaged {layer}") from None
+
+
+def mac(key, text):
+    return hmac.digest(key, text, "sha256")
+
+
+def is_checked(data):
+    return hashlib.sha256(data[:-32]).digest() == data[-32:]
+
+
+def public_of(private):
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+class Fields:
+    """Fields one behind the other; what runs out is damaged."""
+
+    def __init__(self, data, layer):
+        self.data, self.at, self.layer = data, 0, layer
+
+    def take(self, form):
+        size = struct.calcsize("<" + form)
+        need(len(self.data) - self.at >= size, self.layer)
+        values = struct.unpack_from("<" + form, self.data, self.at)
+        self.at += size
+        return values if len(values) > 1 else values[0]
+
+    def zero(self, count):
+        need(self.take(f"{count}s") == bytes(count), self.layer)
+
+
+# FORMAT.md §2
+
+
+def keybag_copy(data):
+    """A copy, or None if it is not valid. Refuses what is valid and breaks another rule."""
+    if len(data) < 128 or data[:8] != b"PFSKEYBG" or struct.unpack_from("<I", data, 12)[0] != len(data):
+        return None
+    if not is_checked(data):
+        return None
+    fields = Fields(data, "keybag")
+    _, version, features, _, sequence, uuid, device_id, p, s, e = fields.take("8sHHIQ16s16sHBB")
+    known(version == 1 and features == 0)
+    fields.zero(4)
+    need(sequence < 2**63 and 1 <= p <= 4095 and 1 <= s <= 8 and 4 <= e <= 64, "keybag")
+    path = fields.take(f"{p}s")
+    need(path[:1] == b"/" and 0 not in path, "keybag")
+    slots, entries = {}, {}
+    for _ in range(s):
+        kind, prf = fields.take("BB")
+        known(kind in (1, 2) and prf == 1)
+        fields.zero(2)
+        count, salt, wrapped = fields.take("I32s40s")
+        need(1000 <= count <= 100_000_000 and kind not in slots, "keybag")
+        slots[kind] = count, salt, wrapped
+    for _ in range(e):
+        kind, number, state = fields.take("BBB")
+        fields.zero(1)
+        generation, key_id, wrapped, by_device, public, *macs = fields.take("I16s40s40s32s32s32s")
+        known(kind != 0 or number in CLASSES)
+        need(state in (1, 2) and generation >= 1 and (kind, number, generation) not in entries, "keybag")
+        if kind == 0:
+            need(any(by_device) == (number == D) and any(public) == (number == B), "keybag")
+            need(not any(macs[0] + macs[1]) or (number == B and state == 1), "keybag")
+        entries[kind, number, generation] = state, key_id, wrapped, by_device, public
+    need(fields.at == len(data) - 64, "keybag")
+    for number in CLASSES:
+        active = [name for name, entry in entries.items() if name[:2] == (0, number) and entry[0] == 1]
+        need(len(active) == 1, "keybag")
+    return {"sequence": sequence, "uuid": uuid, "device id": device_id, "slots": slots, "entries": entries,
+            "bytes": data}
+
+
+def in_force(copies):
+    found = []
+    for data in copies:
+        try:
+            copy = keybag_copy(data)
+        except Refused as refused:
+            if str(refused) == "unsupported":
+                raise
+            copy = None
+        if copy:
+            found.append(copy)
+    need(found, "keybag")
+    return max(found, key=lambda copy: copy["sequence"])
+
+
+class Keys:
+    """All class keys of a keybag, opened with the passcode."""
+
+    def __init__(self, copies, passcode, device_key):
+        copy = in_force(copies)
+        self.uuid, self.device_key, self.classes = copy["uuid"], device_key, {}
+        if hkdf(device_key, None, "device id", self.uuid, 16) != copy["device id"]:
+            raise Refused("other device")
+        need(1 in copy["slots"], "keybag")
+        count, salt, wrapped = copy["slots"][1]
+        stretched = hashlib.pbkdf2_hmac("sha256", passcode, salt, count)
+        try:
+            key = aes_key_unwrap(hkdf(stretched, device_key, "passcode kek", self.uuid), wrapped)
+        except InvalidUnwrap:
+            raise Refused("wrong passcode") from None
+        data = copy["bytes"]
+        tag = mac(hkdf(key, None, "keybag mac", self.uuid), data[:-64])
+        need(hmac.compare_digest(tag, data[-64:-32]), "keybag mac")
+        wrapping = hkdf(key, None, "class key wrap", self.uuid)
+        for (kind, number, generation), (_, key_id, wrapped, by_device, public) in copy["entries"].items():
+            if kind != 0:
+                continue
+            opened = unwrap(wrapping, wrapped, "class key")
+            context = self.uuid + struct.pack("<BI", number, generation)
+            need(hkdf(opened, None, "class key id", context, 16) == key_id, "class key")
+            need(number != B or public_of(opened) == public, "class key")
+            if number == D:
+                under_device = hkdf(device_key, None, "device class key wrap", self.uuid)
+                need(unwrap(under_device, by_device, "class key") == opened, "class key")
+            self.classes[number, generation] = opened
+
+    def file_key(self, wrap):
+        if wrap["uuid"] != self.uuid:
+            raise Refused("foreign keybag")
+        key = self.classes.get((wrap["class"], wrap["generation"]))
+        if key is None:
+            raise Refused("key lost")
+        if wrap["class"] != B:
+            context = self.uuid + struct.pack("<BI", wrap["class"], wrap["generation"])
+            return unwrap(hkdf(key, None, "file key wrap", context), wrap["wrapped"][:40], "wrap")
+        ephemeral = wrap["wrapped"][:32]
+        try:
+            z = X25519PrivateKey.from_private_bytes(key).exchange(X25519PublicKey.from_public_bytes(ephemeral))
+        except ValueError:  # the all-zero secret
+            raise Refused("damaged wrap") from None
+        kek = hashlib.sha256(b"\0\0\0\1" + z + ephemeral + public_of(key)).digest()
+        return unwrap(kek, wrap["wrapped"][32:], "wrap")
+
+    def origin(self, wrap, fid):
+        key = {1: self.device_key, 2: self.classes.get((C, wrap["mac generation"]))}.get(wrap["mac key"])
+        if key is None:
+            return UNVERIFIED
+        message = self.uuid + fid + struct.pack("<BIB", wrap["class"], wrap["generation"], wrap["verdict"])
+        message += wrap["wrapped"] + wrap["commitment"]
+        if not hmac.compare_digest(mac(hkdf(key, None, "origin mac", self.uuid), message), wrap["mac"]):
+            return UNVERIFIED
+        return min(wrap["verdict"], THIS_DEVICE) if wrap["mac key"] == 1 else wrap["verdict"]
