@@ -37,6 +37,7 @@ import Testing
         #expect(record.deadline == (try vector.number("deadline")))
         #expect(record.bootID == (try vector.bytes("boot id")))
         #expect(record.changedAt == (try vector.number("changed at")))
+        #expect(record.limit == (try vector.number("limit")))
         #expect(record.encoded == bytes)
     }
 

@@ -140,20 +140,22 @@ def attempts():
 
 
 def transitions():
-    def scenario(name, what, counter=0, deadline=0, changed=0, boot=bytes(16), expect="success", patch=None, cut=64):
-        data = b"PFSTRANS" + struct.pack("<QQ16sQ", counter, deadline, boot, changed) + bytes(16)
+    def scenario(name, what, counter=0, deadline=0, changed=0, boot=bytes(16), limit=0, expect="success", patch=None,
+                 cut=64):
+        data = b"PFSTRANS" + struct.pack("<QQ16sQQ", counter, deadline, boot, changed, limit) + bytes(8)
         fields = {"expect": expect, "source": f"FORMAT.md §2.4, {what}"}
         if expect == "success":
-            fields |= {"counter": counter, "deadline": deadline, "boot id": boot, "changed at": changed}
+            fields |= {"counter": counter, "deadline": deadline, "boot id": boot, "changed at": changed, "limit": limit}
         return f"transition/{name}", fields | {"bytes": tokens(patched(data, patch)[:cut])}
 
     last = 2**64 - 1
     yield scenario("new", "a new keybag's")
     yield scenario("armed", "an armed lock", 5, 987_654_321_000, 1_700_000_000, run(0x10, 16))
-    yield scenario("highest", "all numbers at their highest", last, last, last, b"\xff" * 16)
+    yield scenario("limited", "a limited unlock", 5, 0, 1_700_000_000, run(0x10, 16), 987_654_321_000)
+    yield scenario("highest", "all numbers at their highest", last, last, last, b"\xff" * 16, last)
     nothing = {"counter": 5, "deadline": 6, "changed": 7, "expect": "nothing"}
     yield scenario("magic", "another magic", patch={7: b"s"}, **nothing)
-    yield scenario("reserved-48", "a non-zero byte at 48", patch={48: b"\1"}, **nothing)
+    yield scenario("reserved-56", "a non-zero byte at 56", patch={56: b"\1"}, **nothing)
     yield scenario("reserved-63", "a non-zero byte at 63", patch={63: b"\1"}, **nothing)
     yield scenario("short", "a file that ends early", cut=63, **nothing)
     yield scenario("cut-after-fields", "a file without its last 16 bytes", cut=48, **nothing)
