@@ -7,7 +7,7 @@ struct PathArgument: ExpressibleByArgument {
     let path: FilePath
 
     init?(argument: String) {
-        guard !argument.isEmpty else { return nil }
+        guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
         guard argument.unicodeScalars.contains("\u{FFFD}") else {
             path = FilePath(argument)
             return
@@ -36,6 +36,25 @@ struct PathArgument: ExpressibleByArgument {
     private static func text(_ bytes: [CChar]) -> String {
         String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
+}
+
+/// One path of a list, or a long run of them.
+struct PathsArgument: ExpressibleByArgument {
+    fileprivate let paths: [FilePath]
+
+    init?(argument: String) {
+        var paths: [FilePath] = []
+        for argument in LongArgumentLists.expand(argument) ?? [argument] {
+            guard let path = PathArgument(argument: argument)?.path else { return nil }
+            paths.append(path)
+        }
+        self.paths = paths
+    }
+}
+
+extension [PathsArgument] {
+    /// All of them.
+    var paths: [FilePath] { flatMap(\.paths) }
 }
 
 extension ProtectionClass: ExpressibleByArgument {

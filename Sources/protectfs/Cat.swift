@@ -11,7 +11,7 @@ struct Cat: ParsableCommand {
             """)
 
     @Argument(help: "Files.")
-    var files: [PathArgument]
+    var files: [PathsArgument]
     @Option(
         help: ArgumentHelp(
             "Only these bytes: first-last, both included and counted from 0; first- to the end; -count from the end.",
@@ -28,9 +28,9 @@ struct Cat: ParsableCommand {
             buffer.deallocate()
         }
         let outcome = Outcome()
-        for file in files {
+        for file in files.paths {
             do {
-                try copy(file.path, keybags, through: buffer)
+                try copy(file, keybags, through: buffer)
             } catch let failure as OutputFailure {
                 throw failure.failure  // for the other files it would be the same
             } catch {

@@ -13,7 +13,7 @@ struct Class: ParsableCommand {
             """)
 
     @Argument(help: "Files and directories, and a class as the last one.")
-    var arguments: [PathArgument]
+    var arguments: [PathsArgument]
     @Flag(help: "Let the new class be weaker than the old one.")
     var allowWeaker = false
     @Flag(help: "Print as JSON.")
@@ -21,7 +21,7 @@ struct Class: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let paths = arguments.map(\.path)
+        let paths = arguments.paths
         if paths.count > 1, let name = String(validating: paths[paths.count - 1]),
             let protectionClass = ProtectionClass(name: name)
         {

@@ -11,7 +11,7 @@ struct Ls: ParsableCommand {
             """)
 
     @Argument(help: "Files and directories (default: the working directory).")
-    var paths: [PathArgument] = []
+    var paths: [PathsArgument] = []
     @Flag(name: [.customShort("R"), .long], help: "Everything below a directory.")
     var recursive = false
     @Flag(help: "As JSON.")
@@ -46,7 +46,7 @@ struct Ls: ParsableCommand {
             do throws(Failure) { try lines.add(line(entry)) } catch { outputFailure = error }
             return outputFailure == nil
         }
-        for path in paths.isEmpty ? ["."] : paths.map(\.path) {
+        for path in paths.isEmpty ? ["."] : paths.paths {
             do throws(DataProtectionError) {
                 try list(path, outcome, add)
             } catch {

@@ -13,7 +13,7 @@ struct Protect: ParsableCommand {
             """)
 
     @Argument(help: "Files, and with --recursive directories.")
-    var paths: [PathArgument]
+    var paths: [PathsArgument]
     @Option(name: .customLong("class"), help: "The class.")
     var protectionClass = ProtectionClass.complete
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
@@ -23,7 +23,7 @@ struct Protect: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let items = try ConversionItems(paths.map(\.path), isRecursive: recursive)
+        let items = try ConversionItems(paths.paths, isRecursive: recursive)
         let keybag = try keybag.open()
         try requireKey(of: keybag)
         let names = UnprotectableNames(keybag: keybag.directory)

@@ -25,7 +25,7 @@ struct Protectfs: ParsableCommand {
     static func main() {
         ProcessHardening.apply()
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(LongArgumentLists.shortened(Array(CommandLine.arguments.dropFirst())))
             try command.run()
         } catch {
             leave(because: error)
@@ -58,7 +58,8 @@ struct Protectfs: ParsableCommand {
             configuration.subcommands.contains { $0.configuration.commandName == name }
         }
         let command = ["protectfs", verb].compactMap { $0 }.joined(separator: " ")
-        Failure(.usage, inLowerCase(message(for: error)), hint: "\(command) --help").report()
+        Failure(.usage, LongArgumentLists.readable(inLowerCase(message(for: error))), hint: "\(command) --help")
+            .report()
         Glibc.exit(ExitStatus.usage.rawValue)
     }
 

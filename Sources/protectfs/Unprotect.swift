@@ -11,13 +11,13 @@ struct Unprotect: ParsableCommand {
             """)
 
     @Argument(help: "Files, and with --recursive directories.")
-    var paths: [PathArgument]
+    var paths: [PathsArgument]
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let items = try ConversionItems(paths.map(\.path), isRecursive: recursive)
+        let items = try ConversionItems(paths.paths, isRecursive: recursive)
         let keybags = Keybags(keybag)
         let outcome = items.outcome
         let progress = Progress("unprotecting", total: items.items.allSatisfy { $0.kind == .file } ? items.bytes : 0)

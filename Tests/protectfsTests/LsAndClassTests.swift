@@ -124,3 +124,29 @@ struct LsAndClassTests {
         #expect(done.errors.contains("which is not available to you"))
     }
 }
+
+@Suite("Thousands of arguments")
+struct LongArgumentListTests {
+    @Test("Come through in order, with options before, between and behind")
+    func order() throws {
+        let sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        let names = (0..<200).map { "file\($0)" }
+        for name in names { try sandbox.put(name, at: name) }
+        let done = try sandbox.run(["protect", "--keybag", sandbox.keybagDirectory] + names + ["--class", "none"])
+        #expect(done.status == 0, "\(done.errors)")
+        let read = try sandbox.run(
+            ["cat"] + names.prefix(100) + ["--keybag", sandbox.keybagDirectory] + names.suffix(100))
+        #expect(read.text == names.joined())
+        #expect(try sandbox.run(["class"] + names + ["complete"]).status == 0)
+        #expect(try sandbox.run(["class", "--"] + names).text == names.map { "complete\t\($0)\n" }.joined())
+    }
+
+    @Test("Too many for the verb are a usage error that a person can read")
+    func tooMany() throws {
+        let sandbox = try CommandSandbox()
+        let done = try sandbox.run(["write"] + (0..<200).map { "file\($0)" })
+        #expect(done.status == 64)
+        #expect(done.errors.unicodeScalars.allSatisfy { $0.value >= 32 || $0 == "\n" })
+    }
+}
