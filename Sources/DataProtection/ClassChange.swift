@@ -14,17 +14,9 @@ extension Keybag {
         if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
         let file = try LowerFile(path, flags: O_RDWR | O_NONBLOCK)
         try file.requireRegular()
-        let intent = ClassChangeIntent(path, in: directory)
-        do throws(DataProtectionError) {
-            try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-                try change(file, to: protectionClass)
-            }
-        } catch {
-            // Where a write may have failed half way, the note stays for the next lock to finish.
-            if case .system = error {} else { intent.finished() }
-            throw error
+        try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            try change(file, to: protectionClass)
         }
-        intent.finished()
     }
 
     /// FORMAT.md §4 rule 12.
@@ -50,11 +42,14 @@ extension Keybag {
         } catch {
             throw .cryptography(error)
         }
+        // Where a write fails half way, the note stays for the next lock to finish.
+        let intent = ClassChangeIntent(file.path, in: directory)
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()
         try file.write(bytes, at: UInt64(heads.inForce * Head.length))
         try file.flush()
+        intent.finished()
     }
 }
 
