@@ -123,3 +123,8 @@ struct StoredFile {
         #expect(length == extent, comment(), sourceLocation: location)
     }
 }
+
+extension FileTestBed {
+    /// The notes of class changes that are being made, or were left by somebody who died; the directory may not be there yet.
+    var notes: [String] { (try? DirectoryListing.names(of: keybag.directory.appending("changing"))) ?? [] }
+}
