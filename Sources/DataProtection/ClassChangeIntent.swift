@@ -17,14 +17,15 @@ struct ClassChangeIntent {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let isKnown = path.withPlatformString { realpath($0, &buffer) } != nil
         let name = directory.appending("\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
-        guard isKnown, let file = try? LowerFile(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW),
-            flock(file.descriptor, LOCK_EX | LOCK_NB) == 0,
-            (try? file.write(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, at: 0)) != nil
+        // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.
+        guard isKnown, let unnamed = try? UnnamedFile(name),
+            (try? unnamed.file.write(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, at: 0)) != nil,
+            (try? unnamed.link(to: name)) != nil
         else {
             note = nil
             return
         }
-        note = file
+        note = unnamed.file
     }
 
     /// Nothing is left to be finished.
@@ -38,7 +39,7 @@ struct ClassChangeIntent {
         guard let names = try? DirectoryListing.names(of: directory) else { return }
         for name in names {
             guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-                (try? note.requireRegular()) != nil, (try? note.length()) ?? 0 > 0,
+                (try? note.requireRegular()) != nil,
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
             if (try? finish(note)) != nil { try? AtomicReplace.remove(note.path) }

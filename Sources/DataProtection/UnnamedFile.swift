@@ -40,7 +40,8 @@ struct UnnamedFile {
         try AtomicReplace.flushDirectory(path.directory)
     }
 
-    private func link(to name: FilePath) throws(DataProtectionError) {
+    /// Gives the file a name, which does not last through a power cut yet. The C call is linkat(2).
+    func link(to name: FilePath) throws(DataProtectionError) {
         let own = "/proc/self/fd/\(file.descriptor)"
         _ = try retrying(name, "linkat") {
             name.withPlatformString { linkat(AT_FDCWD, own, AT_FDCWD, $0, AT_SYMLINK_FOLLOW) }
