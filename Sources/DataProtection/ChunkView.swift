@@ -6,6 +6,7 @@ struct ChunkView {
     let file: LowerFile
     let state: FileState
     let pending: PendingWrites?
+    let memory: SealedMemory
 
     private enum Source {
         case hole
@@ -89,8 +90,9 @@ struct ChunkView {
         _ keys: FileKeys
     ) throws(Trouble) {
         let length = run.reduce(0) { $0 + $1.length }
-        let sealed = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 16)
-        defer { sealed.deallocate() }
+        let taken = memory.take(length)
+        defer { memory.giveBack(taken) }
+        let sealed = UnsafeMutableRawBufferPointer(rebasing: taken[..<length])
         let count = try certainly { () throws(DataProtectionError) in try file.read(into: sealed, at: run[0].offset) }
         var start = 0
         for (step, place) in run.enumerated() {

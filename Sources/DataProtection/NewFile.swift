@@ -11,6 +11,7 @@ final class NewFile {
     let path: FilePath
     private let unnamed: UnnamedFile
     private let behind: WriteBehind
+    private let memory = SealedMemory()
     var file: LowerFile { unnamed.file }
     private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
@@ -104,13 +105,13 @@ final class NewFile {
         _ text: UnsafeRawBufferPointer, _ fileKeys: FileKeys, from offset: Int = 0
     ) throws(DataProtectionError) {
         let index = layout.index(of: size + UInt64(offset))
-        let run = try SealedRun(text, from: index, layout, fileKeys)
+        let run = try SealedRun(text, from: index, layout, fileKeys, memory: memory)
         sealCount += layout.chunkCount(size: UInt64(text.count))
         if text.count % layout.chunkSize == 0 {
-            try behind.write(run.bytes, at: layout.home(index))
+            try behind.write(run, at: layout.home(index))
             tail = nil
         } else {
-            tail = run.bytes
+            tail = Array(run.bytes)
         }
     }
 

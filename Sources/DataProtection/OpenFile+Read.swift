@@ -40,7 +40,7 @@ extension OpenFile {
             text.withBytes { output.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
             return count
         }
-        let view = ChunkView(file: file, state: state, pending: writer?.pending)
+        let view = ChunkView(file: file, state: state, pending: writer?.pending, memory: memory)
         try view.read(output, at: offset, keys)
         return count
     }

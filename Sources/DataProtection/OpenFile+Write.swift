@@ -214,7 +214,7 @@ extension OpenFile {
         try seal(index, text, keys)
     }
 
-    private var view: ChunkView { ChunkView(file: file, state: state!, pending: writer?.pending) }
+    private var view: ChunkView { ChunkView(file: file, state: state!, pending: writer?.pending, memory: memory) }
 
     private func seal(_ index: UInt64, _ text: WipedBuffer, _ keys: FileKeys) throws(Trouble) {
         try seal(index, UnsafeRawBufferPointer(rebasing: text.bytes[..<text.count]), keys)
@@ -258,7 +258,8 @@ extension OpenFile {
         let end = Int(min(indexes.upperBound * UInt64(layout.chunkSize), size) - offset)
         try certainly { () throws(DataProtectionError) in
             let sealed = try SealedRun(
-                UnsafeRawBufferPointer(rebasing: part[first..<end]), from: indexes.lowerBound, layout, keys)
+                UnsafeRawBufferPointer(rebasing: part[first..<end]), from: indexes.lowerBound, layout, keys,
+                memory: memory)
             try dying { () throws(DataProtectionError) in
                 try file.write(sealed.bytes, at: layout.home(indexes.lowerBound))
             }

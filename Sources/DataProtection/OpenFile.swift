@@ -19,6 +19,9 @@ final class OpenFile {
     /// The error after which nothing more is written through this handle. FORMAT.md §4 rule 15.
     var failure: Errno?
 
+    /// For ciphertext on its way.
+    let memory = SealedMemory()
+
     private var keys: HandleKeys
 
     /// Byte locks beyond the end of any file. FORMAT.md §3.9.

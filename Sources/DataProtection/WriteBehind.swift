@@ -14,14 +14,14 @@ final class WriteBehind: Sendable {
 
     init(_ file: LowerFile) { self.file = file }
 
-    func write(_ bytes: [UInt8], at offset: UInt64) throws(DataProtectionError) {
+    func write(_ run: SealedRun, at offset: UInt64) throws(DataProtectionError) {
         try check()
-        if bytes.count < Self.least { return try file.write(bytes, at: offset) }
+        if run.bytes.count < Self.least { return try file.write(run.bytes, at: offset) }
         places.wait()
         queue.async {
             defer { self.places.signal() }
             guard self.failure.withLock({ $0 == nil }) else { return }
-            do throws(DataProtectionError) { try self.file.write(bytes, at: offset) } catch {
+            do throws(DataProtectionError) { try self.file.write(run.bytes, at: offset) } catch {
                 self.failure.withLock { $0 = error }
             }
         }
