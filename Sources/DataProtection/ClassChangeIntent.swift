@@ -37,7 +37,7 @@ struct ClassChangeIntent {
         let directory = keybag.appending(directoryName)
         guard let names = try? DirectoryListing.names(of: directory) else { return }
         for name in names {
-            guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW),
+            guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
             if (try? finish(note)) != nil { try? AtomicReplace.remove(note.path) }
