@@ -92,6 +92,7 @@ struct KeybagGraceTests {
         let armed = try #require(try bag.keybag.armLock(seconds: 1000))
         try bag.keybag.lock()
         #expect(try bag.keybag.state() == .locked)
+        #expect(bag.keybag.transition.read().deadline == 0)
         try bag.unlock()
         #expect(try !bag.keybag.finishLock(armed))
         #expect(try bag.keybag.state() == .unlocked)

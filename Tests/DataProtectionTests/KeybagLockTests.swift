@@ -40,6 +40,17 @@ struct KeybagLockTests {
         #expect(bag.keybag.transition.read().counter == before + 1)
     }
 
+    @Test("Does not wait for a FIFO among the notes of class changes")
+    func fifoAmongNotes() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try OwnDirectory.make(bag.file("changing"))
+        try bag.file("changing").appending("1.1").makeFIFO()
+        // Should it wait for a writer, this test would not end.
+        try bag.keybag.lock()
+        #expect(try bag.keybag.state() == .locked)
+        try bag.unlock()
+    }
+
     @Test("Raises the counter every time, also when there is nothing to lock")
     func counter() throws {
         let bag = try TestKeybag()

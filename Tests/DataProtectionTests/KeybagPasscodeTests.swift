@@ -144,6 +144,16 @@ struct KeybagPasscodeTests {
         try bag.unlock()
     }
 
+    @Test("Replaces the copy in force last: while the other one cannot be replaced, nothing has changed")
+    func copyInForceLast() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let before = try bag.file("keybag.0").contents()
+        try bag.file("keybag.1").replaceByDirectory()
+        expectError("system") { try bag.changePasscode(to: "new") }
+        #expect(try bag.file("keybag.0").contents() == before)
+        try bag.unlock()
+    }
+
     @Test("Two at the same time: one of the new ones opens, and both copies are its")
     func concurrently() async throws {
         let bag = try TestKeybag(state: .unlocked)
