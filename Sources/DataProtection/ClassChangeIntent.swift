@@ -39,10 +39,7 @@ struct ClassChangeIntent {
         guard let names = try? DirectoryListing.names(of: directory) else { return }
         for name in names {
             guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-<<<<<<< HEAD
                 (try? note.requireRegular()) != nil,
-=======
->>>>>>> f0b62d13e2ff3b57bf1b7c85b3d3a018bba0654a
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
             if (try? finish(note)) != nil { try? AtomicReplace.remove(note.path) }
