@@ -17,7 +17,8 @@ import Testing
         let bed = try FileTestBed()
         let protectionClass: ProtectionClass = isLarge ? .completeUntilFirstUserAuthentication : .complete
         let path = isLarge ? try bed.makeWhole("f", protectionClass, []) : try bed.make("f", protectionClass)
-        var storm = Storm("\(profile), \(isLarge ? "64" : "4") KiB chunks", moment, bed)
+        let calls = ["pwrite64", "fdatasync"] + (profile == .truncate || profile == .emptying ? ["ftruncate"] : [])
+        var storm = Storm("\(profile), \(isLarge ? "64" : "4") KiB chunks", moment, bed, calls: calls)
         var model = ModelFile()
         var next = 0
         for kill in 0..<storm.kills {
@@ -55,7 +56,7 @@ import Testing
     @Test(arguments: Storm.Moment.allCases)
     func newFiles(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
-        var storm = Storm("new files", moment, bed)
+        var storm = Storm("new files", moment, bed, calls: ["pwrite64", "fsync", "linkat", "fdatasync"])
         var next = 0
         for kill in 0..<storm.kills {
             next = try storm.kill("new", from: next, [bed.directory.string]) + 1
@@ -81,7 +82,7 @@ import Testing
     func replacements(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, newFileBytes(0, seed: 0))
-        var storm = Storm("replacements", moment, bed)
+        var storm = Storm("replacements", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename"])
         var next = 1
         var stray = 0
         for kill in 0..<storm.kills {
@@ -114,7 +115,7 @@ import Testing
         let text = pattern(5, count: 400_000)
         let path = try bed.makePlain("f", text)
         try path.setMode(0o640)
-        var storm = Storm("protect and unprotect", moment, bed)
+        var storm = Storm("protect and unprotect", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename"])
         var next = 0
         for kill in 0..<storm.kills {
             let last = try storm.kill("convert", from: next, [path.string])

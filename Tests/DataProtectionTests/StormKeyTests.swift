@@ -13,7 +13,7 @@ import Testing
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, [1, 2, 3])
         try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
-        var storm = Storm("passcodes", moment, bed)
+        var storm = Storm("passcodes", moment, bed, calls: ["pwrite64", "fsync", "rename"])
         var current = 0
         for kill in 0..<storm.kills {
             let last = max(try storm.kill("passcode", from: current, ["-"]), current)
@@ -44,7 +44,7 @@ import Testing
         let bed = try FileTestBed()
         let text = pattern(9, count: size)
         let path = try bed.make("f", route[0], text)
-        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", moment, bed, calls: 16)
+        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", moment, bed, calls: ["pwrite64", "fdatasync", "unlink"], each: 6)
         var next = 1
         var interrupted = 0
         for kill in 0..<storm.kills {
@@ -71,7 +71,7 @@ import Testing
         let bed = try FileTestBed()
         let path = try bed.make("f", .none)
         let route: [ProtectionClass] = [.complete, .none, .completeUnlessOpen, .completeUntilFirstUserAuthentication]
-        var storm = Storm("writer beside class changer", .anyTime, bed)
+        var storm = Storm("writer beside class changer", .anyTime, bed, calls: [])
         var model = ModelFile()
         var next = 0
         var nextClass = 1

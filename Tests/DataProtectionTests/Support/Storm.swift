@@ -11,7 +11,7 @@ struct Storm {
     enum Moment: String, CaseIterable, Sendable {
         /// After some acknowledgements and some time.
         case anyTime = "at any time"
-        /// At one system call that changes a file after the other, by strace(1).
+        /// On the way into one system call that changes a file after the other, by strace(1).
         case everyCall = "at every call"
     }
 
@@ -25,8 +25,15 @@ struct Storm {
     private(set) var killed = 0
     private(set) var acknowledged = 0
 
-    /// - Parameter calls: how many calls are killed at, one after the other; nil: a sample unless all kills are asked for.
-    init(_ name: String, _ moment: Moment, _ bed: FileTestBed, calls: Int? = nil) {
+    /// The kinds of system calls that are killed at.
+    private let calls: [String]
+
+    /// - Parameters:
+    ///   - calls: all kinds that the workload makes over and over.
+    ///   - count: how many calls of each kind are killed at, one after the other; nil: a sample, unless all kills are
+    ///     asked for.
+    init(_ name: String, _ moment: Moment, _ bed: FileTestBed, calls: [String], each count: Int? = nil) {
+        self.calls = calls
         self.bed = bed
         self.name = "\(name), \(moment.rawValue)"
         self.moment = moment
@@ -38,7 +45,7 @@ struct Storm {
         case .everyCall where !StormProcess.canKillAtCalls:
             print("skipped: \(self.name): there is no strace(1) here that may trace")
             self.kills = 0
-        case .everyCall: self.kills = calls ?? (kills > 10 ? 40 : kills)
+        case .everyCall: self.kills = calls.count * (count ?? (kills > 10 ? 20 : 1))
         }
     }
 
@@ -51,8 +58,10 @@ struct Storm {
     mutating func kill(_ workload: String, from first: Int, _ rest: [String]) throws -> Int {
         var last: Int?
         if moment == .everyCall {
-            let call = kills > 10 ? killed + 1 : Int.random(in: 1...40, using: &generator)
-            last = try StormProcess(bed, workload, seed: seed, first: first, rest, untilCall: call).killed(after: nil)
+            let round = killed / calls.count + 1
+            let number = kills > calls.count ? round : Int.random(in: 1...20, using: &generator)
+            let call = StormProcess.Call(name: calls[killed % calls.count], number: number)
+            last = try StormProcess(bed, workload, seed: seed, first: first, rest, until: call).killed(after: nil)
             return count(last, from: first)
         }
         let worker = try StormProcess(bed, workload, seed: seed, first: first, rest)

@@ -27,33 +27,48 @@ final class StormProcess {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 0)
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 1)
+        // A group of its own: a tracer and what it traces are killed together.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
         var argv = (wrapper + [Self.executable, keybag.string] + arguments).map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }
         var child: pid_t = 0
-        let error = posix_spawnp(&child, argv[0]!, &actions, nil, &argv, environ)
+        let error = posix_spawnp(&child, argv[0]!, &actions, &attributes, &argv, environ)
         guard error == 0 else { throw Errno(rawValue: error) }
         pid = child
         try others.close()
         channel = own
     }
 
+    /// One system call of one kind: by strace(1) the worker is killed on its way into it.
+    struct Call: CustomStringConvertible {
+        let name: String
+        /// From 1.
+        let number: Int
+
+        var wrapper: [String] {
+            let inject = "inject=\(name):signal=KILL:when=\(number)"
+            return ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=\(name)", "-e", inject]
+        }
+        var description: String { "\(name) \(number)" }
+    }
+
     /// A workload from its step `first` on.
     ///
-    /// - Parameter call: it is killed when it makes its `call`-th system call that changes a file; nil: by ``kill(after:)``.
+    /// - Parameter call: where it is killed; nil: by ``kill(after:)``.
     convenience init(
-        _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], untilCall call: Int? = nil
+        _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], until call: Call? = nil
     ) throws {
-        let calls = "pwrite64,fdatasync,fsync,ftruncate,rename,linkat,unlink"
-        let wrapper = call.map {
-            ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=\(calls)", "-e", "inject=\(calls):signal=KILL:when=\($0)"]
-        }
         try self.init(
-            bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: wrapper ?? [])
+            bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: call?.wrapper ?? [])
     }
 
     /// Whether there is an strace(1) that can kill at a system call.
     static let canKillAtCalls: Bool = {
-        let worker = try? StormProcess("/nowhere", ["serve"], wrapper: ["strace", "-qq", "-o", "/dev/null", "-e", "trace=none"])
+        let wrapper = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=none"]
+        let worker = try? StormProcess("/nowhere", ["serve"], wrapper: wrapper)
         return (try? worker?.line())??.hasPrefix("error") ?? false
     }()
 
@@ -111,9 +126,15 @@ final class StormProcess {
     ///
     /// - Returns: the last step that it acknowledged before, else `last`.
     func killed(after last: Int?) throws -> Int? {
-        let last = try rest(after: last)
-        guard end(by: 0) == SIGKILL else { throw Failed(message: "the worker ended before it was killed") }
-        return last
+        var last = last
+        for _ in 0..<2000 {
+            guard let number = try acknowledgement() else {
+                guard end() == SIGKILL else { throw Failed(message: "the worker ended before it was killed") }
+                return last
+            }
+            last = number
+        }
+        throw Failed(message: "the worker never makes the call at which it was to be killed")
     }
 
     private func rest(after last: Int?) throws -> Int? {
@@ -122,9 +143,9 @@ final class StormProcess {
         return last
     }
 
-    private func end(by signal: Int32 = SIGKILL) -> Int32 {
+    private func end() -> Int32 {
         isOver = true
-        _ = Glibc.kill(pid, signal)
+        _ = Glibc.kill(-pid, SIGKILL)
         var status: Int32 = 0
         while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
         return status & 0x7F
