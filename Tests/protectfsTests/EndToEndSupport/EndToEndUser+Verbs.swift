@@ -72,7 +72,10 @@ extension EndToEndUser {
 }
 
 /// Bytes that no two files have in common.
-func randomBytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255) } }
+func randomBytes(_ count: Int) -> [UInt8] {
+    let words = (0..<(count + 7) / 8).map { _ in UInt64.random(in: 0...UInt64.max) }
+    return words.withUnsafeBytes { Array($0.prefix(count)) }
+}
 
 /// Polls until `condition` holds; false after twenty seconds, which no expectation depends on.
 func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
