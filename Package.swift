@@ -76,7 +76,12 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "protectfsTests", dependencies: ["protectfs", "DataProtection"], swiftSettings: strict),
+            name: "protectfsTests",
+            dependencies: [
+                "protectfs", "DataProtection", "StormScript", "storm-worker",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
