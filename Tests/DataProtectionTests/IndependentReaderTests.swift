@@ -185,4 +185,13 @@ import Testing
         let answer = try Self.read([path], bed.bag)
         #expect(answer.status == 65 && answer.error.contains("damaged head") && answer.output.isEmpty)
     }
+
+    /// Both generators find their committed vectors to be what they would make, and the reader agrees with `expect:`.
+    @Test(.enabled(if: hasPython), arguments: ["ProtectionFormatTests", "ProtectionKeysTests"])
+    func vectorsAreWhatTheirScriptMakes(folder: String) throws {
+        let script = Self.program.removingLastComponent().removingLastComponent()
+            .appending("\(folder)/Vectors/make-vectors.py")
+        let answer = try Self.python([script.string, "check"])
+        #expect(answer.text == "" && answer.error == "" && answer.status == 0)
+    }
 }

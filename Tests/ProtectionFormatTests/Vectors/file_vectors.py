@@ -50,7 +50,8 @@ class Area:
 
     def record(self, counter, size, texts, holes=((0, 1), (2, 1)), **options):
         content = self.file.content(size, counter, holes, inline=False)
-        return self.file.redo(content, [(i, self.file.chunk(i, text)) for i, text in texts], epoch=self.epoch, **options)
+        chunks = [(i, self.file.chunk(i, text)) for i, text in texts]
+        return self.file.redo(content, chunks, epoch=self.epoch, **options)
 
     def first(self, **options):
         """Chunks 1 and 3 written over; 40 bytes longer."""
@@ -100,7 +101,8 @@ def files():
     yield heads("head-0-without-magic", forged, clean=False)(
         "another magic under a good check: that head is not good", b"new!")
     moved = lambda f: (f.inline_head(b"moved", 1, f.wrap(D, counter=2)) + f.inline_head(b"moved", 1))
-    yield heads("class-change-interrupted", moved, number=D, clean=False)("a class change that stopped halfway", b"moved")
+    yield heads("class-change-interrupted", moved, number=D, clean=False)(
+        "a class change that stopped halfway", b"moved")
     moved = lambda f: (f.inline_head(b"moved", 1, f.wrap(B, counter=2)) * 2)
     yield heads("class-changed", moved, number=B)("a class change", b"moved")
 
@@ -112,8 +114,8 @@ def files():
             yield success(name, f"class {letter.upper()}, {ORIGINS[origin]}", data, b"class", number, origin)
     file = File("file/origin-not-checkable")
     without = {name: key for name, key in ALL_KEYS.items() if name != "class key c 1"}
-    yield success("origin-not-checkable", "class key C is not there", file.inline_head(b"x", wrap=file.wrap(B)), b"x", B,
-                  UNVERIFIED, keys=without)
+    data = file.inline_head(b"x", wrap=file.wrap(B))
+    yield success("origin-not-checkable", "class key C is not there", data, b"x", B, UNVERIFIED, keys=without)
 
     def chunked(name, what, text, exponent=12, holes=(), **options):
         file = File(f"file/{name}", exponent)
@@ -127,8 +129,8 @@ def files():
     for size in (0, 1, 3585, 4095, 4096, 4097, 8192):
         yield chunked(f"chunked-{size}", f"a chunked file of {size} bytes", ramp(size))
     yield chunked("chunked-64-kib", "chunks of 64 KiB", ramp(65_536 + 1000), 16)
-    yield chunked("holes", "holes at the beginning, in the middle and at the end", bytes(8192) + ramp(4096) + bytes(4096)
-                  + b"\5" * 4096 + bytes(4000), holes=[(0, 2), (3, 1), (5, 1)])
+    text = bytes(8192) + ramp(4096) + bytes(4096) + b"\5" * 4096 + bytes(4000)
+    yield chunked("holes", "holes at the beginning, in the middle, at the end", text, holes=[(0, 2), (3, 1), (5, 1)])
     yield chunked("hole-only", "nothing but a hole", bytes(100_000), holes=[(0, 25)])
     file, text, holes = File("file/hole-with-bytes"), ramp(4096) + bytes(4096) + ramp(50), [(1, 1)]
     body = file.chunk(0, text[:4096]) + b"\xff" * 4124 + file.chunk(2, text[8192:])
@@ -156,13 +158,15 @@ def files():
     area = Area("area-shrunk-and-grown")
     cut, grown = area.record(3, 2 * 4096, [], [(0, 1)]), area.record(4, 4 * 4096, [], [(0, 1), (2, 2)])
     text = area.after_first()[:8192] + bytes(8192)
-    yield success(area.name, "cut and continued with a hole", area.with_records(area.first(), cut, grown), text, clean=False)
+    data = area.with_records(area.first(), cut, grown)
+    yield success(area.name, "cut and continued with a hole", data, text, clean=False)
 
 
 def broken_files():
     yield refused("empty", "a file of 0 bytes", "not protected", b"")
     yield refused("plain", "plaintext", "not protected", ramp(9000))
-    yield refused("plain-magic-elsewhere", "the magic in other places", "not protected", b"\0" + run(0, 8) + b"\x89PFS\r\n\x1a\n")
+    yield refused("plain-magic-elsewhere", "the magic in other places", "not protected",
+                  b"\0" + run(0, 8) + b"\x89PFS\r\n\x1a\n")
     for count in (1, 7, 8):
         yield refused(f"magic-{count}", f"{count} bytes of the magic", "damaged head", b"\x89PFS\r\n\x1a\n"[:count])
     file = File("file/cut-4095")
@@ -223,7 +227,8 @@ def broken_files():
 
     yield damaged("chunks-swapped", "two chunks swapped", lambda f, p: [p[1], p[0], p[2]])
     yield damaged("chunk-zero", "zero bytes instead of a chunk", lambda f, p: [p[0], bytes(4124), p[2]])
-    yield damaged("chunk-flipped", "a bit of a chunk changed", lambda f, p: [p[0], p[1], p[2][:-1] + bytes([p[2][-1] ^ 1])])
+    yield damaged("chunk-flipped", "a bit of a chunk changed", lambda f, p: [
+        p[0], p[1], p[2][:-1] + bytes([p[2][-1] ^ 1])])
     yield damaged("chunk-cut", "the last byte cut off", lambda f, p: [p[0], p[1], p[2][:-1]])
     yield damaged("chunk-missing", "the last chunk cut off", lambda f, p: p[:2])
     yield damaged("chunk-of-other-file", "a chunk of another file", lambda f, p: [

@@ -1,6 +1,6 @@
 """Scenarios of FORMAT.md §§3.1 to 3.6: heads, wraps of file keys, redo records."""
-from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, EPHEMERAL, EPOCH, FILE_ID, FILE_KEY, OTHER_EPOCH, OTHER_FILE_ID,
-                     OTHER_FILE_KEY, OTHER_UUID, THIS_DEVICE, UNVERIFIED, UUID, VERIFIED, File, keybag, ramp, run, shown,
+from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, EPOCH, FILE_ID, FILE_KEY, OTHER_EPOCH, OTHER_FILE_ID,
+                     OTHER_FILE_KEY, OTHER_UUID, THIS_DEVICE, UNVERIFIED, UUID, VERIFIED, File, ramp, run, shown,
                      tokens, u16, u32, u64)
 
 ALL_KEYS = {"keybag": UUID, "device key": DEVICE_KEY} | {
@@ -25,7 +25,8 @@ def heads():
     yield inline("inline-empty", "an empty file", b"")
     yield inline("inline-5", "an inline file", b"hello")
     yield inline("inline-3584", "the longest inline file", ramp(3584))
-    yield inline("inline-later", "both counters raised", b"hello", lambda f: f.wrap(counter=258), 65538, wrap_counter=258)
+    yield inline("inline-later", "both counters raised", b"hello", lambda f: f.wrap(counter=258), 65538,
+                 wrap_counter=258)
     for number, letter in zip(CLASS_KEYS, "abcd"):
         yield inline(f"class-{letter}-under-c", "origin under C", b"origin", lambda f: f.wrap(number), number=number)
         yield inline(f"class-{letter}-under-device-key", "origin under the device key", b"origin",
@@ -57,12 +58,14 @@ def heads():
     yield chunked("chunked-0", "a chunked file of no bytes", 0)
     yield chunked("chunked-5000", "two chunks", 5000)
     yield chunked("chunked-64-kib", "chunks of 64 KiB", 70_000, 16)
-    yield chunked("chunked-largest", "every number at its highest", 2**60, counter=last, seals=last, redo=2**62, epoch=2**64 - 1)
+    yield chunked("chunked-largest", "every number at its highest", 2**60, counter=last, seals=last, redo=2**62,
+                  epoch=2**64 - 1)
     yield chunked("holes-2", "two hole runs", 40_960, holes=[(0, 1), (3, 4)])
     yield chunked("holes-all", "a file of one hole", 2**60, holes=[(0, 2**48)])
     yield chunked("holes-32", "as many hole runs as there are", 4096 * 64, holes=[(2 * i, 1) for i in range(32)])
     yield chunked("redo-offset", "an open area", 5000, redo=20_480, epoch=EPOCH)
-    yield chunked("redo-offset-at-home", "an area where the last chunk could end", 4096 * 4096, redo=8192 + 4096 * 4124, epoch=1)
+    yield chunked("redo-offset-at-home", "an area where the last chunk could end", 4096 * 4096,
+                  redo=8192 + 4096 * 4124, epoch=1)
 
 
 def broken_heads():
@@ -100,7 +103,8 @@ def broken_heads():
     for number in (6, 7):
         yield wrap(f"class-{number}", f"class {number}, reserved", "unsupported", patch={8: bytes([number])})
     for algorithm in (0, 3):
-        yield wrap(f"algorithm-{algorithm}", f"wrap algorithm {algorithm}", "unsupported", patch={9: bytes([algorithm])})
+        patch = {9: bytes([algorithm])}
+        yield wrap(f"algorithm-{algorithm}", f"wrap algorithm {algorithm}", "unsupported", patch=patch)
     yield wrap("algorithm-of-b", "class A with class B's algorithm", patch={9: b"\2"})
     yield wrap("algorithm-of-a", "class B with class A's algorithm", number=B, patch={9: b"\1"})
     yield wrap("verdict-3", "verdict 3", patch={10: b"\3"})
@@ -108,7 +112,8 @@ def broken_heads():
     yield wrap("generation-0", "generation 0", generation=0)
     yield wrap("behind-wrap", "a byte behind the 40 bytes of a wrap", patch={32 + 40: b"\1"})
     yield wrap("behind-wrap-end", "the last byte behind the 40 bytes of a wrap", patch={103: b"\1"})
-    yield wrap("origin-generation-of-device", "a generation for a MAC under the device key", origin="device", patch={136: u32(1)})
+    yield wrap("origin-generation-of-device", "a generation for a MAC under the device key", origin="device",
+               patch={136: u32(1)})
     yield wrap("origin-generation-0", "no generation for a MAC under C", patch={136: u32(0)})
     yield wrap("origin-verdict-without-key", "a verdict without a MAC", origin=None, patch={10: b"\1"})
     yield wrap("origin-mac-without-key", "a MAC without a key", origin=None, patch={140: b"\1"})
@@ -228,7 +233,8 @@ def redo_records():
     yield record("no-chunk", "a commit that shrinks to a chunk border", "success", new_size=4096 * 3, chunks=[])
     yield record("of-nothing", "a commit that leaves no byte", "success", new_size=0, chunks=[])
     yield record("with-holes", "a commit beside holes", "success", content={"holes": [(1, 2), (4, 5)]})
-    yield record("as-far-as-the-area", "as many chunks as lie before the area", "success", new_size=4096 * 12, chunks=[])
+    yield record("as-far-as-the-area", "as many chunks as lie before the area", "success",
+                 new_size=4096 * 12, chunks=[])
     yield made("64-kib", "a partial chunk of a file with 64 KiB chunks", lambda f: f.redo(
         f.content(100, before + 1, inline=False), [(0, f.chunk(0, ramp(100)))]), exponent=16, new_size=100,
         chunks=[(0, ramp(100))])

@@ -49,7 +49,8 @@ def redo_of(fields):
         raise keybag.Refused("no record")
     found = {f"chunk {index}": shown(keybag.open_seal(file.chunk_key, file.aad(4, index), sealed, "chunk"))
              for index, sealed in file.overlay.items()}
-    return found == {name: value for name, value in fields.items() if name.startswith("chunk ") and name != "chunk size"}
+    texts = {name: value for name, value in fields.items() if name.startswith("chunk ") and name != "chunk size"}
+    return found == texts
 
 
 def file_of(fields):

@@ -1,8 +1,8 @@
 """Scenarios of FORMAT.md §2: keybag copies, attempts, transition, payloads of the keyring."""
 import struct
 
-from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, KEYBAG_KEY, PASSCODE, UUID, entry, keybag, patched, run, sha256,
-                     slot, tokens, u16, u32, u64)
+from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, KEYBAG_KEY, PASSCODE, UUID, entry, keybag, patched, run,
+                     sha256, slot, tokens, u16, u32, u64)
 
 OPENED = {"passcode": PASSCODE, "device key": DEVICE_KEY, "keybag key": KEYBAG_KEY}
 KEYS = {f"class key {letter} 1": CLASS_KEYS[number] for letter, number in zip("abcd", CLASS_KEYS)}
@@ -99,14 +99,16 @@ def keybags():
     yield scenario("wrong-passcode", "another passcode", "wrong passcode", fields={"passcode": PASSCODE + b" "})
     yield scenario("other-device", "another device key", "other device", fields={"device key": run(0x02)})
     other = entry(A, patch={8: entry(A, 2)[8:24]})
-    yield scenario("class-key-id", "the id of another generation", "damaged class key", keybag(entries=[other] + every[1:]))
+    yield scenario("class-key-id", "the id of another generation", "damaged class key",
+                   keybag(entries=[other] + every[1:]))
     other = entry(A, patch={24: entry(A, key=run(0x42))[24:64]})
     yield scenario("class-key-of-other-id", "another key behind the id", "damaged class key",
                    keybag(entries=[other] + every[1:]))
     other = entry(A, patch={24: run(0, 40)})
     yield scenario("class-key-wrap", "a wrap of nothing", "damaged class key", keybag(entries=[other] + every[1:]))
     other = entry(B, patch={104: entry(B, key=run(0x62))[104:136]})
-    yield scenario("public-key", "another public key", "damaged class key", keybag(entries=[every[0], other] + every[2:]))
+    yield scenario("public-key", "another public key", "damaged class key",
+                   keybag(entries=[every[0], other] + every[2:]))
     other = entry(D, patch={64: entry(D, key=run(0x72))[64:104]})
     yield scenario("device-wrap", "another key of D under the device key", "damaged class key",
                    keybag(entries=every[:3] + [other]))
