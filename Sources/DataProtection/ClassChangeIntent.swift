@@ -52,12 +52,12 @@ struct ClassChangeIntent {
         do throws(DataProtectionError) {
             let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
             try file.requireRegular()
-            try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-                try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
-            }
+            // A lock must not wait for somebody who sits on the file; closing the file gives the lock back.
+            guard try file.tryByteLock(OpenFile.slotLock, .exclusive) else { throw .busy(path) }
+            try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
         } catch {
             // Gone, or not one of ours any more: nothing to finish. Anything else is tried again next time.
-            guard error.errno == .noSuchFileOrDirectory || error.errno == .badMessage else { throw error }
+            guard [.noSuchFileOrDirectory, .badMessage, .invalidArgument].contains(error.errno) else { throw error }
         }
     }
 }

@@ -52,7 +52,11 @@ final class SealedMemory: Sendable {
     }
     private let free = Mutex(Free())
 
-    deinit { free.withLock { $0.buffers.forEach { $0.deallocate() } } }
+    deinit {
+        free.withLock { free in
+            for buffer in free.buffers { buffer.deallocate() }
+        }
+    }
 
     func take(_ count: Int) -> UnsafeMutableRawBufferPointer {
         let kept = free.withLock { free -> UnsafeMutableRawBufferPointer? in

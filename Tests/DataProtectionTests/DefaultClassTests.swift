@@ -26,7 +26,8 @@ import Testing
         Row(
             sources: DefaultClass(directory: "none", program: .complete), result: .completeUntilFirstUserAuthentication,
             wasRaised: true),
-        Row(sources: DefaultClass(directory: "rubbish"), result: .completeUntilFirstUserAuthentication, wasRaised: true),
+        Row(
+            sources: DefaultClass(directory: "rubbish"), result: .completeUntilFirstUserAuthentication, wasRaised: true),
         Row(sources: DefaultClass(directory: ""), result: .completeUntilFirstUserAuthentication, wasRaised: true),
         Row(
             sources: DefaultClass(replaced: ProtectionClass.none, directory: "complete", program: .complete),

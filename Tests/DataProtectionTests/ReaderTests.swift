@@ -78,14 +78,17 @@ import Testing
         readers.wait()
         try writer.close()
         let read = rounds.load(ordering: .relaxed)
-        print("ReaderTests, \(protectionClass): \(read) rounds of reading beside \(begun.load(ordering: .relaxed)) commits")
+        print(
+            "ReaderTests, \(protectionClass): \(read) rounds of reading beside \(begun.load(ordering: .relaxed)) commits"
+        )
         #expect(problem.withLock { $0 } == nil)
     }
 
     private struct Wrong: Error { let what: String }
 
     private static func look(
-        at path: FilePath, _ keybag: Keybag, _ newest: inout [UInt32], from least: UInt32, _ begun: borrowing Atomic<UInt32>
+        at path: FilePath, _ keybag: Keybag, _ newest: inout [UInt32], from least: UInt32,
+        _ begun: borrowing Atomic<UInt32>
     ) throws {
         let file = try ProtectedFile.open(path, keybag: keybag)
         let bytes = try file.bytes(at: 0, count: count * chunk)
@@ -113,7 +116,8 @@ import Testing
         let reader = try StormProcess(bed, "read", seed: 0, first: 0, [path.string])
         #expect(try reader.acknowledgement() == 0)
         let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
-        for number in 0..<Randomised.count("PROTECTFS_MODEL_OPERATIONS", short: 2000) / (profile == .emptying ? 50 : 10) {
+        for number in 0..<Randomised.count("PROTECTFS_MODEL_OPERATIONS", short: 2000) / (profile == .emptying ? 50 : 10)
+        {
             for step in profile.steps(ofCommit: number, seed: seed) { try writer.perform(step) }
             try writer.sync()
         }

@@ -44,7 +44,9 @@ import Testing
         let bed = try FileTestBed()
         let text = pattern(9, count: size)
         let path = try bed.make("f", route[0], text)
-        var storm = Storm("class change, \(route.map(\.shortName)), \(size) bytes", moment, bed, calls: ["pwrite64", "fdatasync", "unlink"], each: 6)
+        var storm = Storm(
+            "class change, \(route.map(\.shortName)), \(size) bytes", moment, bed,
+            calls: ["pwrite64", "fdatasync", "unlink"], each: 6)
         var next = 1
         var interrupted = 0
         for kill in 0..<storm.kills {
@@ -77,7 +79,8 @@ import Testing
         var nextClass = 1
         for kill in 0..<storm.kills {
             let profile = StormProfile.overwrite
-            let changer = try StormProcess(bed, "class", seed: 0, first: nextClass, [path.string] + route.map(\.shortName))
+            let changer = try StormProcess(
+                bed, "class", seed: 0, first: nextClass, [path.string] + route.map(\.shortName))
             _ = try changer.acknowledgement()
             let last = try storm.kill(profile.rawValue, from: next, [path.string, "5"])
             let lastClass = try changer.kill(after: nextClass)!

@@ -58,7 +58,8 @@ import Testing
             #expect(answer == .plaintext(dead.texts[record]), "byte \(place) in record \(record)")
         }
         for place in dead.records[4]..<bench.stored.count where place % 61 == 0 {
-            #expect(try bench.answer(bench.flipped(place), at: place) == .plaintext(dead.texts[4]), "behind the records")
+            #expect(
+                try bench.answer(bench.flipped(place), at: place) == .plaintext(dead.texts[4]), "behind the records")
         }
         print("TamperAreaTests, flips: \(bench.summary)")
     }

@@ -19,9 +19,13 @@ import Testing
 
         var size: Int { self == .chunksLarge ? 140_000 : self == .inlineNew || self == .inlineEdited ? 700 : 10_000 }
         var step: Int { self == .chunksLarge ? 1009 : 61 }
-        var protectionClass: ProtectionClass { [.inlineNew, .chunksEdited].contains(self) ? .completeUnlessOpen : .complete }
+        var protectionClass: ProtectionClass {
+            [.inlineNew, .chunksEdited].contains(self) ? .completeUnlessOpen : .complete
+        }
 
-        func make(_ bed: FileTestBed, _ name: String, _ protectionClass: ProtectionClass, seed: UInt64) throws -> FilePath {
+        func make(_ bed: FileTestBed, _ name: String, _ protectionClass: ProtectionClass, seed: UInt64) throws
+            -> FilePath
+        {
             let bytes = pattern(seed, count: size)
             switch self {
             case .inlineNew, .chunksNew: return try bed.makeWhole(name, protectionClass, bytes, isSmall: true)
@@ -35,8 +39,10 @@ import Testing
                 let path = try bed.make(name, protectionClass, bytes)
                 try edit(
                     bed, path,
-                    [.truncate(30_000), .write(offset: 41_000, count: 3000, seed: seed), .truncate(60_000),
-                        .write(offset: 70_000, count: 10, seed: seed)])
+                    [
+                        .truncate(30_000), .write(offset: 41_000, count: 3000, seed: seed), .truncate(60_000),
+                        .write(offset: 70_000, count: 10, seed: seed),
+                    ])
                 return path
             }
         }
@@ -97,7 +103,8 @@ import Testing
         }
         print("TamperTests, \(form.rawValue), heads with their check: \(bench.summary)")
         var expected: Set<String> = [
-            "damaged: head", "damaged: wrap record", "damaged: key commitment", "damaged: content record", "unsupported",
+            "damaged: head", "damaged: wrap record", "damaged: key commitment", "damaged: content record",
+            "unsupported",
             "foreignKeybag", "keyLost",
         ]
         if form == .inlineNew || form == .inlineEdited { expected.insert("damaged: inline file") }
@@ -109,7 +116,9 @@ import Testing
         let bed = try FileTestBed()
         let made = try form.make(bed, "made", .complete, seed: 4)
         let bench = try TamperBench(bed, "f", try made.contents())
-        for length in [0, 1, 7, 8, 4095, 4096, 8191] + bench.positions(step: form.step, heads: 0) + [bench.stored.count - 1] {
+        for length in [0, 1, 7, 8, 4095, 4096, 8191] + bench.positions(step: form.step, heads: 0) + [
+            bench.stored.count - 1
+        ] {
             let answer = try bench.answer(cutTo: length)
             if length == 0 {
                 #expect(answer == .refused("notProtected"))
@@ -157,11 +166,14 @@ import Testing
             swapped.replaceSubrange(home[1]..<home[1] + whole, with: chunk(0, of: bench.stored))
             #expect(try bench.answer(swapped) == .refused("damaged: chunk"), "two chunks swapped")
             for index in 0..<2 {
-                for bytes in [[UInt8](repeating: 0, count: whole), chunk(index, of: other), chunk(1 - index, of: bench.stored)] {
+                for bytes in [
+                    [UInt8](repeating: 0, count: whole), chunk(index, of: other), chunk(1 - index, of: bench.stored),
+                ] {
                     #expect(try bench.answer(bytes, at: home[index]) == .refused("damaged: chunk"), "chunk \(index)")
                 }
             }
-            #expect(try bench.answer(Array(other[..<8192]), at: 0) == .refused("damaged: chunk"), "both heads of another")
+            #expect(
+                try bench.answer(Array(other[..<8192]), at: 0) == .refused("damaged: chunk"), "both heads of another")
         } else if bench.stored.count == 8192 {
             let answer = try bench.answer(Array(other[..<8192]), at: 0)
             #expect(answer == .plaintext(try bed.read(bed.path("other"))), "all of another file: that file")

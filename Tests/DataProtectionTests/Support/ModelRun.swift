@@ -230,7 +230,8 @@ struct ModelRun {
         try bed.keybag.lock()
         let isRefused = (try? writer.perform(.write(offset: 0, count: 1, seed: 1))) == nil
         try expect(isRefused, "written while locked")
-        try expect((try? reader.sample(at: 0, count: 1)) == nil || committed.contains { $0.size == 0 }, "read while locked")
+        try expect(
+            (try? reader.sample(at: 0, count: 1)) == nil || committed.contains { $0.size == 0 }, "read while locked")
         try sync()
         note("unlock")
         try bed.bag.unlock()
@@ -258,7 +259,8 @@ struct ModelRun {
     private func ranges() -> [(UInt64, Int)] {
         if model.size <= 4 << 20 { return [(0, Int(model.size) + 1)] }
         let pages = model.writtenOffsets
-        let chosen = pages.count <= 600 ? pages : stride(from: 0, to: pages.count, by: pages.count / 300).map { pages[$0] }
+        let chosen =
+            pages.count <= 600 ? pages : stride(from: 0, to: pages.count, by: pages.count / 300).map { pages[$0] }
         return chosen.map { ($0 < 4096 ? 0 : $0 - 4096, 3 * 4096) } + [(model.size - 5000, 6000)]
     }
 }

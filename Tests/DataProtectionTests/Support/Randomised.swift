@@ -15,7 +15,9 @@ enum Randomised {
     }
 
     /// `PROTECTFS_KILLS` spread over `workloads`: at least one each.
-    static func kills(of workloads: Int) -> Int { max(1, (count("PROTECTFS_KILLS", short: 24) + workloads / 2) / workloads) }
+    static func kills(of workloads: Int) -> Int {
+        max(1, (count("PROTECTFS_KILLS", short: 24) + workloads / 2) / workloads)
+    }
 
     /// Whether every byte is tampered with, not a sample.
     static var isTamperFull: Bool { ProcessInfo.processInfo.environment["PROTECTFS_TAMPER"] == "full" }

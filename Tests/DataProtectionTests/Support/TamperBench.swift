@@ -69,7 +69,11 @@ final class TamperBench {
             answers["plaintext", default: 0] += 1
         } catch let error as DataProtectionError {
             let name: String
-            if case .damaged(_, let layer, _, _) = error { name = "damaged: \(layer.rawValue)" } else { name = error.caseName }
+            if case .damaged(_, let layer, _, _) = error {
+                name = "damaged: \(layer.rawValue)"
+            } else {
+                name = error.caseName
+            }
             answer = .refused(name)
             answers[name, default: 0] += 1
         } catch {
