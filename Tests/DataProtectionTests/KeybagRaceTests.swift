@@ -64,6 +64,7 @@ struct KeybagRaceTests {
     func anyMoment() async throws {
         let bag = try TestKeybag()
         for _ in 0..<60 {
+            KeyQuota.waitForRoom()
             let counter = try bag.keybag.transition.readStrictly().counter
             async let unlocking: Void? = try? bag.loadNow(ifCounterIs: counter)
             async let locking: Void = bag.keybag.lock()
@@ -76,6 +77,7 @@ struct KeybagRaceTests {
     func anyMomentWithoutFlock() async throws {
         let bag = try TestKeybag()
         for _ in 0..<200 {
+            KeyQuota.waitForRoom()
             let counter = try bag.keybag.transition.readStrictly().counter
             async let unlocking: Void? = try? bag.loadNow(ifCounterIs: counter)
             async let locking: Void = bag.lockWithoutFlock(raising: counter)
@@ -92,6 +94,7 @@ struct KeybagRaceTests {
                 group.addTask {
                     let keybag = try bag.reopened()
                     for _ in 0..<10 {
+                        KeyQuota.waitForRoom()
                         if number % 2 == 0 {
                             try keybag.lock()
                         } else {

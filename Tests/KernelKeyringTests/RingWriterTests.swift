@@ -88,6 +88,7 @@ struct RingWriterTests {
                     let scratch = ScratchKey()
                     let payload = [UInt8](repeating: UInt8(number), count: 40)
                     for _ in 0..<20 {
+                        KeyQuota.waitForRoom()
                         let serial = try scratch.load(payload)
                         #expect(serial.payload() == .success(payload))
                         try scratch.evict()

@@ -31,6 +31,7 @@ final class TestKeybag: Sendable {
 
     /// Makes the keybag; nothing is in the ring then, unless `state` asks for more.
     init(passcode: String = TestKeybag.passcode, state: ProtectionState = .beforeFirstUnlock) throws {
+        KeyQuota.waitForRoom()
         scratch = ScratchDirectory()
         deviceKey = scratch.path.appending("device-key")
         warnings = WarningLog()

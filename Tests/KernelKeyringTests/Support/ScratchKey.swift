@@ -11,6 +11,7 @@ final class ScratchKey: Sendable {
         let nonce = String(UInt64.random(in: .min ... .max), radix: 36)
         let name = test.filter { $0.isLetter || $0.isNumber }
         key = RingKey(description: "protectfs-test:\(nonce):\(name)")
+        KeyQuota.waitForRoom()
     }
 
     deinit { try? RingWriter.run { () throws(Errno) in try key.evict() } }
