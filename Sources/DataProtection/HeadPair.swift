@@ -45,8 +45,8 @@ struct HeadPair {
         let path = file.path
         let isGood = [try Self.isGood(slots[0]), try Self.isGood(slots[1])]
         guard isGood[0] || isGood[1] else { throw try Self.noHead(slots, path) }
-        let first = isGood[0] ? try Self.decode(slots[0], of: slots, path) : nil
-        let second = isGood[1] ? try Self.decode(slots[1], of: slots, path) : nil
+        let first = isGood[0] ? try Self.decode(slots[0], path) : nil
+        let second = isGood[1] ? try Self.decode(slots[1], path) : nil
         // Head 1 does not exist before the second commit.
         let isAlone = first?.generation == 1 && slots[1].allSatisfy { $0 == 0 }
         if !isLocked, !(isGood[0] && isGood[1]), !isAlone {
@@ -108,12 +108,9 @@ struct HeadPair {
         do throws(KeyError) { return try Head.isGood(slot) } catch { throw .certain(.cryptography(error)) }
     }
 
-    private static func decode(_ slot: [UInt8], of slots: [[UInt8]], _ path: FilePath) throws(Trouble) -> Head {
+    private static func decode(_ slot: [UInt8], _ path: FilePath) throws(Trouble) -> Head {
         do throws(DataProtectionError) {
             return try withFormat(path) { () throws(FormatError) in try Head(decoding: slot) }
-        } catch .notProtected {
-            // A good check without the magic: the other slot says whether this is one of ours all the same.
-            throw try noHead(slots, path)
         } catch {
             // A good check under another magic is no plaintext.
             if case .notProtected = error { throw .suspect(damaged(path, "a head has another magic")) }

@@ -61,7 +61,8 @@ extension OpenFile {
             let keys = try operateLocked(operation)
             try file.withByteLock(Self.slotLock, .exclusive) { () throws(DataProtectionError) in
                 let heads = try rereadHeads()
-                try file.flush()
+                // After a failed flush the next one may say that all is well: what a dead writer left is then in doubt.
+                try dying { () throws(DataProtectionError) in try file.flush() }
                 state!.heads = heads
                 writer = Writer(flushedHead: heads.slots[heads.inForce], sealCount: state!.record.sealCount)
             }

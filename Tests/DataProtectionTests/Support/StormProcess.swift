@@ -42,14 +42,16 @@ final class StormProcess {
         channel = own
     }
 
-    /// One system call of one kind: by strace(1) the worker is killed on its way into it.
+    /// One system call of one kind: by strace(1) the worker is killed on its way into it, or gets an error from it.
     struct Call: CustomStringConvertible {
         let name: String
         /// From 1.
         let number: Int
+        /// The name of the error; nil: it is killed.
+        var error: String?
 
         var wrapper: [String] {
-            let inject = "inject=\(name):signal=KILL:when=\(number)"
+            let inject = "inject=\(name):\(error.map { "error=\($0)" } ?? "signal=KILL"):when=\(number)"
             return ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=\(name)", "-e", inject]
         }
         var description: String { "\(name) \(number)" }
