@@ -10,5 +10,5 @@ public enum ProtectionState: String, Sendable, Hashable {
 
 /// What was being done when an error came up.
 public enum Operation: String, Sendable, Hashable {
-    case create, open, read, write, truncate, changeClass, upgrade, changePasscode
+    case create, open, read, write, truncate, changeClass, changePasscode
 }

@@ -37,6 +37,8 @@ struct UnnamedFile {
                 throw error
             }
         }
+        // The file may stay open, and others may want to lock it.
+        _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_UN) }
         try AtomicReplace.flushDirectory(path.directory)
     }
 

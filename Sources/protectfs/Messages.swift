@@ -108,7 +108,6 @@ extension Operation {
         case .write: "write to"
         case .truncate: "change the size of"
         case .changeClass: "change the class of"
-        case .upgrade: "upgrade"
         case .changePasscode: "change the passcode of"
         }
     }
