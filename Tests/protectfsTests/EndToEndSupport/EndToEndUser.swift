@@ -86,10 +86,13 @@ final class EndToEndUser {
         case freshKeyring
         /// A login, with a session keyring by PAM.
         case login
+
+        /// Only root becomes somebody by su(1) without being asked for a password.
+        static let available: [Session] = canMakeUsers ? allCases : [.plain, .setsid, .freshKeyring]
     }
 
     /// The kinds of session that this user can have here.
-    var sessions: [Session] { EndToEndUser.canMakeUsers ? Session.allCases : [.plain, .setsid, .freshKeyring] }
+    var sessions: [Session] { Session.available }
 
     /// Runs a command to its end.
     @discardableResult
