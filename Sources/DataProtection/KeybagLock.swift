@@ -44,13 +44,19 @@ extension Keybag {
         return armed
     }
 
+    /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
+    public func isStanding(_ armed: ArmedLock) -> Bool {
+        // Where the file cannot be opened for writing nobody can unlock either.
+        guard let now = try? transition.readStrictly() else { return true }
+        return now.counter == armed.counter && now.deadline == armed.deadline
+    }
+
     /// Locks, unless the armed lock was ended or overtaken meanwhile.
     ///
     /// - Returns: whether this call locked.
     @discardableResult
     public func finishLock(_ armed: ArmedLock) throws(DataProtectionError) -> Bool {
-        let now = transition.read()
-        guard now.counter == armed.counter, now.deadline == armed.deadline else { return false }
+        guard isStanding(armed) else { return false }
         try lock()
         return true
     }

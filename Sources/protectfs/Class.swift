@@ -37,10 +37,10 @@ struct Class: ParsableCommand {
         let outcome = Outcome()
         var lines = OutputLines()
         var entries: [JSON] = []
-        for path in paths {
+        for (index, path) in paths.enumerated() {
             let word: String?
             do throws(DataProtectionError) { word = try currentClass(of: path)?.shortName } catch {
-                outcome.record(error)
+                outcome.record(index > 0 && index == paths.count - 1 ? failure(ofLast: path, error) : error)
                 continue
             }
             if json {
@@ -52,6 +52,13 @@ struct Class: ParsableCommand {
         }
         if json { try JSON.array(entries).print() } else { try lines.finish() }
         try outcome.leave()
+    }
+
+    /// What is not there may have been meant as a class.
+    private func failure(ofLast path: FilePath, _ error: DataProtectionError) -> any Error {
+        guard case .system(_, _, .noSuchFileOrDirectory) = error, path.components.count == 1 else { return error }
+        let names = ProtectionClass.allValueStrings.joined(separator: ", ")
+        return Failure(error.exitStatus, error.message, hint: "if a class is meant, they are: \(names)")
     }
 
     /// Nil for a directory without a default.
@@ -66,7 +73,8 @@ struct Class: ParsableCommand {
         let keybags = Keybags(keybag)
         let outcome = Outcome()
         for path in paths {
-            do throws(DataProtectionError) {
+            do {
+                try refuseDefaultOfNone(path, protectionClass)
                 try keybags.using(for: path) { keybag throws(DataProtectionError) in
                     try change(path, to: protectionClass, keybag)
                 }
@@ -75,6 +83,14 @@ struct Class: ParsableCommand {
             }
         }
         try outcome.leave()
+    }
+
+    /// It would not be followed: nobody authenticates a directory's default.
+    private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass) throws {
+        guard protectionClass == .none, try NamedItem(following: path).kind == .directory else { return }
+        throw Failure(
+            .refused, "\(quoted(path)) is a directory, and new files are never none by default",
+            hint: "say it for each file: protectfs write --class none")
     }
 
     private func change(

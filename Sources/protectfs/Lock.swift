@@ -52,8 +52,8 @@ struct Lock: ParsableCommand {
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
         Interruption.watch()
         guard let armed = try keybag.armLock(seconds: seconds) else { return }  // there is nothing to lock
-        while armed.secondsLeft > 0 {
-            guard Interruption.sleep(seconds: armed.secondsLeft) else {
+        while armed.secondsLeft > 0, keybag.isStanding(armed) {
+            guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {
                 let left = Int(armed.secondsLeft.rounded(.up)) + 2
                 StandardError.line(.warning, "interrupted; the kernel lets the keys expire in \(left) s all the same")
                 StandardError.line(.hint, "lock now: protectfs lock; or stay unlocked: protectfs unlock")

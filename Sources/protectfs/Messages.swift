@@ -64,13 +64,9 @@ extension DataProtectionError {
         _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation, _ state: ProtectionState,
         _ since: UInt64?
     ) -> String {
-        let when =
-            switch state {
-            case .beforeFirstUnlock: "not unlocked since the machine started"
-            case .locked: "locked" + (since.map { " since \(spoken(time: $0))" } ?? "")
-            case .unlocked: "just unlocked"
-            }
-        return "cannot \(operation.spoken) \(quoted(path)): class \(protectionClass.shortName), \(when)"
+        // A keybag has no class.
+        let about = operation == .changePasscode ? "" : "class \(protectionClass.shortName), "
+        return "cannot \(operation.spoken) \(quoted(path)): \(about)\(state.spoken(since: since))"
     }
 }
 
@@ -94,6 +90,17 @@ extension ProtectionWarning {
             "\(quoted(path)) was written \(count) times under one key; copy its contents to a new file before 2147483648"
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        }
+    }
+}
+
+extension ProtectionState {
+    /// Why a file does not open.
+    func spoken(since: UInt64?) -> String {
+        switch self {
+        case .beforeFirstUnlock: "not unlocked since the machine started"
+        case .locked: "locked" + (since.map { " since \(protectfs.spoken(time: $0))" } ?? "")
+        case .unlocked: "just unlocked"
         }
     }
 }

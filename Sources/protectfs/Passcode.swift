@@ -28,6 +28,10 @@ struct Passcode: ParsableCommand {
             throw DataProtectionError.locked(
                 path: keybag.directory, .complete, .changePasscode, state: status.state, since: status.lastTransition)
         }
+        // Nobody types passcodes that are not going to be tried.
+        if let seconds = status.retryAfter, seconds > 0 {
+            throw DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
+        }
         let current = try PasscodeReader.read(from: passcode.descriptor, prompt: "Current passcode: ")
         let new = try PasscodeReader.readNew(
             from: newDescriptor, option: "--new-passcode-fd", prompt: "New passcode: ")

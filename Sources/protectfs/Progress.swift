@@ -11,12 +11,14 @@ final class Progress {
     private let start = Progress.now()
     private var lastDrawn = 0.0
     private var done: Int64 = 0
-    private let isTerminal = isatty(2) == 1
+    private let isTerminal: Bool
 
     /// - Parameters:
     ///   - label: at most 12 characters.
     ///   - total: 0 if it is not known.
-    init(_ label: String, total: Int64) {
+    ///   - isTyped: somebody types what is worked on, where the bar would stand.
+    init(_ label: String, total: Int64, isTyped: Bool = false) {
+        isTerminal = isatty(2) == 1 && !isTyped
         self.label = label
         self.total = total
     }

@@ -25,7 +25,7 @@ struct Protect: ParsableCommand {
     func run() throws {
         let items = try ConversionItems(paths.paths, isRecursive: recursive)
         let keybag = try keybag.open()
-        try requireKey(of: keybag)
+        try requireKey(of: keybag, for: items.items)
         let names = UnprotectableNames(keybag: keybag.directory)
         let outcome = items.outcome
         var todo: [NamedItem] = []
@@ -54,11 +54,15 @@ struct Protect: ParsableCommand {
     }
 
     /// One error instead of one a file. Class B needs only its public key.
-    private func requireKey(of keybag: Keybag) throws(DataProtectionError) {
+    private func requireKey(of keybag: Keybag, for items: [NamedItem]) throws {
         let status = try keybag.status()
-        guard !status.openClasses.contains(protectionClass), protectionClass != .completeUnlessOpen else { return }
-        throw .locked(
-            path: keybag.directory, protectionClass, .open, state: status.state, since: status.lastTransition)
+        guard let first = items.first, !status.openClasses.contains(protectionClass),
+            protectionClass != .completeUnlessOpen
+        else { return }
+        throw Failure(
+            .notNow,
+            "cannot protect \(quoted(first.path)): class \(protectionClass.shortName), "
+                + status.state.spoken(since: status.lastTransition), hint: "unlock first: protectfs unlock")
     }
 
     /// Counts what is to be converted and asks, if there are directories.

@@ -57,6 +57,10 @@ struct Protectfs: ParsableCommand {
         let verb = CommandLine.arguments.dropFirst().first { name in
             configuration.subcommands.contains { $0.configuration.commandName == name }
         }
+        if verb == nil, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
+            Failure(.usage, "there is no verb \(quoted(word))", hint: "protectfs --help").report()
+            Glibc.exit(ExitStatus.usage.rawValue)
+        }
         let command = ["protectfs", verb].compactMap { $0 }.joined(separator: " ")
         Failure(.usage, LongArgumentLists.readable(inLowerCase(message(for: error))), hint: "\(command) --help")
             .report()

@@ -4,6 +4,8 @@ import Glibc
 /// Standard input, in pieces that are wiped when they are not needed any more.
 final class StandardInput {
     private let buffer: UnsafeMutableRawBufferPointer
+    /// A terminal goes on after its end of file (Ctrl-D); we do not.
+    private var isAtEnd = false
 
     /// - Parameter pieceSize: bytes of a piece, at most.
     init(pieceSize: Int) {
@@ -41,13 +43,17 @@ final class StandardInput {
     }
 
     private func read(at offset: Int) throws(Failure) -> Int? {
-        while true {
+        while !isAtEnd {
             guard Interruption.waitForInput(0) else { return nil }
             let count = Glibc.read(0, buffer.baseAddress! + offset, buffer.count - offset)
-            if count >= 0 { return count }
+            if count >= 0 {
+                isAtEnd = count == 0
+                return count
+            }
             guard errno == EINTR || errno == EAGAIN else {
                 throw Failure(.inputOutput, "standard input: \(Errno.current.spoken)")
             }
         }
+        return 0
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// Standard input into a protected file.
 struct Write: ParsableCommand {
@@ -37,7 +38,7 @@ struct Write: ParsableCommand {
         try refuseWeakening(of: path)
         let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: Keybags(keybag).forReplacing(path))
         let input = StandardInput(pieceSize: 1 << 20)
-        let progress = Progress("writing", total: StandardInput.size)
+        let progress = Progress("writing", total: StandardInput.size, isTyped: isatty(0) == 1)
         var done: Int64 = 0
         while true {
             guard let piece = try input.fullPiece() else {

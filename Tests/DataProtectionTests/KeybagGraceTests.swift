@@ -44,7 +44,7 @@ struct KeybagGraceTests {
     func deadMansSwitch() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let armed = try #require(try bag.keybag.armLock(seconds: 0))
-        try await bag.waitUntilExpired(.unlocked)
+        try bag.waitUntilExpired(.unlocked)
         #expect(try bag.keybag.state() == .locked)
         #expect(try bag.keybag.status().secondsUntilLock == nil)
         #expect(try !bag.keybag.cancelArmedLock(), "the keys have gone")
@@ -124,7 +124,7 @@ struct KeybagGraceTests {
         let bag = try TestKeybag()
         try bag.unlock(forSeconds: 1)
         _ = try bag.keybag.armLock(seconds: 1000)
-        try await bag.waitUntilExpired(.unlocked)
+        try bag.waitUntilExpired(.unlocked)
         #expect(try bag.keybag.state() == .locked)
     }
 
@@ -150,7 +150,7 @@ struct KeybagGraceTests {
     func unlockFor() async throws {
         let bag = try TestKeybag()
         try bag.unlock(forSeconds: 1)
-        try await bag.waitUntilExpired(.unlocked)
+        try bag.waitUntilExpired(.unlocked)
         #expect(try bag.keybag.state() == .locked)
         #expect(bag.timeoutColumn(.firstUnlock) == "perm")
     }
@@ -159,7 +159,7 @@ struct KeybagGraceTests {
     func unlockForZero() async throws {
         let bag = try TestKeybag()
         try bag.unlock(forSeconds: 0)
-        try await bag.waitUntilExpired(.unlocked)
+        try bag.waitUntilExpired(.unlocked)
         #expect(try bag.keybag.state() == .locked)
     }
 

@@ -82,7 +82,7 @@ struct KeybagLockTests {
         let bag = try TestKeybag(state: .unlocked)
         let serial = try bag.keybag.ring.unlocked.find()
         try bag.setTimeout(.unlocked, seconds: 1)
-        try await bag.waitUntilExpired(.unlocked)
+        try bag.waitUntilExpired(.unlocked)
         #expect(try bag.keybag.state() == .locked)
         #expect(try Keybag.loaded().contains(bag.keybag.uuid))
         switch who {

@@ -22,7 +22,7 @@ import Testing
                 try bags[1].keybag.lock()
                 try bags[2].directory.remove()
                 try bags[3].setTimeout(.unlocked, seconds: 1)
-                try await bags[3].waitUntilExpired(.unlocked)
+                try bags[3].waitUntilExpired(.unlocked)
                 let never = try TestKeybag()
 
                 let uuids = Set(bags.map(\.keybag.uuid))

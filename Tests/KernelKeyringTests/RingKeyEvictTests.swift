@@ -11,7 +11,7 @@ struct RingKeyEvictTests {
     @Test("Leaves nothing, whatever was there", arguments: KeyCondition.allCases)
     func evicts(condition: KeyCondition) async throws {
         let scratch = ScratchKey()
-        let serial = try await condition.make(scratch, payload: payload)
+        let serial = try condition.make(scratch, payload: payload)
         #expect(scratch.absence == condition.searchError, "the condition was not made")
         try scratch.evict()
         #expect(scratch.absence == .requiredKeyNotAvailable)
@@ -30,7 +30,7 @@ struct RingKeyEvictTests {
     @Test("Twice is as good as once", arguments: KeyCondition.allCases)
     func twice(condition: KeyCondition) async throws {
         let scratch = ScratchKey()
-        _ = try await condition.make(scratch, payload: payload)
+        _ = try condition.make(scratch, payload: payload)
         try scratch.evict()
         try scratch.evict()
         #expect(scratch.absence == .requiredKeyNotAvailable)

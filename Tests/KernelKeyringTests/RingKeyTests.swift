@@ -1,3 +1,4 @@
+import Glibc
 import KernelKeyring
 import SystemPackage
 import Testing
@@ -34,7 +35,7 @@ struct RingKeyTests {
     @Test("The uid may view, read, search and set attributes; nobody else anything", arguments: KeyCondition.allCases)
     func permissions(before: KeyCondition) async throws {
         let scratch = ScratchKey()
-        _ = try await before.make(scratch, payload: [9])
+        _ = try before.make(scratch, payload: [9])
         let serial = try scratch.load(payload)
         #expect(RingKey.permissions == 0x3F2B_0000)
         #expect(serial.permissions == 0x3F2B_0000)
@@ -43,7 +44,7 @@ struct RingKeyTests {
     @Test("Whatever was there, a load puts the new payload there", arguments: KeyCondition.allCases)
     func loadOver(before: KeyCondition) async throws {
         let scratch = ScratchKey()
-        let old = try await before.make(scratch, payload: [9, 9, 9])
+        let old = try before.make(scratch, payload: [9, 9, 9])
         #expect(scratch.absence == before.searchError, "the condition was not made")
         let serial = try scratch.load(payload)
         #expect(try scratch.key.find() == serial)
@@ -56,7 +57,7 @@ struct RingKeyTests {
         arguments: [KeyCondition.expired, .revoked])
     func deadStaysDead(before: KeyCondition) async throws {
         let scratch = ScratchKey()
-        let old = try #require(try await before.make(scratch, payload: [9, 9, 9]))
+        let old = try #require(try before.make(scratch, payload: [9, 9, 9]))
         let serial = try scratch.load(payload)
         #expect(serial != old)
         let error = #expect(throws: Errno.self) { try old.payload().get() }
@@ -111,7 +112,7 @@ struct RingKeyTests {
     @Test("Descriptions are found by their prefix, dead keys included", arguments: KeyCondition.allCases)
     func descriptions(of condition: KeyCondition) async throws {
         let (scratch, other) = (ScratchKey(), ScratchKey())
-        _ = try await condition.make(scratch, payload: payload)
+        _ = try condition.make(scratch, payload: payload)
         try other.load(payload)
         let found = try RingKey.descriptions(withPrefix: String(scratch.key.description.dropLast(4)))
         #expect(found == (condition == .absent ? [] : [scratch.key.description]))
@@ -125,7 +126,7 @@ struct RingKeyTests {
             _ = try odd.load(lending: payload)
             try odd.setTimeout(seconds: 1)
         }
-        for _ in 0..<400 where odd.absence != .keyExpired { try await Task.sleep(for: .milliseconds(25)) }
+        for _ in 0..<400 where odd.absence != .keyExpired { usleep(25_000) }
         #expect(try RingKey.descriptions(withPrefix: scratch.key.description) == [odd.description])
         try RingWriter.run { () throws(Errno) in try odd.evict() }
         #expect(try RingKey.descriptions(withPrefix: scratch.key.description) == [])

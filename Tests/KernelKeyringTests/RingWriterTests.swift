@@ -75,7 +75,7 @@ struct RingWriterTests {
     @Test("Evicts in a fresh session, whatever is there", arguments: KeyCondition.allCases)
     func evictsInFreshSession(condition: KeyCondition) async throws {
         let scratch = ScratchKey()
-        _ = try await condition.make(scratch, payload: [1, 2, 3])
+        _ = try condition.make(scratch, payload: [1, 2, 3])
         try FreshSession.run { try scratch.evict() }
         #expect(scratch.absence == .requiredKeyNotAvailable)
     }

@@ -17,7 +17,7 @@ enum KeyCondition: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     /// Brings `scratch` into this condition; nil when there is no key.
-    func make(_ scratch: ScratchKey, payload: [UInt8]) async throws -> KeySerial? {
+    func make(_ scratch: ScratchKey, payload: [UInt8]) throws -> KeySerial? {
         switch self {
         case .absent: return nil
         case .living: return try scratch.load(payload)
@@ -28,7 +28,7 @@ enum KeyCondition: String, CaseIterable, CustomTestStringConvertible {
         case .expired:
             let serial = try scratch.load(payload)
             try RingWriter.run { () throws(Errno) in try scratch.key.setTimeout(seconds: 1) }
-            try await scratch.waitUntilExpired()
+            try scratch.waitUntilExpired()
             return serial
         case .revoked:
             let serial = try scratch.load(payload)

@@ -86,10 +86,13 @@ final class EndToEndUser {
         case freshKeyring
         /// A login, with a session keyring by PAM.
         case login
+
+        /// Only root becomes somebody by su(1) without being asked for a password.
+        static let available: [Session] = canMakeUsers ? allCases : [.plain, .setsid, .freshKeyring]
     }
 
     /// The kinds of session that this user can have here.
-    var sessions: [Session] { EndToEndUser.canMakeUsers ? Session.allCases : [.plain, .setsid, .freshKeyring] }
+    var sessions: [Session] { Session.available }
 
     /// Runs a command to its end.
     @discardableResult
@@ -145,12 +148,14 @@ final class EndToEndUser {
     }()
 
     /// The checkout may lie where only its owner can go.
+    ///
+    /// By cp(1): a descriptor of this process that is open for writing may be inherited by what another test starts just
+    /// then, and the copy cannot be run that long (ETXTBSY).
     private func copyPrograms() throws {
         try programs.makeDirectory()
-        for name in ["protectfs", "storm-worker"] {
-            try FileManager.default.copyItem(
-                atPath: Self.builtPrograms.appending(name).string, toPath: programs.appending(name).string)
-        }
+        let originals = ["protectfs", "storm-worker"].map { Self.builtPrograms.appending($0).string }
+        let copied = try EndToEndRun(["cp"] + originals + [programs.string], environment: environment)
+        guard copied.status == 0 else { throw Unexpected(copied) }
         let version = try run(["protectfs", "--version"])
         guard version.status == 0 else { throw Unexpected(version) }
     }
