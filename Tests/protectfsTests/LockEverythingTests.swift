@@ -11,8 +11,10 @@ struct LockEverythingTests {
 
     init() throws {
         sandbox = try CommandSandbox(makesKeybag: false)
-        // Where the build directory is, the other user may not go.
-        try FileManager.default.copyItem(atPath: CommandSandbox.executable, toPath: sandbox.path("protectfs"))
+        // Where the build directory is, the other user may not go. By cp(1): a descriptor of ours that is open for writing
+        // may be inherited by what another test starts just then, and the copy cannot be run that long (ETXTBSY).
+        let copied = try sandbox.shell("cp \"$PROTECTFS\" protectfs")
+        guard copied.status == 0 else { throw CommandSandbox.Unexpected(copied.errors) }
         guard chown(sandbox.root, uid, uid) == 0 else { throw CommandSandbox.Unexpected("chown") }
     }
 
