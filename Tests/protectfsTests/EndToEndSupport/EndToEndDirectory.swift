@@ -29,12 +29,13 @@ private let isolatedEndToEndHome: Void = {
     }
     setenv("PROTECTFS_TEST_HOME", home.string, 1)
     unsetenv("PROTECTFS_KEYBAG")
-    atexit {
-        if let home = getenv("PROTECTFS_TEST_HOME") {
-            try? FileManager.default.removeItem(atPath: String(cString: home))
-        }
-    }
+    madeHome = home
+    // Ours, not what the variable says then: another suite may have set it in the same moment.
+    atexit { if let madeHome { try? FileManager.default.removeItem(atPath: madeHome.string) } }
 }()
+
+// Written once, above.
+private nonisolated(unsafe) var madeHome: FilePath?
 
 /// What tests do to files without the command.
 extension FilePath {
