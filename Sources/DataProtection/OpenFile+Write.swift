@@ -83,45 +83,6 @@ extension OpenFile {
         if count >= 1 << 30 { keybag.warn(.manySeals(file.path, count)) }
     }
 
-    // MARK: inline files
-
-    private func resizeInline(to size: UInt64, _ keys: FileKeys) throws(Trouble) {
-        let old = try inlineText(state!, keys)
-        guard size != UInt64(old.count) else { return }
-        let new = WipedBuffer(count: Int(size))
-        old.withBytes { new.bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(new.count))) }
-        try sealInline(new, keys)
-    }
-
-    private func writeInline(_ part: UnsafeRawBufferPointer, at offset: Int, _ keys: FileKeys) throws(Trouble) {
-        let old = try inlineText(state!, keys)
-        let new = WipedBuffer(count: max(old.count, offset + part.count))
-        old.withBytes { new.bytes.copyMemory(from: $0) }
-        UnsafeMutableRawBufferPointer(rebasing: new.bytes[offset..<offset + part.count]).copyMemory(from: part)
-        try sealInline(new, keys)
-    }
-
-    private func sealInline(_ text: WipedBuffer, _ keys: FileKeys) throws(Trouble) {
-        let counter = state!.record.counter + 1
-        let prefix = state!.heads.head.prefix
-        do throws(KeyError) {
-            let bytes = UnsafeRawBufferPointer(rebasing: text.bytes[..<text.count])
-            let sealed = try InlineFile.seal(bytes, counter: counter, in: prefix, under: keys.head().bytes)
-            writer!.sealCount += 1
-            writer!.pending!.form = .inline(sealed)
-            writer!.pending!.size = UInt64(text.count)
-        } catch {
-            throw .certain(.cryptography(error))
-        }
-    }
-
-    /// An inline file becomes chunk 0 of a chunked one.
-    private func leaveHead(_ keys: FileKeys) throws(Trouble) {
-        let text = try inlineText(state!, keys)
-        writer!.pending!.form = .chunked
-        if text.count > 0 { try seal(0, text, keys) }
-    }
-
     // MARK: chunks
 
     private func writeSegment(
@@ -216,7 +177,7 @@ extension OpenFile {
 
     private var view: ChunkView { ChunkView(file: file, state: state!, pending: writer?.pending, memory: memory) }
 
-    private func seal(_ index: UInt64, _ text: WipedBuffer, _ keys: FileKeys) throws(Trouble) {
+    func seal(_ index: UInt64, _ text: WipedBuffer, _ keys: FileKeys) throws(Trouble) {
         try seal(index, UnsafeRawBufferPointer(rebasing: text.bytes[..<text.count]), keys)
     }
 
