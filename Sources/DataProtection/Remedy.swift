@@ -1,0 +1,25 @@
+/// What would help after an error.
+public enum Remedy: Hashable, Sendable {
+    /// An unlock of the keybag: by somebody who knows the passcode.
+    case unlock
+    /// Nothing but time.
+    case wait(seconds: Int)
+    /// Trying again when somebody else has finished.
+    case tryAgain
+    /// A new handle on the same file: nothing acknowledged was lost.
+    case reopen
+}
+
+extension DataProtectionError {
+    /// What would help, if anything does that a caller can do without changing its request.
+    public var remedy: Remedy? {
+        switch self {
+        case .locked, .lockedMeanwhile: .unlock
+        case .throttled(_, let seconds): .wait(seconds: seconds)
+        case .wrongPasscode(_, _, let seconds): seconds > 0 ? .wait(seconds: seconds) : nil
+        case .busy: .tryAgain
+        case .handleFailed: .reopen
+        default: nil
+        }
+    }
+}
