@@ -13,6 +13,9 @@ extension ProtectedFile {
         try file.requireRegular()
         guard try file.isOneOfOurs() else { throw .notProtected(source) }
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
+        let old = replacing ? try? LowerFile(target, flags: O_RDONLY | O_NONBLOCK) : nil
+        if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target) }
+        defer { withExtendedLifetime(old) {} }
         let copy = try UnnamedFile(target)
         try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
             try copyBytes(from: file, to: copy.file)

@@ -43,13 +43,15 @@ extension Keybag {
             throw .cryptography(error)
         }
         // Where a write fails half way, the note stays for the next lock to finish.
-        let intent = ClassChangeIntent(file.path, in: directory)
+        let isRaised = protectionClass > head.wrap.classKey.protectionClass
+        // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
+        let intent = isRaised ? try ClassChangeIntent(file, in: directory) : try? ClassChangeIntent(file, in: directory)
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()
         try file.write(bytes, at: UInt64(heads.inForce * Head.length))
         try file.flush()
-        intent.finished()
+        intent?.finished()
     }
 }
 

@@ -4,37 +4,34 @@ import SystemPackage
 /// A note of the class change that is being made, so that one that was killed leaves no old wrap in the file for long.
 ///
 /// Class key C stays in the ring while locked: after a change from C to A that died half way, the old wrap in the stale
-/// slot would still open the file. The next lock or unlock of the keybag finishes it, which needs no key. The note is a
-/// file in `changing` in the keybag's directory that holds the path; where it cannot be written, the change goes on without.
+/// slot would still open the file. The next lock or unlock of the keybag finishes it, which needs no key, and warns where
+/// it cannot. The note is a file in `changing` in the keybag's directory: device and inode number, and the path.
 struct ClassChangeIntent {
     /// Locked while the change is being made: a note that can be locked is a dead process's.
-    private let note: LowerFile?
+    private let note: LowerFile
     private static let directoryName = "changing"
 
-    init(_ path: FilePath, in keybag: FilePath) {
+    /// - Throws: `system` where no note can be made; a class must not be raised without one.
+    init(_ file: LowerFile, in keybag: FilePath) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
-        _ = directory.withPlatformString { mkdir($0, 0o700) }
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let isKnown = path.withPlatformString { realpath($0, &buffer) } != nil
+        try OwnDirectory.make(directory)
+        let status = try file.status()
         let name = directory.appending("\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.
-        guard isKnown, let unnamed = try? UnnamedFile(name),
-            (try? unnamed.file.write(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, at: 0)) != nil,
-            (try? unnamed.link(to: name)) != nil
-        else {
-            note = nil
-            return
-        }
+        let unnamed = try UnnamedFile(name)
+        try unnamed.file.write(
+            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try Self.resolved(file.path)).bytes, at: 0)
+        try unnamed.link(to: name)
         note = unnamed.file
     }
 
     /// Nothing is left to be finished.
     func finished() {
-        if let note { try? AtomicReplace.remove(note.path) }  // a note too many costs one look at the file
+        try? AtomicReplace.remove(note.path)  // a note too many costs one look at the file
     }
 
-    /// Finishes the changes that dead processes left.
-    static func finishAll(in keybag: FilePath) {
+    /// Finishes the changes that dead processes left, and warns of those that it cannot finish.
+    static func finishAll(in keybag: FilePath, warn: (ProtectionWarning) -> Void) {
         let directory = keybag.appending(directoryName)
         guard let names = try? DirectoryListing.names(of: directory) else { return }
         for name in names {
@@ -42,22 +39,77 @@ struct ClassChangeIntent {
                 (try? note.requireRegular()) != nil,
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
-            if (try? finish(note)) != nil { try? AtomicReplace.remove(note.path) }
+            finish(note, warn)
         }
     }
 
-    private static func finish(_ note: LowerFile) throws(DataProtectionError) {
-        let target = try note.bytes(at: 0, count: Int(PATH_MAX))
-        let path = FilePath(bytes: target)
+    private static func finish(_ note: LowerFile, _ warn: (ProtectionWarning) -> Void) {
+        guard let (device, inode, path) = read(note) else { return }
         do throws(DataProtectionError) {
-            let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
-            try file.requireRegular()
-            // A lock must not wait for somebody who sits on the file; closing the file gives the lock back.
-            guard try file.tryByteLock(OpenFile.slotLock, .exclusive) else { throw .busy(path) }
+            guard let file = try find(device, inode, path) else {
+                // Deleted, or moved to where nobody finds it: said once.
+                warn(.classChangeUnfinished(path, nil))
+                return try AtomicReplace.remove(note.path)
+            }
+            try lockSlot(of: file)
             try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
+            try AtomicReplace.remove(note.path)
         } catch {
-            // Gone, or not one of ours any more: nothing to finish. Anything else is tried again next time.
-            guard [.noSuchFileOrDirectory, .badMessage, .invalidArgument].contains(error.errno) else { throw error }
+            warn(.classChangeUnfinished(path, error))
         }
+    }
+
+    /// A lock must not wait for long for somebody who sits on the file; closing the file gives the slot lock back.
+    private static func lockSlot(of file: LowerFile) throws(DataProtectionError) {
+        let deadline = Clock.monotonic() + 1_000_000_000
+        while try !file.tryByteLock(OpenFile.slotLock, .exclusive) {
+            guard Clock.monotonic() < deadline else { throw .busy(file.path) }
+            usleep(5_000)
+        }
+    }
+
+    private static func read(_ note: LowerFile) -> (device: UInt64, inode: UInt64, path: FilePath)? {
+        guard let bytes = try? note.bytes(at: 0, count: Int(PATH_MAX) + 64) else { return nil }
+        let parts = bytes.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let device = UInt64(String(decoding: parts[0], as: UTF8.self)),
+            let inode = UInt64(String(decoding: parts[1], as: UTF8.self))
+        else { return nil }
+        return (device, inode, FilePath(bytes: Array(parts[2])))
+    }
+
+    /// The file under its old name, or under another one in the same directory.
+    private static func find(
+        _ device: UInt64, _ inode: UInt64, _ path: FilePath
+    ) throws(DataProtectionError) -> LowerFile? {
+        if let file = try open(path, device, inode) { return file }
+        for name in (try? DirectoryListing.components(of: path.directory)) ?? [] {
+            var status = stat()
+            let candidate = path.directory.appending(name)
+            guard candidate.withPlatformString({ lstat($0, &status) }) == 0, UInt64(status.st_ino) == inode else {
+                continue
+            }
+            if let file = try open(candidate, device, inode) { return file }
+        }
+        return nil
+    }
+
+    private static func open(
+        _ path: FilePath, _ device: UInt64, _ inode: UInt64
+    ) throws(DataProtectionError) -> LowerFile? {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+        let opened = try file.status()
+        return UInt64(opened.st_dev) == device && UInt64(opened.st_ino) == inode ? file : nil
+    }
+
+    private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        guard path.withPlatformString({ realpath($0, &buffer) }) != nil else {
+            throw .system(path, operation: "realpath", Errno(rawValue: errno))
+        }
+        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
     }
 }

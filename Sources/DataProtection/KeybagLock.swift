@@ -14,7 +14,7 @@ extension Keybag {
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
         }
-        ClassChangeIntent.finishAll(in: directory)
+        ClassChangeIntent.finishAll(in: directory, warn: warn)
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.

@@ -27,7 +27,7 @@ extension Keybag {
             }
         }
         remember()
-        ClassChangeIntent.finishAll(in: directory)
+        ClassChangeIntent.finishAll(in: directory, warn: warn)
     }
 
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.

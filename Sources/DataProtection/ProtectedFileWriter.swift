@@ -12,6 +12,8 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     public let path: FilePath
     private let new: NewFile
     private let isReplacing: Bool
+    /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
+    private let old: LowerFile?
     private let turn = Mutex(false)  // whether the file is finished or given up
 
     /// Begins a file.
@@ -20,7 +22,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
     ///     user's, `completeUntilFirstUserAuthentication`.
     ///   - replacing: false: a file of that name is an error when it is finished.
-    /// - Throws: `locked`, `notRegularFile`, `system`.
+    /// - Throws: `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
     public convenience init(
         _ path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag, replacing: Bool = true
     ) throws(DataProtectionError) {
@@ -33,6 +35,8 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         self.path = path
         isReplacing = replacing
         let old = try Self.existing(path)
+        if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
+        self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try Self.protectionClass(of: old) } ?? nil
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         let isSmall = size.map { $0 < ChunkLayout.wholeFileThreshold } ?? false

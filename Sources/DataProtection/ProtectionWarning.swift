@@ -15,6 +15,9 @@ public enum ProtectionWarning: Sendable, Hashable {
     case notRemembered(KeybagUUID, DataProtectionError)
     /// 2^30 seals were made under the file's key.
     case manySeals(FilePath, UInt64)
+    /// A class change that somebody else began and did not finish could not be finished: its old class may still open the file.
+    /// The error, or nil if the file is not where it was.
+    case classChangeUnfinished(FilePath, DataProtectionError?)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.
     case keybagNotRepaired(FilePath, DataProtectionError)
 }

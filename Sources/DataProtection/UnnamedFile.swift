@@ -55,7 +55,7 @@ struct UnnamedFile {
         let name = Self.beginning(of: path.lastComponent?.string ?? "")
         var number = 0
         while true {
-            let temporary = path.directory.appending(".\(name).protectfs-\(number)")
+            let temporary = path.directory.appending(".\(name).protectfs-unfinished-\(number)")
             do throws(DataProtectionError) {
                 try link(to: temporary)
                 return temporary

@@ -22,7 +22,7 @@ extension DataProtectionError {
         case .deviceKeyUnusable(let path, _): "put back the file \(quoted(path)) from where it was kept"
         case .keybagDamaged(let directory, _): "put back a copy of the directory \(quoted(directory))"
         case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
-        case .system(_, _, .noSpace): "make room and run it again; nothing was lost"
+        case .system(_, _, .noSpace): "make room; what was there before is as it was"
         default: nil
         }
     }

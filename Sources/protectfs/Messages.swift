@@ -88,6 +88,9 @@ extension ProtectionWarning {
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; copy its contents to a new file before 2147483648"
+        case .classChangeUnfinished(let path, let error):
+            "a change of class was interrupted and is not finished, so that \(quoted(path)) may still open by its old class: "
+                + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
         }

@@ -14,8 +14,9 @@ struct Protect: ParsableCommand {
 
     @Argument(help: "Files, and with --recursive directories.")
     var paths: [PathsArgument]
-    @Option(name: .customLong("class"), help: "The class.")
-    var protectionClass = ProtectionClass.complete
+    @Option(name: .customLong("class"), help: "The class; complete unless one is given.")
+    var wantedClass: ProtectionClass?
+    private var protectionClass: ProtectionClass { wantedClass ?? .complete }
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
     @Flag(help: "Do not ask.")

@@ -16,11 +16,11 @@ struct UnprotectableNames {
     private static let configurations: Set<String> = ["fish", "bash", "zsh", "nushell"]
 
     init(keybag: FilePath) {
-        home = Self.resolved(Locations.home) ?? Locations.home
+        home = Self.realpath(Locations.home) ?? Locations.home
         let own = [
             keybag, Locations.deviceKey.removingLastComponent(), Locations.configuration.removingLastComponent(),
         ]
-        ours = own.compactMap(Self.resolved)
+        ours = own.compactMap { Self.realpath($0) ?? Self.resolved($0) }
     }
 
     /// Why the item at `path` is not to be protected; nil if nothing is against it.

@@ -160,11 +160,11 @@ import Testing
     @Test func leftoversGo() throws {
         let bed = try FileTestBed()
         let path = try bed.makePlain("f", Self.text)
-        try bed.makePlain(".f.protectfs-0", [1])
-        let inUse = try LowerFile(try bed.makePlain(".f.protectfs-1", [2]), flags: O_RDWR)
+        try bed.makePlain(".f.protectfs-unfinished-0", [1])
+        let inUse = try LowerFile(try bed.makePlain(".f.protectfs-unfinished-1", [2]), flags: O_RDWR)
         #expect(flock(inUse.descriptor, LOCK_EX) == 0)
         try bed.keybag.protect(path, as: .none)
-        #expect(try bed.names() == [".f.protectfs-1", "f"])
+        #expect(try bed.names() == [".f.protectfs-unfinished-1", "f"])
         #expect(try bed.read(path) == Self.text)
     }
 }

@@ -96,7 +96,7 @@ import Testing
             }
             #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
             let left = try bed.names().filter { $0 != "f" }
-            #expect(left.allSatisfy { $0 == ".f.protectfs-0" }, "kill \(kill): \(left)")
+            #expect(left.allSatisfy { $0 == ".f.protectfs-unfinished-0" }, "kill \(kill): \(left)")
             stray += left.count
             // The next replacement takes away what was left.
             let bytes = newFileBytes(next, seed: storm.seed)
@@ -125,7 +125,7 @@ import Testing
             #expect(try path.mode() == 0o640)
             // What was acknowledged, or what comes after it.
             next = last % 2 == (isProtected ? 0 : 1) || last == -1 && !isProtected ? last + 1 : last + 2
-            #expect(try bed.names().allSatisfy { $0 == "f" || $0 == ".f.protectfs-0" })
+            #expect(try bed.names().allSatisfy { $0 == "f" || $0 == ".f.protectfs-unfinished-0" })
         }
         if try LowerFile(path, flags: O_RDONLY).isOneOfOurs() {
             try bed.keybag.unprotect(path)
