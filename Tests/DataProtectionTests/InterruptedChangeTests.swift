@@ -1,0 +1,58 @@
+import Glibc
+import ProtectionFormat
+import Testing
+
+@testable import DataProtection
+
+/// What a class change that died between its two slots leaves, and who mends it.
+@Suite struct InterruptedChangeTests {
+    /// A file of class A whose stale slot still holds the wrap under class key C, and the note of the change.
+    private func interrupted(_ bed: FileTestBed) throws -> FilePath {
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1, 2, 3])
+        let file = try LowerFile(path, flags: O_RDWR)
+        let old = try file.bytes(at: 0, count: Head.length)
+        try bed.keybag.setProtection(.complete, ofItemAt: path)
+        let note = try ClassChangeIntent(file, in: bed.keybag.directory)
+        let heads = try ClassChange.heads(of: file)
+        try file.write(old, at: UInt64(heads.target * Head.length))
+        withExtendedLifetime(note) {}
+        return path
+    }
+
+    private func wraps(_ path: FilePath) throws -> Set<[UInt8]> {
+        let file = try LowerFile(path, flags: O_RDONLY)
+        return Set(
+            try [0, 1].map {
+                try Head(decoding: file.bytes(at: UInt64($0 * Head.length), count: Head.length)).wrapBytes
+            })
+    }
+
+    @Test(arguments: [nil, "g"]) func aLockFinishesIt(newName: String?) throws {
+        let bed = try FileTestBed()
+        var path = try interrupted(bed)
+        if let newName {
+            try AtomicReplace.rename(path, to: bed.path(newName))
+            path = bed.path(newName)
+        }
+        let before = try wraps(path)
+        #expect(before.count == 2)
+        try bed.keybag.lock()
+        let after = try wraps(path)
+        #expect(after.count == 1)
+        #expect(bed.notes.isEmpty)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+        try bed.bag.unlock()
+        #expect(try bed.read(path) == [1, 2, 3])
+    }
+
+    @Test func aFileThatSomebodyWritesToIsNotReplaced() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1])
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try file.write([2], at: 0)
+        #expect(throws: DataProtectionError.busy(path)) { try ProtectedFileWriter(path, keybag: bed.keybag) }
+        try file.close()
+        try bed.makeWhole("f", .complete, [3])
+        #expect(try bed.read(path) == [3])
+    }
+}
