@@ -1,9 +1,9 @@
-import SystemPackage
+package import SystemPackage
 
 /// Paths as the bytes that they are: names need not be UTF-8.
 extension FilePath {
     /// The bytes, without the terminator.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         withPlatformString { start in
             var bytes: [UInt8] = []
             var next = start

@@ -35,18 +35,3 @@ func hasUnprintable(_ bytes: [UInt8]) -> Bool {
         }
     }
 }
-
-extension FilePath {
-    /// The path as the file system has it.
-    var bytes: [UInt8] {
-        withPlatformString { start in
-            var bytes: [UInt8] = []
-            var next = start
-            while next.pointee != 0 {
-                bytes.append(UInt8(bitPattern: next.pointee))
-                next += 1
-            }
-            return bytes
-        }
-    }
-}
