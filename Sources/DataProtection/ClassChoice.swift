@@ -51,6 +51,13 @@ public struct ClassChoice: Hashable, Sendable {
         try self.init(forNewFileAt: path, explicit: nil, replaced: replaced, program: nil)
     }
 
+    /// The same for new files in `directory`, whatever their names.
+    ///
+    /// - Throws: `configuration`.
+    public init(forNewFilesIn directory: FilePath) throws(DataProtectionError) {
+        try self.init(forNewFileAt: directory.appending("new"), explicit: nil, replaced: nil, program: nil)
+    }
+
     init(
         forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?, program: ProtectionClass?
     ) throws(DataProtectionError) {

@@ -1,6 +1,6 @@
 import Glibc
-public import ProtectionFormat
-public import ProtectionKeys
+import ProtectionFormat
+import ProtectionKeys
 public import SystemPackage
 
 /// What the stored bytes of a protected file say of it, in every lock state and as far as damage lets them.
@@ -18,6 +18,8 @@ public struct FileInspection: Hashable, Sendable {
             case older
             /// Never written.
             case absent
+            /// Whole in itself, but the file is refused for another reason.
+            case whole
             /// The check is bad: torn, or altered.
             case torn
             /// The check is good, but the head breaks a rule, or this version does not know it.
@@ -46,8 +48,12 @@ public struct FileInspection: Hashable, Sendable {
     public let storedLength: UInt64
     /// Head 0 and head 1.
     public let slots: [Slot]
-    /// The fields of the head in force; of a torn one where there is no other; nil if none can be made out.
-    public let header: FileHeader?
+    /// What the head in force says, or a damaged one where there is no other; nil if it cannot be made out.
+    public let identity: FileIdentity?
+    /// The same for the content, records included.
+    public let outline: FileOutline?
+    /// Where records begin; 0 without an area.
+    public private(set) var redoOffset: UInt64 = 0
     /// Records that wait to be put in place.
     public private(set) var recordCount = 0
     /// The length of a file with these contents that was closed, in bytes; nil while records wait.
@@ -72,12 +78,17 @@ public struct FileInspection: Hashable, Sendable {
         let found = [bytes.prefix(Head.length), bytes.dropFirst(Head.length)].map { StoredSlot(Array($0)) }
         slots = found.indices.map { found[$0].judged(beside: state?.heads, at: $0) }
         if let state {
-            header = FileHeader(state.heads.head, state.record)
+            identity = FileIdentity(state.heads.head.prefix, state.heads.head.wrap)
+            outline = FileOutline(state.record)
+            redoOffset = state.redoOffset
             recordCount = state.recordCount
             extent = state.hasArea ? nil : state.extent
         } else {
-            let best = found.compactMap(\.head).max { $0.generation < $1.generation }
-            header = best.map { FileHeader($0, $0.content.record) }
+            // Nothing is in force: of what can be made out, the newer.
+            identity = found.compactMap(\.records.wrap).max { $0.counter < $1.counter }.flatMap { wrap in
+                found.compactMap(\.records.prefix).first.map { FileIdentity($0, wrap) }
+            }
+            outline = found.compactMap(\.records.content).max { $0.counter < $1.counter }.map { FileOutline($0) }
         }
         if let keybag { authenticity = Self.authenticity(file, keybag) }
     }
@@ -97,18 +108,19 @@ public struct FileInspection: Hashable, Sendable {
 private struct StoredSlot {
     let bytes: [UInt8]
     let isGood: Bool
-    /// Decoded whether its check is good or not.
-    let head: Head?
-    let reason: String
+    /// Decoded whether the check is good or not.
+    let records: Head.Records
+    /// The rule that is broken; nil if none is.
+    let reason: String?
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
         isGood = (try? Head.isGood(bytes)) ?? false
+        records = Head.Records(in: bytes)
         do throws(FormatError) {
-            head = try Head(decoding: bytes)
-            reason = ""
+            _ = try Head(decoding: bytes)
+            reason = nil
         } catch {
-            head = nil
             reason =
                 switch error {
                 case .notOurs: "it has another magic"
@@ -120,13 +132,13 @@ private struct StoredSlot {
 
     func judged(beside heads: HeadPair?, at index: Int) -> FileInspection.Slot {
         FileInspection.Slot(
-            condition: condition(heads, index), wrapCounter: head?.wrap.counter,
-            contentCounter: head?.content.record.counter)
+            condition: condition(heads, index), wrapCounter: records.wrap?.counter,
+            contentCounter: records.content?.counter)
     }
 
     private func condition(_ heads: HeadPair?, _ index: Int) -> FileInspection.Slot.Condition {
-        if isGood, head == nil { return .refused(reason: reason) }
-        guard let heads else { return isGood ? .older : bytes.contains { $0 != 0 } ? .torn : .absent }
+        if isGood, let reason { return .refused(reason: reason) }
+        guard let heads else { return isGood ? .whole : bytes.contains { $0 != 0 } ? .torn : .absent }
         if index == heads.inForce { return .inForce }
         return switch try? heads.otherSlot() {
         case .absent: .absent
