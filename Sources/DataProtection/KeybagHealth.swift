@@ -1,4 +1,5 @@
 import Glibc
+import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
 public import SystemPackage
@@ -14,12 +15,16 @@ public struct KeybagHealth: Sendable {
     /// Notes of class changes that somebody began who is dead.
     public private(set) var unfinishedClassChanges: Int
 
+    /// Why a class key that is in the kernel keyring cannot be read; nil if all that are there can.
+    public private(set) var ringProblem: Errno?
+
     /// Looks at the keybag in `directory`.
     public init(of directory: FilePath) {
         do throws(DataProtectionError) {
             let inspection = try KeybagInspection(of: directory)
             self.inspection = .success(inspection)
             validAttemptSectors = AttemptFile(directory: directory, keybag: inspection.uuid).validSectors()
+            ringProblem = RingKeys(inspection.uuid).unreadable()
             do throws(DataProtectionError) {
                 _ = try DeviceKeyFile().load(for: KeybagFile(directory: directory).load().copy, in: directory)
             } catch {
@@ -41,6 +46,23 @@ extension AttemptFile {
         return [bytes.prefix(AttemptRecord.length), bytes.dropFirst(AttemptRecord.length)].count { sector in
             (try? AttemptRecord(decoding: Array(sector)))?.keybag == keybag
         }
+    }
+}
+
+extension RingKeys {
+    /// The error of a key that is there and cannot be read.
+    fileprivate func unreadable() -> Errno? {
+        for key in [unlocked, firstUnlock] {
+            do throws(Errno) {
+                var nothing = SecretBytes(zeroed: 1)
+                let found = try key.find()
+                _ = try nothing.withUnsafeMutableBytes { bytes throws(Errno) in try found.read(into: bytes) }
+            } catch {
+                let isGone = [Errno.requiredKeyNotAvailable, .keyRevoked, .keyExpired].contains(error)
+                if !isGone { return error }
+            }
+        }
+        return nil
     }
 }
 

@@ -20,7 +20,7 @@ struct Protectfs: ParsableCommand {
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
             Ls.self, Class.self, Passcode.self, Verify.self,
-            Inspect.self,
+            Inspect.self, Explain.self, Doctor.self,
         ])
 
     static func main() {
