@@ -9,8 +9,11 @@ public struct FileVerification: Hashable, Sendable {
     public enum Finding: Hashable, Sendable {
         /// Head `index`, 0 or 1, is torn or altered; the other one holds the newest state.
         case headDamaged(index: Int)
-        /// Head `older` holds an earlier state than the other one: the last writer, or a class change, did not end.
+        /// Head `older` holds an earlier state than the other one: the last writer did not close the file.
         case headsUnequal(older: Int)
+        /// Head `older` holds the key under an earlier class: a class change was interrupted, and that class may still open
+        /// the file.
+        case oldClassLeft(older: Int)
         /// Records of this many bytes wait to be put in place: the last writer did not close the file.
         case redoArea(byteCount: UInt64)
         /// Bytes beyond the end that mean nothing.
@@ -22,13 +25,32 @@ public struct FileVerification: Hashable, Sendable {
         /// A layer of which everything else depends was refused: nothing behind it was looked at.
         case refused(FormatError.Layer, reason: String)
 
-        /// Whether bytes were altered or lost. Otherwise all plaintext is there, and the next writer's close tidies up.
+        /// Whether bytes were altered or lost. Otherwise all plaintext is there.
         public var isDamage: Bool {
             switch self {
             case .headDamaged, .missing, .chunksDamaged, .refused: true
-            case .headsUnequal, .redoArea, .excess: false
+            case .headsUnequal, .oldClassLeft, .redoArea, .excess: false
             }
         }
+
+        /// Whether a file that somebody is writing to may look so.
+        var isWorkInProgress: Bool {
+            switch self {
+            case .headsUnequal, .redoArea, .excess: true
+            default: false
+            }
+        }
+    }
+
+    /// What it comes to.
+    public enum Verdict: String, Sendable, Hashable {
+        case whole
+        /// Somebody has the file open for writing, and nothing is found that a close does not put right.
+        case beingWritten
+        /// All plaintext is there, but the last writer, or a class change, did not end.
+        case unclosed
+        /// Bytes were altered or lost.
+        case damaged
     }
 
     /// Where the file is.
@@ -41,11 +63,15 @@ public struct FileVerification: Hashable, Sendable {
     public internal(set) var origin: OriginMark.Verdict?
     /// What is not as it should be, in the order of the file; chunks side by side are one finding.
     public internal(set) var findings: [Finding] = []
-    /// Whether somebody has the file open for writing: what is no damage is then that writer's work in progress.
+    /// Whether somebody has the file open for writing.
     public internal(set) var isBeingWritten = false
 
-    /// Whether bytes were altered or lost.
-    public var isDamaged: Bool { findings.contains(where: \.isDamage) }
+    /// What it comes to.
+    public var verdict: Verdict {
+        if findings.isEmpty { return .whole }
+        if findings.contains(where: \.isDamage) { return .damaged }
+        return isBeingWritten && findings.allSatisfy(\.isWorkInProgress) ? .beingWritten : .unclosed
+    }
 
     /// Notes a damaged chunk.
     mutating func add(damagedChunk chunk: Range<Int64>) {

@@ -21,7 +21,7 @@ public struct KeybagHealth: Sendable {
     /// Looks at the keybag in `directory`.
     public init(of directory: FilePath) {
         do throws(DataProtectionError) {
-            let inspection = try KeybagInspection(of: directory)
+            let inspection = try KeybagInspection(ofDirectory: directory)
             self.inspection = .success(inspection)
             validAttemptSectors = AttemptFile(directory: directory, keybag: inspection.uuid).validSectors()
             ringProblem = RingKeys(inspection.uuid).unreadable()

@@ -62,8 +62,7 @@ public struct KeybagInspection: Hashable, Sendable {
     /// - Throws: `keybagNotFound`, `keybagDamaged` if no copy counts, `unsupported`, `system`.
     public init(of path: FilePath) throws(DataProtectionError) {
         if DirectoryDefault.isDirectory(path) {
-            let loaded = try KeybagFile(directory: path).load()
-            self.init(loaded.copy, try KeybagFile(directory: path).conditions(beside: loaded))
+            try self.init(ofDirectory: path)
         } else {
             let bytes = try LowerFile(regular: path, flags: O_RDONLY).bytes(at: 0, count: KeybagCopy.maximumLength + 1)
             do throws(FormatError) {
@@ -76,6 +75,11 @@ public struct KeybagInspection: Hashable, Sendable {
                 throw .keybagDamaged(path, reason: "no keybag magic")
             }
         }
+    }
+
+    init(ofDirectory path: FilePath) throws(DataProtectionError) {
+        let loaded = try KeybagFile(directory: path).load()
+        self.init(loaded.copy, try KeybagFile(directory: path).conditions(beside: loaded))
     }
 
     private init(_ copy: KeybagCopy, _ copies: [Copy]) {

@@ -71,7 +71,9 @@ extension OpenFile {
         let heads = outline.state.heads
         switch try withKeys({ () throws(KeyError) in try heads.otherSlot() }) {
         case .absent, .equal: break
-        case .older: result.findings.append(.headsUnequal(older: heads.target))
+        case .older:
+            result.findings.append(
+                heads.hasStaleWrap ? .oldClassLeft(older: heads.target) : .headsUnequal(older: heads.target))
         case .torn: result.findings.append(.headDamaged(index: heads.target))
         }
         if outline.state.hasArea {

@@ -10,7 +10,8 @@ extension DoctorFacts {
                 .warning(
                     "keybag", "there is none in \(quoted(keybagDirectory))", mend: "protectfs init")
             ]
-        case .failure(let error): return [.problem("keybag", error.message, mend: error.hint)] + permissionFindings
+        case .failure(let error):
+            return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
         case .success(let keybag):
             return [
                 copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag), derivationFinding(keybag),

@@ -3,9 +3,14 @@ import DataProtection
 extension FileVerification.Finding {
     /// What is found, as the user reads it.
     func failure(_ path: FilePath) -> Failure {
-        Failure(
-            .damaged, "\(quoted(path)) \(words)",
-            hint: isDamage ? nil : "nothing is lost; the next program that writes to it and closes it tidies up")
+        Failure(.damaged, "\(quoted(path)) \(words)", hint: hint)
+    }
+
+    private var hint: String? {
+        switch self {
+        case .oldClassLeft: "the next lock or unlock finishes it, or say it again: protectfs class FILE CLASS"
+        default: isDamage ? nil : "nothing is lost; the next program that writes to it and closes it tidies up"
+        }
     }
 
     private var words: String {
@@ -13,6 +18,8 @@ extension FileVerification.Finding {
         case .headDamaged(let index):
             "has a damaged or torn head \(index); all its contents are there, by the other one"
         case .headsUnequal(let older): "was not closed: head \(older) holds an earlier state"
+        case .oldClassLeft(let older):
+            "may still open by an earlier class, by head \(older): a change of class was interrupted"
         case .redoArea(let count): "was not closed: \(spoken(count, "byte")) of records wait to be put in place"
         case .excess(let count): "has \(spoken(count, "byte")) behind its end, which mean nothing"
         case .missing(let count): "ends \(spoken(count, "byte")) too early"
@@ -28,6 +35,7 @@ extension FileVerification.Finding {
             switch self {
             case .headDamaged(let index): ("headDamaged", [("head", .number(Int64(index)))])
             case .headsUnequal(let older): ("headsUnequal", [("older", .number(Int64(older)))])
+            case .oldClassLeft(let older): ("oldClassLeft", [("older", .number(Int64(older)))])
             case .redoArea(let count): ("redoArea", [("bytes", .number(Int64(clamping: count)))])
             case .excess(let count): ("excess", [("bytes", .number(Int64(clamping: count)))])
             case .missing(let count): ("missing", [("bytes", .number(Int64(clamping: count)))])

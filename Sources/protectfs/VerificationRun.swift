@@ -128,7 +128,7 @@ extension VerificationRun {
         case .failure(let error): return [Failure(error)]
         case .success(let result):
             var failures: [Failure]
-            if !result.findings.isEmpty, !result.isDamaged, result.isBeingWritten {
+            if result.verdict == .beingWritten {
                 failures = [
                     Failure(
                         .notNow, "\(quoted(path)) is being written to; what was committed is whole",
@@ -149,19 +149,17 @@ extension VerificationRun {
     ) -> JSON {
         var members = JSON.members(of: path)
         var findings: [JSON] = []
-        var isWritten = false
         if case .success(let result) = product {
             members += [
                 ("class", result.protectionClass.map { .string($0.shortName) } ?? .null),
                 ("size", .optional(result.size)), ("origin", result.origin.map { .string($0.word) } ?? .null),
             ]
             findings = result.findings.map(\.members)
-            isWritten = result.isBeingWritten
+            members.append(("verdict", .string(result.verdict.rawValue)))
         }
         let status = failures.reduce(ExitStatus.done) { $0.joined($1.status) }
         members.append(("status", .number(Int64(status.rawValue))))
         members.append(("findings", .array(findings)))
-        if isWritten { members.append(("beingWritten", .bool(true))) }
         if let error = failures.first?.message { members.append(("error", .string(error))) }
         return .object(members)
     }
