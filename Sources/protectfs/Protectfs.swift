@@ -25,6 +25,11 @@ struct Protectfs: ParsableCommand {
 
     static func main() {
         ProcessHardening.apply()
+        // Swift takes the arguments from /proc: without it `lock` would print help and end with 0.
+        guard CommandLine.argc > 0, !CommandLine.arguments.isEmpty else {
+            Failure(.systemRefused, "the arguments cannot be read: /proc is not mounted here").report()
+            Glibc.exit(ExitStatus.systemRefused.rawValue)
+        }
         do {
             var command = try parseAsRoot(LongArgumentLists.shortened(Array(CommandLine.arguments.dropFirst())))
             try command.run()

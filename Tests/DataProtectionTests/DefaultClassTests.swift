@@ -85,3 +85,61 @@ import Testing
         return try ProtectedFileInfo(of: bed.path(name)).protectionClass
     }
 }
+
+/// Which rule chose the class of a new file.
+@Suite struct ClassChoiceTests {
+    private let bed: FileTestBed
+    init() throws { bed = try FileTestBed() }
+
+    @Test func rules() throws {
+        let path = bed.path("f")
+        #expect(try ClassChoice(forNewFileAt: path).rule == .fallback)
+        try bed.keybag.setProtection(.completeUnlessOpen, ofItemAt: bed.directory)
+        #expect(try ClassChoice(forNewFileAt: path).rule == .directory)
+        #expect(try ClassChoice(forNewFilesIn: bed.directory).protectionClass == .completeUnlessOpen)
+        try bed.makePlain("f", [1])
+        #expect(try ClassChoice(forNewFileAt: path).rule == .directory, "plaintext has no class to keep")
+        try bed.keybag.protect(path, as: .complete)
+        #expect(try ClassChoice(forNewFileAt: path).rule == .replacedFile)
+        try bed.keybag.setProtection(.none, ofItemAt: bed.directory)
+        #expect(try ClassChoice(forNewFilesIn: bed.directory).rule == .directoryRaised(value: "none"))
+        let rules: [(DefaultClass, ClassChoice.Rule)] = [
+            (DefaultClass(explicit: .complete, replaced: .complete), .explicit),
+            (DefaultClass(program: .complete, user: .complete), .program),
+            (DefaultClass(user: .complete), .configuration),
+        ]
+        for (sources, rule) in rules { #expect(sources.resolve().rule == rule) }
+    }
+
+    @Test func aForeignDirectorysDefaultIsNamed() throws {
+        guard geteuid() == 0 else { return print("skipped: only root can give a directory away") }
+        try bed.keybag.setProtection(.complete, ofItemAt: bed.directory)
+        #expect(chown(bed.directory.string, 65534, 65534) == 0)
+        let choice = try ClassChoice(forNewFilesIn: bed.directory)
+        #expect(choice.rule == .fallback && choice.ignoredDirectoryDefault == "complete")
+    }
+
+    /// What is no regular file is refused as that, whatever is asked of it.
+    @Test func notRegular() throws {
+        let keybag = bed.keybag
+        let socket = bed.path("socket")
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socket.string.utf8.prefix($0.count - 1)) }
+        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        let bound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard bound == 0 else { return print("skipped: no socket could be made: \(errno)") }
+        for path in [socket, bed.directory] {
+            expectError("notRegularFile") { _ = try ProtectedFile.open(path, .readWrite, keybag: keybag) }
+            expectError("notRegularFile") { _ = try ProtectedFile.open(path, keybag: keybag) }
+            expectError("notRegularFile") { _ = try ProtectedFileWriter(path, keybag: keybag) }
+            expectError("notRegularFile") { _ = try ProtectedFileInfo(of: path) }
+        }
+        expectError("notRegularFile") { try keybag.setProtection(.none, ofItemAt: socket) }
+    }
+}

@@ -18,6 +18,18 @@ struct AppendTests {
             """)
     }
 
+    @Test("A directory or a socket is refused, not an I/O error")
+    func notRegular() throws {
+        try sandbox.put("x", at: "directory/x")
+        #expect(try sandbox.run("write", "--append", "directory", input: Data("x".utf8)).status == 77)
+        let make = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
+        #expect(try sandbox.shell("python3 -c \"$0\" socket", [make]).status == 0)
+        for verb in [["write", "--append"], ["write"], ["cat"], ["verify"], ["inspect"]] {
+            let done = try sandbox.run(verb + ["socket"], input: Data("x".utf8))
+            #expect(done.status == 77, "\(verb): \(done.errors)")
+        }
+    }
+
     @Test("Creates, then continues, and replaces nothing")
     func appends() throws {
         for line in ["one\n", "two\n"] {

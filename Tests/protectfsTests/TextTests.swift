@@ -69,9 +69,23 @@ struct TextTests {
         arguments: [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3661, "1 h 1 min"), (90_000, "1 d 1 h")])
     func seconds(seconds: Int, expected: String) { #expect(spoken(seconds: seconds) == expected) }
 
+    @Test("One is one")
+    func plurals() {
+        #expect([0, 1, 2].map { spoken($0, "file") } == ["0 files", "1 file", "2 files"])
+    }
+
+    @Test("Help says what each class means")
+    func classesInHelp() throws {
+        let help = try CommandSandbox(makesKeybag: false).run("protect", "--help").text
+        for protectionClass in ProtectionClass.allCases {
+            let meaning = try #require(ProtectionClass.allValueDescriptions[protectionClass.shortName])
+            #expect(help.contains("- \(meaning.prefix(20))"))
+        }
+    }
+
     @Test("The progress bar fits 40 columns", arguments: [0, 1, 50, 100, 200] as [Int64])
     func progress(done: Int64) {
-        for label in ["writing", "protecting", "unprotecting"] {
+        for label in ["writing", "protecting", "unprotecting", "verifying"] {
             #expect(Progress.line(label, done: done, total: 100).count < 40)
             #expect(Progress.line(label, done: done << 40, total: 0).count < 40)
         }
