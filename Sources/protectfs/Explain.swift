@@ -44,21 +44,21 @@ struct Explain: ParsableCommand {
         let kind: NamedItem.Kind
         do throws(DataProtectionError) { kind = try NamedItem(following: path).kind } catch {
             guard error.errno == .noSuchFileOrDirectory else { throw error }
-            return try Explanation(ofNewFileAt: path, ExplainedKeybag(try? keybags.own()))
+            return try Explanation(ofNewFileAt: path, ExplainedKeybag(keybags.own))
         }
         switch kind {
-        case .directory: return try Explanation(ofDirectory: path, ExplainedKeybag(try? keybags.own()))
+        case .directory: return try Explanation(ofDirectory: path, ExplainedKeybag(keybags.own))
         case .link, .other: return Explanation("other", "not a regular file: such things are never protected")
         case .file: break
         }
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
             return try Explanation(
-                of: info, ExplainedKeybag(keybags.named(info.keybag)),
+                of: info, ExplainedKeybag(keybags.named(info.keybag), of: info.keybag),
                 mayRead: access(R_OK, path), mayWrite: access(W_OK, path))
         } catch {
             switch error {
-            case .notProtected: return try Explanation(ofPlaintext: path, ExplainedKeybag(try? keybags.own()))
+            case .notProtected: return try Explanation(ofPlaintext: path, ExplainedKeybag(keybags.own))
             case .system(_, _, .permissionDenied):
                 return Explanation(
                     "unreadable", "its owner does not let you read it; whether it is protected is not known")
@@ -74,21 +74,34 @@ struct Explain: ParsableCommand {
 
 /// What an explanation needs to know of a keybag.
 struct ExplainedKeybag {
-    /// Nil where there is none.
-    let state: ProtectionState?
-    let directory: FilePath?
-    let spoken: String
+    /// Nil where it cannot be used.
+    var state: ProtectionState?
+    var directory: FilePath?
+    /// Where it is and what state it is in, or why it cannot be used.
+    var spoken: String
+    /// What would help where it cannot be used.
+    var help: String?
 
-    init(_ keybag: Keybag?) throws(DataProtectionError) {
-        guard let keybag else {
-            (state, directory, spoken) = (nil, nil, "not available to you")
-            return
+    init(_ open: () throws(DataProtectionError) -> Keybag) {
+        do throws(DataProtectionError) {
+            let keybag = try open()
+            let status = try keybag.status()
+            state = status.state
+            directory = keybag.directory
+            let words = status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition)
+            spoken = "\(quoted(keybag.directory)), \(words)"
+        } catch {
+            spoken = error.message
+            help = error.hint
         }
-        let status = try keybag.status()
-        state = status.state
-        directory = keybag.directory
-        spoken =
-            "\(quoted(keybag.directory)), "
-            + (status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition))
+    }
+
+    /// The keybag of a file that is there.
+    init(_ keybag: Keybag?, of uuid: KeybagUUID) {
+        self.init { () throws(DataProtectionError) in
+            guard let keybag else { throw .foreignKeybag("", uuid) }
+            return keybag
+        }
+        if keybag == nil { spoken = "not available to you" }
     }
 }

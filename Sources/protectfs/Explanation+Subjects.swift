@@ -11,8 +11,8 @@ extension Explanation {
         add(keybag, uuid: info.keybag)
         members += [("class", .string(name)), ("size", .number(info.size))]
         guard let state = keybag.state else {
-            for action in ["read", "write", "change class"] { add(action, false, "its keybag is not available to you") }
-            help = "--keybag DIR, with the directory of keybag \(info.keybag)"
+            for action in ["read", "write", "change class"] { add(action, false, "its keybag cannot be used") }
+            help = keybag.help
             return
         }
         add(.openToRead, named: "read", info.protectionClass, in: state)
@@ -49,8 +49,8 @@ extension Explanation {
         self.init("plaintext", "not protected: everybody who may read it, or has the disk, can")
         add(keybag, uuid: nil)
         guard let state = keybag.state, let directory = keybag.directory else {
-            add("protect", false, "there is no keybag")
-            help = "protectfs init"
+            add("protect", false, "the keybag cannot be used")
+            help = keybag.help
             return
         }
         if let reason = UnprotectableNames(keybag: directory).reason(against: path) {
@@ -71,8 +71,8 @@ extension Explanation {
         facts += [("new files", "class \(choice.protectionClass.shortName)"), ("because", choice.words(in: directory))]
         members += [("class", .string(choice.protectionClass.shortName)), ("rule", .string(choice.word))]
         guard let state = keybag.state else {
-            add("create", false, "there is no keybag")
-            help = "protectfs init"
+            add("create", false, "the keybag cannot be used")
+            help = keybag.help
             return
         }
         if directory.withPlatformString({ access($0, W_OK | X_OK) }) == 0 {

@@ -61,8 +61,17 @@ final class VerificationRun {
             }
             return found.map { .success($0) }
         } catch {
-            return .failure(error)
+            return .failure(isPlaintext(path, error) ? .notProtected(path) : error)
         }
+    }
+
+    /// Where there is no keybag, plaintext is plaintext all the same.
+    private static func isPlaintext(_ path: FilePath, _ error: DataProtectionError) -> Bool {
+        guard case .keybagNotFound = error else { return false }
+        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: path) } catch {
+            if case .notProtected = error { return true }
+        }
+        return false
     }
 
     // MARK: results

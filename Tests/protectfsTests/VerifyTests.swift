@@ -111,6 +111,9 @@ struct VerifyTests {
         #expect(finding["bytes"] as? Int == 65_536)
         let summary = try #require(document["summary"] as? [String: Any])
         #expect(summary["whole"] as? Int == 9 && summary["failed"] as? Int == 1 && summary["notProtected"] as? Int == 1)
+        let nobody = try CommandSandbox(makesKeybag: false)
+        try nobody.put("x", at: "tree/plain")
+        #expect(try nobody.run("verify", "-r", "tree").errors.contains("1 not protected"), "without a keybag too")
         let empty = try sandbox.run("verify", "-r", "--json", "state").json() as? [String: Any]
         #expect((empty?["files"] as? [Any])?.count == 0)
     }
@@ -129,6 +132,20 @@ struct VerifyTests {
         #expect(done.status == 75)
         #expect(done.errors.contains("0 files whole, 10 not, 1 not protected"))
         #expect(done.errors.components(separatedBy: "hint:").count == 2, "one hint for all")
+    }
+
+    @Test("Files of another keybag that was used here are verified with that one")
+    func remembered() throws {
+        let passcode = Data("another".utf8)
+        let made = try sandbox.run("init", "--keybag", "other", "--passcode-fd", "3", passcodes: passcode)
+        #expect(made.status == 0, "\(made.errors)")
+        defer { sandbox.evictKeys(of: sandbox.path("other")) }
+        #expect(try sandbox.run("unlock", "--keybag", "other", "--passcode-fd", "3", passcodes: passcode).status == 0)
+        let written = try sandbox.run("write", "--keybag", "other", "theirs", input: Data("x".utf8))
+        #expect(written.status == 0, "\(written.errors)")
+        try sandbox.protectedFile("ours")
+        let done = try sandbox.run("verify", "theirs", "ours")
+        #expect(done.status == 0 && done.errors == "", "\(done.errors)")
     }
 
     @Test("--strict refuses files whose origin is not verified")
