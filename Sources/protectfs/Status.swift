@@ -64,6 +64,7 @@ struct Status: ParsableCommand {
                 let padding = String(repeating: " ", count: 14 - name.count)
                 lines.append(Array("\(name)\(padding)\(status.keyWords(protectionClass))".utf8))
             }
+            lines.append(Array("recovery code: \(status.hasRecoveryCode ? "there is one" : "none")".utf8))
             return lines
         }
     }
@@ -86,6 +87,7 @@ struct Status: ParsableCommand {
                     ("lastTransition", .optional(status.lastTransition)),
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter)),
+                    ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                 ])
         }
     }
