@@ -1,6 +1,7 @@
 // What an application needs of the layers below: the classes and the names in errors, not the keys.
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import struct ProtectionFormat.OriginMark
+@_exported public import enum ProtectionKeys.CryptographyLibrary
 @_exported public import enum ProtectionKeys.KeyError
 @_exported public import struct ProtectionKeys.KeybagUUID
 @_exported public import enum ProtectionKeys.ProtectionClass

@@ -37,10 +37,9 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil, keybag: Keybag,
         requireVerifiedOrigin: Bool = false
     ) throws(DataProtectionError) -> ProtectedFile {
-        let flags = (access == .readWrite ? O_RDWR : O_RDONLY) | O_NONBLOCK  // a FIFO must not make us wait
         let file: LowerFile
         do throws(DataProtectionError) {
-            file = try LowerFile(path, flags: flags)
+            file = try LowerFile(regular: path, flags: access == .readWrite ? O_RDWR : O_RDONLY)
         } catch {
             guard let create, access == .readWrite, error.errno == .noSuchFileOrDirectory else { throw error }
             do throws(DataProtectionError) {
@@ -49,7 +48,6 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
                 return try open(path, access, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
             }
         }
-        try file.requireRegular()
         let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
         // Opening asks for the key, whatever other handles hold.
         _ = try open.size(.open)

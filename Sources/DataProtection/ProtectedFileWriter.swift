@@ -66,9 +66,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
 
     private static func existing(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
         do throws(DataProtectionError) {
-            let old = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
-            try old.requireRegular()
-            return old
+            return try LowerFile(regular: path, flags: O_RDONLY)
         } catch {
             if case .system(_, _, .noSuchFileOrDirectory) = error { return nil }
             // A file that we may replace but not read: its class cannot be kept, so it must be given.

@@ -64,6 +64,16 @@ extension ProtectionClass: ExpressibleByArgument {
     /// What help shows.
     public var defaultValueDescription: String { shortName }
 
+    /// What help says of each.
+    public static var allValueDescriptions: [String: String] {
+        [
+            complete.shortName: "open only while unlocked",
+            completeUnlessOpen.shortName: "created at any time, opened only while unlocked",
+            completeUntilFirstUserAuthentication.shortName: "open after the first unlock since the machine started",
+            none.shortName: "open at any time on this machine",
+        ]
+    }
+
     /// What help lists.
     public static var allValueStrings: [String] { allCases.map(\.shortName) }
 }
