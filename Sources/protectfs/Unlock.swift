@@ -16,6 +16,7 @@ struct Unlock: ParsableCommand {
     @OptionGroup var passcode: PasscodeOption
 
     func run() throws {
+        EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
         // Nobody types a passcode that is not going to be tried.
         if let seconds = try keybag.status().retryAfter, seconds > 0 {
