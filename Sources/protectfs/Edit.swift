@@ -42,9 +42,11 @@ struct Edit: ParsableCommand {
 
     /// What is replaced is the file, not a link that leads to it.
     private func resolved(_ path: FilePath) throws(Failure) -> FilePath {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+            return path
+        }
         guard let found = path.withPlatformString({ realpath($0, nil) }) else {
-            var status = stat()
-            guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return path }
             throw Failure(DataProtectionError.system(path, operation: "realpath", Errno.current))
         }
         defer { free(found) }

@@ -11,8 +11,10 @@ final class EditSession {
     private var editor: pid_t = -1
     /// Whether somebody asked us to end.
     private(set) var isEnding = false
-    private var secondsToKill = 5
+    private var endingSince: ContinuousClock.Instant?
     private var isLocked = false
+    /// While locked: since when there may be plaintext in the directory.
+    private var plaintextSince: ContinuousClock.Instant?
     /// Saved by the editor, and not sealed yet.
     private(set) var hasUnsealed = false
 
@@ -54,13 +56,14 @@ final class EditSession {
         var waiting = [signals, saves].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         while true {
             // A ring does not say when a key goes: it is asked once a second.
-            let isIdle = poll(&waiting, nfds_t(waiting.count), 1000) == 0
+            let isIdle = poll(&waiting, nfds_t(waiting.count), plaintextSince == nil ? 1000 : 250) == 0
             drain(saves) { _ in hasUnsealed = true }
             drain(signals) { isEnding = isEnding || hasBeenAskedToEnd($0) }
             if hasUnsealed { save() }
             checkLock()
+            wipe(isIdle: isIdle)
             if let status = ended() { return status }
-            if isEnding && isIdle { insist() }
+            if isEnding { insist() }
         }
     }
 
@@ -82,26 +85,35 @@ final class EditSession {
     }
 
     private func insist() {
-        secondsToKill -= 1
-        if secondsToKill == 0 { kill(editor, SIGKILL) }
+        let now = ContinuousClock.now
+        if endingSince == nil { endingSince = now }
+        if let endingSince, now - endingSince > .seconds(5) { kill(editor, SIGKILL) }
     }
 
     /// What cannot be sealed now is tried again every second: the copy stays as long.
     private func save() {
+        if isLocked && plaintextSince == nil { plaintextSince = .now }
         do throws(DataProtectionError) {
             try file.save(directory)
             hasUnsealed = false
         } catch {
             hasUnsealed = true
         }
-        if isLocked && !hasUnsealed { directory.wipe() }
     }
 
     private func checkLock() {
-        guard file.isShutByLock else { return }
         let wasLocked = isLocked
-        isLocked = !file.keybag.isProtectedDataAvailable
+        isLocked = file.isShutByLock && !file.keybag.isProtectedDataAvailable
         if isLocked && !wasLocked { save() }
+        if !isLocked { plaintextSince = nil }
+    }
+
+    /// An editor may be half way through a save, with a file that it is going to rename: the copy goes when it has been quiet
+    /// for a moment, and in any case after three seconds.
+    private func wipe(isIdle: Bool) {
+        guard let plaintextSince, !hasUnsealed, isIdle || .now - plaintextSince > .seconds(3) else { return }
+        directory.wipe()
+        self.plaintextSince = nil
     }
 
     /// Reads all that is there; `body` gets the beginning of each batch.

@@ -68,9 +68,7 @@ final class EditedFile {
         try MemoryStorage.requireRoom(for: try file.size(), of: path, in: directory.path)
         let copy = try MemoryFile(creating: copyPath(in: directory))
         let saved = try MemoryFile(creating: directory.saved)
-        try Pieces.forEach(of: { buffer, offset throws(DataProtectionError) in try file.read(into: buffer, at: offset) }
-        ) {
-            piece throws(DataProtectionError) in
+        try Pieces.forEach(of: file.pieces) { piece throws(DataProtectionError) in
             try copy.append(piece)
             try saved.append(piece)
         }
@@ -127,9 +125,7 @@ final class EditedFile {
         let now = FileIdentity(path)
         if now == known { return true }
         guard let last, now != nil, let file = try? ProtectedFile.open(path, keybag: keybag) else { return false }
-        return try Pieces.areEqual(last) { buffer, offset throws(DataProtectionError) in
-            try file.read(into: buffer, at: offset)
-        }
+        return try Pieces.areEqual(last, file.pieces)
     }
 
     /// Nil if somebody goes on writing to the file.
@@ -186,10 +182,7 @@ final class EditedFile {
     func putInPlace() throws(DataProtectionError) {
         guard let beside, beside.reason == .locked, beside.isOurs, keybag.isProtectedDataAvailable else { return }
         let file = try ProtectedFile.open(beside.path, keybag: keybag)
-        let text: Pieces.Source = { buffer, offset throws(DataProtectionError) in
-            try file.read(into: buffer, at: offset)
-        }
-        if try replace(with: text, last: nil) { removeBeside() }
+        if try replace(with: file.pieces, last: nil) { removeBeside() }
         try file.close()
     }
 

@@ -35,6 +35,14 @@ struct Editor {
         return []
     }
 
+    /// The shell makes way for the editor, so that signals reach it. Where it cannot, it waits: Ctrl-C is not for it.
+    private var script: String {
+        let isOneProgram = !command.contains(where: { ";&|()<>\n".contains($0) })
+        let beginsWithAssignment = command.split(whereSeparator: \.isWhitespace).first?.contains("=") ?? false
+        let run = command + " \"$@\""
+        return isOneProgram && !beginsWithAssignment ? "exec " + run : "trap : INT QUIT; " + run
+    }
+
     /// The file that a name leads to through PATH and links: `vi` may be vim.
     private static func program(named name: String) -> FilePath? {
         let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
@@ -65,7 +73,7 @@ struct Editor {
         posix_spawnattr_setsigdefault(&attributes, &usual)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
-        let shell = ["sh", "-c", command + " \"$@\"", "sh"] + precautions
+        let shell = ["sh", "-c", script, "sh"] + precautions
         let words = CWords(shell.map { Array($0.utf8) } + [copy.bytes])
         let variables = CWords(environment(temporary: temporary))
         var child: pid_t = 0

@@ -105,3 +105,10 @@ enum Pieces {
         return try body(buffer)
     }
 }
+
+extension ProtectedFile {
+    /// The plaintext.
+    var pieces: Pieces.Source {
+        { buffer, offset throws(DataProtectionError) in try self.read(into: buffer, at: offset) }
+    }
+}

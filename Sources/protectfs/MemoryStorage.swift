@@ -26,8 +26,8 @@ enum MemoryStorage {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, protectfs_is_in_memory(descriptor) == 1 else { return false }
-        if status.st_uid == geteuid() { return status.st_mode & 0o022 == 0 }
-        return status.st_uid == 0 && (status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0)
+        guard status.st_uid == geteuid() || status.st_uid == 0 else { return false }
+        return status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
     }
 
     /// Refuses what would take more than a quarter of the memory that is free, or of `directory`.

@@ -41,9 +41,7 @@ struct SealedPlaintext: ~Copyable {
 
     private static func copy(_ file: ProtectedFile, to memory: Int32) throws(DataProtectionError) {
         var end: off_t = 0
-        try Pieces.forEach(of: { buffer, offset throws(DataProtectionError) in try file.read(into: buffer, at: offset) }
-        ) {
-            piece throws(DataProtectionError) in
+        try Pieces.forEach(of: file.pieces) { piece throws(DataProtectionError) in
             var done = 0
             while done < piece.count {
                 // No memory left is an error here, not a signal later.
