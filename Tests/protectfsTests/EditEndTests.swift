@@ -21,7 +21,7 @@ struct EditEndTests {
         try bed.make("file", "one")
         let done = try killed(
             by: signal,
-            "trap 'kill $!; exit 1' TERM HUP; echo \"two $MARKER\" >\"$1\"; echo >ready; sleep 60 & wait $!")
+            "trap 'kill $!; exit 1' TERM HUP; echo \"two $MARKER\" >\"$1\"; echo >ready; sleep 15 & wait $!")
         #expect(done.text == "130\n", "\(done.errors)")
         #expect(try bed.contents("file") == bed.text("two"))
         try bed.expectNoPlaintext()
@@ -30,7 +30,7 @@ struct EditEndTests {
     @Test("An editor that does not care about SIGTERM is ended after five seconds")
     func insistent() throws {
         try bed.make("file", "one")
-        let done = try killed(by: "TERM", "trap '' TERM; echo >ready; exec sleep 60")
+        let done = try killed(by: "TERM", "trap '' TERM; echo >ready; exec sleep 15")
         #expect(done.text == "130\n", "\(done.errors)")
         try bed.expectNoPlaintext()
     }
@@ -72,7 +72,7 @@ struct EditEndTests {
     @Test("Ctrl-C is the editor's", arguments: [("exit 0", 0), ("exit 4", 130)] as [(String, Int32)])
     func interrupted(reaction: String, status: Int32) throws {
         try bed.make("file", "one")
-        let script = "trap 'kill $!; echo \"two $0\" >\"$1\"; \(reaction)' INT; echo ready; sleep 60 & wait $!"
+        let script = "trap 'kill $!; echo \"two $0\" >\"$1\"; \(reaction)' INT; echo ready; sleep 15 & wait $!"
         try script.write(toFile: sandbox.path("editor"), atomically: true, encoding: .utf8)
         let seen = try PseudoTerminal.run(
             ["edit", "file", "--editor", "sh -c \"$(cat editor)\" '\(bed.marker)'"], in: sandbox,
