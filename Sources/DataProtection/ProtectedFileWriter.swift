@@ -10,6 +10,8 @@ public import SystemPackage
 public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only touched under `turn`
     /// Where the file will be.
     public let path: FilePath
+    /// The class that it gets.
+    public var protectionClass: ProtectionClass { new.protectionClass }
     private let new: NewFile
     private let isReplacing: Bool
     /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.

@@ -22,6 +22,10 @@ enum ExitStatus: Int32, Error, Hashable {
     /// Refused: wrong passcode, credentials, file permission.
     case refused = 77
     case configuration = 78
+    /// Of `run`, as of env(1): the command cannot be run.
+    case commandNotRunnable = 126
+    /// Of `run`, as of env(1): there is no such command.
+    case commandNotFound = 127
     case interrupted = 130
 
     /// Of several files the first of these that occurred is the command's status; then any other.

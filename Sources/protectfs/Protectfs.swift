@@ -19,14 +19,15 @@ struct Protectfs: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
-            Ls.self, Class.self, Passcode.self, Recovery.self, Verify.self, Inspect.self, Explain.self,
-            Doctor.self,
+            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Verify.self, Inspect.self,
+            Explain.self, Doctor.self,
         ])
 
     static func main() {
         ProcessHardening.apply()
         do {
-            var command = try parseAsRoot(LongArgumentLists.shortened(Array(CommandLine.arguments.dropFirst())))
+            var command = try parseAsRoot(
+                LongArgumentLists.shortened(Run.withoutCommand(CommandLine.arguments.dropFirst())))
             try command.run()
         } catch {
             leave(because: error)

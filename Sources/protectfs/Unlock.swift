@@ -16,6 +16,7 @@ struct Unlock: ParsableCommand {
     @OptionGroup var passcode: PasscodeOption
 
     func run() throws {
+        EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
