@@ -77,7 +77,7 @@ struct ExitStatusReachedTests {
         let sandbox = try sandbox()
         var found: Set<Int32> = []
         for limit in 3...16 {
-            let done = try sandbox.shell("ulimit -n \(limit); exec \"$PROTECTFS\" write new <plain")
+            let done = try sandbox.shell("exec <plain; ulimit -n \(limit); exec \"$PROTECTFS\" write new")
             // The dynamic linker itself needs one, and says 127.
             if done.status != 127 { found.insert(done.status) }
         }
