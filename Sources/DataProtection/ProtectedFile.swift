@@ -13,7 +13,10 @@ public import SystemPackage
 public final class ProtectedFile: @unchecked Sendable {  // `open` is only touched under `turn`
     /// What a handle is opened for.
     public enum Access: Sendable {
-        case readOnly, readWrite
+        /// Reads; the file is never changed.
+        case readOnly
+        /// Reads and writes.
+        case readWrite
     }
 
     /// Where the file is.
@@ -29,7 +32,10 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// Opens a protected file, or creates it.
     ///
     /// - Parameters:
+    ///   - path: the file; a link is followed.
+    ///   - access: what the handle is for.
     ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
+    ///   - keybag: the one that the file belongs to.
     ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
     /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `unverifiedOrigin`, `system`. Nothing is left
     ///   behind when a file cannot get its key.

@@ -21,8 +21,10 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// Begins a file.
     ///
     /// - Parameters:
+    ///   - path: the file that appears, or is replaced, when it is finished.
     ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
     ///     user's, `completeUntilFirstUserAuthentication`.
+    ///   - keybag: whose class key the file gets.
     ///   - replacing: false: a file of that name is an error when it is finished.
     /// - Throws: `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
     public convenience init(
