@@ -20,7 +20,7 @@ struct ClassChangeIntent {
         // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.
         let unnamed = try UnnamedFile(name)
         try unnamed.file.write(
-            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try Self.resolved(file.path)).bytes, at: 0)
+            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
         try unnamed.link(to: name)
         note = unnamed.file
     }
@@ -103,13 +103,5 @@ struct ClassChangeIntent {
         let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
         let opened = try file.status()
         return UInt64(opened.st_dev) == device && UInt64(opened.st_ino) == inode ? file : nil
-    }
-
-    private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard path.withPlatformString({ realpath($0, &buffer) }) != nil else {
-            throw .system(path, operation: "realpath", Errno(rawValue: errno))
-        }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
     }
 }

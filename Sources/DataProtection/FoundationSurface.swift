@@ -106,7 +106,8 @@ extension Data {
         return true
     }
 
-    private func lend(
+    /// Lends the bytes to a body whose errors are ours.
+    func lend(
         _ body: (UnsafeRawBufferPointer) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
         let result: Result<Void, DataProtectionError> = withUnsafeBytes { bytes in
@@ -139,32 +140,5 @@ extension Keybag {
         } catch {
             throw error.cocoaError(for: url, isWriting: true)
         }
-    }
-}
-
-extension URL {
-    fileprivate func filePath() throws(DataProtectionError) -> FilePath {
-        guard isFileURL else { throw .notRegularFile(FilePath(absoluteString)) }
-        return withUnsafeFileSystemRepresentation { $0.map { FilePath(platformString: $0) } } ?? FilePath(path)
-    }
-}
-
-extension DataProtectionError {
-    /// The error that Foundation would throw, with this one as its underlying error.
-    func cocoaError(for url: URL, isWriting: Bool) -> CocoaError {
-        let code: CocoaError.Code =
-            switch self {
-            case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
-            case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded): .fileWriteOutOfSpace
-            case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
-            case .exists: .fileWriteFileExists
-            case .damaged, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
-            case .locked, .foreignKeybag, .keyLost, .unverifiedOrigin, .system(_, _, .permissionDenied),
-                .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice:
-                isWriting ? .fileWriteNoPermission : .fileReadNoPermission
-            default: isWriting ? .fileWriteUnknown : .fileReadUnknown
-            }
-        // NSUnderlyingErrorKey and NSURLErrorKey, whose names only the whole of Foundation has.
-        return CocoaError(code, userInfo: ["NSUnderlyingError": self, "NSURL": url])
     }
 }

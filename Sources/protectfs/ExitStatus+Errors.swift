@@ -9,7 +9,7 @@ extension DataProtectionError {
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable: .notFound
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .wrongPasscode, .keybagUnsafe, .needsRekey: .refused
         case .exists, .keybagExists: .exists
-        case .passcodeUnusable: .usage
+        case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable
         case .configuration: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange: .inputOutput

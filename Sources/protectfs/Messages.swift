@@ -28,6 +28,8 @@ extension DataProtectionError {
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
+        case .unknownClass(let path, let name):
+            "\(quoted(path)) cannot have the class \(quoted(name)): there is none of that name"
         default: keybagMessage
         }
     }
