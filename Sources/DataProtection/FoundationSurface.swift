@@ -34,10 +34,14 @@ extension Data {
     /// The class is the one in `options` (`.completeFileProtection` …), else that of the file that is replaced, else the
     /// directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`. Without `.atomic` an existing
     /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
+    /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then. The
+    ///   file appears as a whole.
     /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, with the ``DataProtectionError`` underneath.
-    public func write(to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag) throws {
+    public func write(
+        to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag, raiseTo: ProtectionClass? = nil
+    ) throws {
         do throws(DataProtectionError) {
-            try write(try url.filePath(), options, keybag)
+            try write(try url.filePath(), options, keybag, raiseTo)
         } catch {
             throw error.cocoaError(for: url, isWriting: true)
         }
@@ -67,13 +71,13 @@ extension Data {
     }
 
     private func write(
-        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag
+        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag, _ raiseTo: ProtectionClass?
     ) throws(DataProtectionError) {
         let explicit = options.protectionClass
         let isNewOnly = options.contains(.withoutOverwriting)
-        if !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
+        if raiseTo == nil, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
         let writer = try ProtectedFileWriter(
-            path, as: explicit, keybag: keybag, replacing: !isNewOnly, expecting: count)
+            path, as: explicit, raiseTo: raiseTo, keybag: keybag, replacing: !isNewOnly, expecting: count)
         try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
         try writer.finish()
     }

@@ -133,7 +133,8 @@ struct ItemCopy {
     ) throws(DataProtectionError) {
         var directory = try target.directory.resolved()
         while true {
-            if let above = try Self.status(of: directory), above.st_ino == status.st_ino, above.st_dev == status.st_dev {
+            let above = try Self.status(of: directory)
+            if above?.st_ino == status.st_ino, above?.st_dev == status.st_dev {
                 throw .system(target, operation: "copy", .invalidArgument)
             }
             if directory.components.isEmpty { return }

@@ -13,6 +13,8 @@ final class NewFile {
     private let behind: WriteBehind
     private let memory = SealedMemory()
     var file: LowerFile { unnamed.file }
+    var fileID: FileID { head.prefix.fileID }
+    var protectionClass: ProtectionClass { head.wrap.classKey.protectionClass }
     private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
     private var head: Head

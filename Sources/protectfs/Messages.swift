@@ -95,6 +95,9 @@ extension ProtectionWarning {
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
+        case .queuedFileGone(let path):
+            "\(quoted(path)) is not there any more; if it was moved to another directory, give it its class there"
         }
     }
 }
