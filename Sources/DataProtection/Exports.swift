@@ -5,6 +5,8 @@
 @_exported public import enum ProtectionKeys.KeyError
 @_exported public import struct ProtectionKeys.KeybagUUID
 @_exported public import enum ProtectionKeys.ProtectionClass
+@_exported public import struct ProtectionKeys.RecoveryCode
+@_exported public import enum ProtectionKeys.RecoveryCodeTypo
 @_exported public import struct ProtectionKeys.SecretBytes
 @_exported public import enum ProtectionKeys.SecretMemoryBacking
 @_exported public import struct SystemPackage.Errno

@@ -19,6 +19,8 @@ public struct KeybagStatus: Sendable, Hashable {
     public let secondsUntilLock: Double?
     /// Seconds until a passcode may be tried; 0 = now; nil if the record cannot be read.
     public let retryAfter: Int?
+    /// Whether a recovery code opens the keybag too.
+    public let hasRecoveryCode: Bool
 }
 
 extension Keybag {
@@ -34,7 +36,7 @@ extension Keybag {
             unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
             lastTransition: record.changedAt == 0 ? nil : record.changedAt,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
-            retryAfter: try? attempts.remainingDelay())
+            retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
     }
 
     /// The error for a class key that is not here.

@@ -6,6 +6,9 @@ import Glibc
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
 
+    /// What a shell offers.
+    static var defaultCompletionKind: CompletionKind { .file() }
+
     init?(argument: String) {
         guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
         guard argument.unicodeScalars.contains("\u{FFFD}") else {
@@ -41,6 +44,9 @@ struct PathArgument: ExpressibleByArgument {
 /// One path of a list, or a long run of them.
 struct PathsArgument: ExpressibleByArgument {
     fileprivate let paths: [FilePath]
+
+    /// What a shell offers.
+    static var defaultCompletionKind: CompletionKind { .file() }
 
     init?(argument: String) {
         var paths: [FilePath] = []

@@ -7,7 +7,8 @@ struct KeybagOption: ParsableArguments {
     @Option(
         name: .customLong("keybag"),
         help: ArgumentHelp(
-            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"))
+            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"),
+        completion: .directory)
     private var directory: PathArgument?
 
     /// Where the keybag is, or would be.
