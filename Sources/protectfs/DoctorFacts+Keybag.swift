@@ -43,7 +43,8 @@ extension DoctorFacts {
     func recoveryFinding(_ keybag: KeybagInspection) -> DoctorFinding {
         if keybag.hasRecoveryCode { return .ok("recovery code", "there is one") }
         return .warning(
-            "recovery code", "none: with the passcode or the device key lost, every file is lost")
+            "recovery code", "none: with the passcode or the device key lost, every file is lost",
+            mend: "protectfs recovery new")
     }
 
     func derivationFinding(_ keybag: KeybagInspection) -> DoctorFinding {
