@@ -53,9 +53,10 @@ struct Explain: ParsableCommand {
         }
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
+            let directory = path.removingLastComponent()
             return try Explanation(
                 of: info, ExplainedKeybag(keybags.named(info.keybag), of: info.keybag),
-                mayRead: access(R_OK, path), mayWrite: access(W_OK, path))
+                mayWrite: access(W_OK, path), mayReplace: access(W_OK | X_OK, directory.isEmpty ? "." : directory))
         } catch {
             switch error {
             case .notProtected: return try Explanation(ofPlaintext: path, ExplainedKeybag(keybags.own))

@@ -3,7 +3,7 @@ import Glibc
 
 extension Explanation {
     /// A protected file.
-    init(of info: ProtectedFileInfo, _ keybag: ExplainedKeybag, mayRead: Bool, mayWrite: Bool)
+    init(of info: ProtectedFileInfo, _ keybag: ExplainedKeybag, mayWrite: Bool, mayReplace: Bool)
         throws(DataProtectionError)
     {
         let name = info.protectionClass.shortName
@@ -22,7 +22,11 @@ extension Explanation {
         } else {
             for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
         }
-        add(.replace, named: "replace", info.protectionClass, in: state)
+        if mayReplace {
+            add(.replace, named: "replace", info.protectionClass, in: state)
+        } else {
+            add("replace", false, "the permissions of its directory do not let you")
+        }
         stronger = StrongerClass.all(above: info.protectionClass, in: state)
     }
 

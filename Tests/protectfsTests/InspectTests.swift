@@ -173,6 +173,27 @@ struct ExplainTests {
         #expect(possible(try explain("nowhere/new"))["create"] == false)
     }
 
+    @Test("What file permissions refuse, as another user", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
+    func permissions() throws {
+        let user = try EndToEndUser.made()
+        try user.unlock()
+        let path = user.home.appending("file")
+        try user.write(path, "none", [1, 2, 3])
+        func actions() throws -> [String: Bool] {
+            let done = try user.run(["protectfs", "explain", "--json", path.string])
+            let entries = try JSONSerialization.jsonObject(with: Data(done.output)) as? [[String: Any]]
+            return possible(try #require(entries?.first))
+        }
+        chmod(path.string, 0o400)
+        #expect(try actions() == ["read": true, "write": false, "change class": false, "replace": true])
+        chmod(user.home.string, 0o500)
+        #expect(try actions()["replace"] == false)
+        chmod(user.home.string, 0o700)
+        chmod(path.string, 0)
+        let done = try user.run(["protectfs", "explain", path.string])
+        #expect(done.status == 0 && done.text.contains("does not let you read it"), "\(done)")
+    }
+
     @Test("Plaintext, links, other keybags, and no keybag at all")
     func others() throws {
         try sandbox.put("x", at: "plain")
