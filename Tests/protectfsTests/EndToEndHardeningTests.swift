@@ -36,6 +36,17 @@ struct EndToEndHardeningTests {
         #expect(try user.run(["protectfs", "cat", file.string]).text == "new\n")
     }
 
+    @Test("What cannot be written back is said, and why")
+    func notWritable() throws {
+        let edit = try shell(
+            "mkdir place; mv file place; \"$PROTECTFS\" edit --editor 'chmod a-w place; echo >' place/file")
+        #expect(edit.status == 77, "\(edit)")
+        #expect(edit.errors.contains("permission denied") && edit.errors.contains("what the editor saved is given up"))
+        #expect(try shell("\"$PROTECTFS\" cat place/file").output == bytes)
+        let early = try shell("\"$PROTECTFS\" edit --editor 'touch started; :' place/file; ls")
+        #expect(early.errors.contains("permission denied") && !early.text.contains("started"), "\(early)")
+    }
+
     @Test("No core dump, and nobody of the same user looks into its memory or environment")
     func refusesDumps() throws {
         let script = """
