@@ -1,5 +1,5 @@
 /// What the command's exit says. Thrown when everything has been said already.
-enum ExitStatus: Int32, Error, Hashable {
+enum ExitStatus: Int32, Error, Hashable, CaseIterable {
     /// Done; a warning may say what stays open.
     case done = 0
     case usage = 64

@@ -28,6 +28,8 @@ extension DataProtectionError {
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
+        case .unknownClass(let path, let name):
+            "\(quoted(path)) cannot have the class \(quoted(name)): there is none of that name"
         default: keybagMessage
         }
     }
@@ -46,6 +48,9 @@ extension DataProtectionError {
         case .attemptsNotRecorded(let path, let errno):
             "the attempt cannot be recorded in \(quoted(path)): \(errno.spoken)"
         case .passcodeUnusable(let reason): "this passcode cannot be used: \(reason)"
+        case .wrongRecoveryCode(let keybag):
+            "this recovery code does not open \(quoted(keybag)): it is another keybag's, or spent, or the keybag was altered"
+        case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
         case .otherDevice(let keybag, let deviceKey):
             "keybag \(quoted(keybag)) was made with another device key than \(quoted(deviceKey))"
         case .deviceKeyUnusable(let path, let reason): "device key \(quoted(path)) cannot be used: \(reason)"
@@ -93,6 +98,9 @@ extension ProtectionWarning {
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
+        case .queuedFileGone(let path):
+            "\(quoted(path)) is not there any more; if it was moved to another directory, give it its class there"
         }
     }
 }

@@ -58,12 +58,15 @@ struct Status: ParsableCommand {
             if let wait = status.retryAfter, wait > 0 {
                 lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
             }
+            let queued = keybag.queuedWorkCount
+            if queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
             lines.append(Array("CLASS         KEY".utf8))
             for protectionClass in ProtectionClass.allCases {
                 let name = protectionClass.shortName
                 let padding = String(repeating: " ", count: 14 - name.count)
                 lines.append(Array("\(name)\(padding)\(status.keyWords(protectionClass))".utf8))
             }
+            lines.append(Array("recovery code: \(status.hasRecoveryCode ? "there is one" : "none")".utf8))
             return lines
         }
     }
@@ -86,6 +89,8 @@ struct Status: ParsableCommand {
                     ("lastTransition", .optional(status.lastTransition)),
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter)),
+                    ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
+                    ("retryAfter", .optional(status.retryAfter)), ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ])
         }
     }

@@ -32,8 +32,10 @@ struct Workload {
         case "replace": try replacements()
         case "class": try classChanges()
         case "passcode": try passcodes()
+        case "recover": try recoveries()
         case "convert": try conversions()
         case "read": try reads()
+        case "raise": try raises()
         default: throw Unknown(name: name)
         }
     }
@@ -107,6 +109,20 @@ struct Workload {
         }
     }
 
+    /// From recovery code to recovery code, of those in the arguments, and from passcode to passcode.
+    private func recoveries() throws {
+        for number in first... {
+            let opened = try keybag.open(recoveryCode: code(number))
+            try opened.recover(passcode: passcode(number + 1), 1000, recoveryCode: code(number + 1), 1000)
+            acknowledge(number + 1)
+        }
+    }
+
+    private func code(_ number: Int) throws -> RecoveryCode {
+        let text = Array(rest[number % rest.count].utf8)
+        return try RecoveryCode(reading: SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) })
+    }
+
     private func passcode(_ number: Int) -> SecretBytes {
         let text = Array("passcode \(number)".utf8)
         return SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) }
@@ -116,6 +132,26 @@ struct Workload {
     private func conversions() throws {
         for number in first... {
             if number % 2 == 0 { try keybag.protect(path, as: .complete) } else { try keybag.unprotect(path) }
+            acknowledge(number)
+        }
+    }
+
+    /// New files that are to be raised when they are closed, by every way to make one.
+    private func raises() throws {
+        for number in first... {
+            let file = path.appending("\(number)")
+            let bytes = newFileBytes(number, seed: seed)
+            if number % 2 == 0 {
+                let writer = try ProtectedFileWriter(
+                    file, as: .completeUnlessOpen, raiseTo: .complete, keybag: keybag, replacing: false)
+                try bytes.withUnsafeBytes { try writer.append($0) }
+                try writer.finish()
+            } else {
+                let handle = try ProtectedFile.create(
+                    file, as: .completeUnlessOpen, raiseTo: .complete, keybag: keybag)
+                try bytes.withUnsafeBytes { try handle.write($0, at: 0) }
+                try handle.close()
+            }
             acknowledge(number)
         }
     }

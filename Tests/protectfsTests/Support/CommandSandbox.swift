@@ -67,11 +67,11 @@ final class CommandSandbox: Sendable {
         if let keybag = try? Keybag(at: FilePath(directory)) { try? keybag.ring.evict(everything: true) }
     }
 
-    /// Makes the keybag with the fewest iterations that a reader accepts.
-    func makeKeybag(in directory: String? = nil) throws {
+    /// Makes the keybag, with the fewest iterations that a reader accepts.
+    func makeKeybag(in directory: String? = nil, iterations: Int = 1000) throws {
         let secret = SecretBytes(byteCount: Self.passcode.utf8.count) { $0.copyBytes(from: Self.passcode.utf8) }
         try Keybag.create(
-            at: FilePath(directory ?? keybagDirectory), passcode: secret, iterations: 1000,
+            at: FilePath(directory ?? keybagDirectory), passcode: secret, iterations: iterations,
             deviceKey: FilePath(root + "/state/protectfs/device-key"))
     }
 
