@@ -8,7 +8,8 @@ looks for each window of eight bytes of each of them in every readable mapping o
 environment, and in the core file that it leaves when it aborts. A key is looked for as it is, with the bytes of its 4- and
 8-byte words turned round (as hash functions load them), and under HMAC's two pads.
 
-Prints what it found as JSON. `planted` is what must be found: a pattern that the program keeps in ordinary memory.
+Prints what it found as JSON. `planted` is what must be found: a pattern that the program keeps in ordinary memory, and
+the chunk key of a class B file that it has open, which is in a cipher context of libcrypto until it is closed.
 """
 import argparse
 import array
@@ -57,6 +58,8 @@ def secrets(keybag, passcode, device_key, files):
                 found[f"file key of {path.name}"] = keys.file_key(file.head["wrap"])
                 found[f"chunk key of {path.name}"] = file.chunk_key
                 found[f"head key of {path.name}"] = file.head_key
+            elif file.head["wrap"]["class"] == B and path.name.endswith("-handle"):
+                found["planted: chunk key of an open B handle"] = file.chunk_key
     return found
 
 
@@ -188,7 +191,7 @@ def main():
         return
     output, errors = worker.communicate(b"\n")
     search.look(output + errors, "output")
-    report = {"secrets": len(named) - 1, "aborted": worker.returncode == -6, **process, **search.report()}
+    report = {"secrets": sum(not name.startswith("planted") for name in named), "aborted": worker.returncode == -6, **process, **search.report()}
     print(json.dumps(report | {"core": look_through_core(named, cores)}))
 
 
