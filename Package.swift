@@ -67,7 +67,7 @@ let package = Package(
             dependencies: [
                 "DataProtection", "StormScript", .product(name: "SystemPackage", package: "swift-system"),
             ],
-            path: "Tests/StormWorker", swiftSettings: strict),
+            path: "Tests/StormWorker", swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [

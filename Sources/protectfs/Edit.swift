@@ -9,11 +9,12 @@ struct Edit: ParsableCommand {
         discussion: """
             The editor gets a copy in memory-backed storage (XDG_RUNTIME_DIR, else /dev/shm). Each time it saves, the file is \
             replaced as a whole, with its class. The copy is removed when the editor ends, when protectfs is ended by whatever \
-            signal, and, of complete and unless-open files, within a second of a lock.
+            signal, and, of complete and unless-open files, within a few seconds of a lock; while the editor is stopped \
+            (Ctrl-Z) it stays. Removing does not reach what the editor has in its own memory.
 
-            What the editor has in its own memory stays there. What it saves after a lock is sealed beside the file as \
-            FILE.edited, class unless-open, and takes its place when the editor ends after an unlock. If somebody else has \
-            changed the file, it is left as it is, and the text is in FILE.edited.
+            What is saved after a lock is sealed beside the file as FILE.edited, class unless-open, and takes its place when \
+            the editor ends after an unlock. If somebody else has changed the file, it is left as it is, and the text is in \
+            FILE.edited; the status is 75 then.
 
             vi, vim and nvim are told to write no swap, backup, undo and viminfo files, nano and emacs no backups. Other \
             editors get TMPDIR in memory, and whether they write elsewhere is theirs.
@@ -36,6 +37,7 @@ struct Edit: ParsableCommand {
         let guardian = try EditGuardian(over: directory.path)
         defer { guardian.dismiss() }
         MemoryStorage.warnOfSwap()
+        file.warnOfOtherNames()
         try file.copy(to: directory)
         try edit(file, with: editor, in: directory)
     }
@@ -78,7 +80,7 @@ struct Edit: ParsableCommand {
             do throws(DataProtectionError) { return try file.save(directory) } catch {
                 Failure(error).report()
                 guard Confirmation.ask("Give up what the editor saved? Press return to try again. [y/N] ") == .no else {
-                    throw ExitStatus(of: error)
+                    throw Failure(error.exitStatus, "what the editor saved is given up")
                 }
             }
         }
@@ -99,10 +101,6 @@ struct Edit: ParsableCommand {
                 hint: "compare them with protectfs cat; to put yours in place: \(toPlace)")
         }
     }
-}
-
-extension ExitStatus {
-    fileprivate init(of error: DataProtectionError) { self = error.exitStatus }
 }
 
 /// How the terminal is set, for after an editor that could not put it back.

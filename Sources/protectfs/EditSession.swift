@@ -9,6 +9,7 @@ final class EditSession {
     private let saves: Int32
     private let signals: Int32
     private var editor: pid_t = -1
+    private let signalsBefore: SignalState
     /// Whether somebody asked us to end.
     private(set) var isEnding = false
     private var endingSince: ContinuousClock.Instant?
@@ -20,6 +21,8 @@ final class EditSession {
 
     /// SIGTERM and SIGHUP are ours; SIGINT and SIGQUIT from the terminal are the editor's.
     private static let watched = [SIGCHLD, SIGTERM, SIGHUP]
+    /// SIGIO would come when an editor opens its copy just while we look whether anybody has it open.
+    private static let ignored = [SIGINT, SIGQUIT, SIGIO]
 
     /// Starts the editor.
     ///
@@ -27,12 +30,8 @@ final class EditSession {
     init(_ file: EditedFile, _ editor: Editor, in directory: EditDirectory) throws(Failure) {
         self.file = file
         self.directory = directory
-        var watched = sigset_t()
-        sigemptyset(&watched)
-        for signal in Self.watched { sigaddset(&watched, signal) }
-        var before = sigset_t()
-        sigprocmask(SIG_BLOCK, &watched, &before)
-        for signal in [SIGINT, SIGQUIT, SIGIO] { Glibc.signal(signal, SIG_IGN) }
+        var watched = sigset_t(Self.watched)
+        signalsBefore = SignalState(blocking: watched, ignoring: Self.ignored)
         signals = signalfd(-1, &watched, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))
         saves = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         let events = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
@@ -41,7 +40,7 @@ final class EditSession {
             throw Failure(.systemRefused, "cannot watch what the editor does: \(Errno.current.spoken)")
         }
         self.editor = try editor.start(
-            on: file.copyPath(in: directory), temporary: directory.temporary, mask: before)
+            on: file.copyPath(in: directory), temporary: directory.temporary, mask: signalsBefore.mask)
     }
 
     deinit {
@@ -53,6 +52,7 @@ final class EditSession {
     ///
     /// - Returns: its exit status; 128 + the number of the signal that ended it.
     func run() -> Int32 {
+        defer { signalsBefore.restore() }
         var waiting = [signals, saves].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         while true {
             // A ring does not say when a key goes: it is asked once a second.

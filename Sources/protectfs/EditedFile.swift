@@ -59,6 +59,13 @@ final class EditedFile {
         return protectionClass == .complete || protectionClass == .completeUnlessOpen
     }
 
+    /// A file that is replaced gives its other names up.
+    func warnOfOtherNames() {
+        guard let known, known.names > 1 else { return }
+        StandardError.line(
+            .warning, "\(quoted(path)) has \(known.names) names; the others keep what was in it before")
+    }
+
     // MARK: reading
 
     /// Fills the directory: the copy for the editor, and what it is compared with. Nothing if there is no file yet.
@@ -182,7 +189,11 @@ final class EditedFile {
     func putInPlace() throws(DataProtectionError) {
         guard let beside, beside.reason == .locked, beside.isOurs, keybag.isProtectedDataAvailable else { return }
         let file = try ProtectedFile.open(beside.path, keybag: keybag)
-        if try replace(with: file.pieces, last: nil) { removeBeside() }
+        if try replace(with: file.pieces, last: nil) {
+            removeBeside()
+        } else {
+            self.beside = Beside(path: beside.path, reason: .changed)
+        }
         try file.close()
     }
 

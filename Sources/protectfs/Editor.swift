@@ -66,9 +66,7 @@ struct Editor {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         var mask = mask
-        var usual = sigset_t()
-        sigemptyset(&usual)
-        for signal in [SIGINT, SIGQUIT, SIGPIPE, SIGIO] { sigaddset(&usual, signal) }
+        var usual = sigset_t([SIGINT, SIGQUIT, SIGPIPE, SIGIO])
         posix_spawnattr_setsigmask(&attributes, &mask)
         posix_spawnattr_setsigdefault(&attributes, &usual)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))

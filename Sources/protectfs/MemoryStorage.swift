@@ -66,9 +66,10 @@ enum MemoryStorage {
 
     /// zram stays in memory; dm-crypt encrypts.
     private static func isHarmlessSwap(_ device: String) -> Bool {
-        guard let resolved = realpath(device, nil) else { return false }
+        let resolved = realpath(device, nil)
         defer { free(resolved) }
-        let name = String(cString: resolved).split(separator: "/").last.map(String.init) ?? ""
+        let path = resolved.map { String(cString: $0) } ?? device
+        let name = path.split(separator: "/").last.map(String.init) ?? ""
         if name.hasPrefix("zram") { return true }
         return lines(of: "/sys/block/\(name)/dm/uuid").first?.hasPrefix("CRYPT-") ?? false
     }

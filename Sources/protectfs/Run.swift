@@ -73,12 +73,7 @@ struct Run: ParsableCommand {
         while let open = rest.firstIndex(of: UInt8(ascii: "{")) {
             result += rest[..<open]
             rest = rest[open...]
-            guard let close = rest.firstIndex(of: UInt8(ascii: "}")) else { break }
-            let digits = rest[(open + 1)..<close]
-            let number = digits.isEmpty ? 1 : Int(String(decoding: digits, as: UTF8.self))
-            if let number, (1...count).contains(number), digits.first != UInt8(ascii: "0"),
-                digits.first != UInt8(ascii: "+")
-            {
+            if let (number, close) = braced(rest), (1...count).contains(number) {
                 result += Array("/dev/fd/\(Int(firstDescriptor) + number - 1)".utf8)
                 rest = rest[(close + 1)...]
             } else {
@@ -86,6 +81,18 @@ struct Run: ParsableCommand {
             }
         }
         return result + rest
+    }
+
+    /// The number in the braces that `text` begins with, 1 if there is none, and where they close.
+    private static func braced(_ text: ArraySlice<UInt8>) -> (number: Int, close: Int)? {
+        guard let close = text.prefix(12).firstIndex(of: UInt8(ascii: "}")) else { return nil }
+        let digits = text[text.startIndex..<close].dropFirst()
+        if digits.isEmpty { return (1, close) }
+        guard digits.first != UInt8(ascii: "0"), digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
+        else {
+            return nil
+        }
+        return Int(String(decoding: digits, as: UTF8.self)).map { ($0, close) }
     }
 
     /// execvp(3): the limits and the environment stay; SIGPIPE is as it was before us.

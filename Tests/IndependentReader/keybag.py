@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 A, B, C, D = CLASSES = (1, 2, 3, 4)
 UNVERIFIED, THIS_DEVICE, VERIFIED = 0, 1, 2
@@ -60,7 +61,8 @@ def is_checked(data):
 
 
 def public_of(private):
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    public = X25519PrivateKey.from_private_bytes(private).public_key()
+    return public.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 class Fields:

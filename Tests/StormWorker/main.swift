@@ -5,10 +5,11 @@ import SystemPackage
 // The other process of the tests of DataProtection:
 //
 //     storm-worker KEYBAG serve
+//     storm-worker KEYBAG remnants DIRECTORY
 //     storm-worker KEYBAG WORKLOAD SEED FIRST ARGUMENT…
 //
 // `serve` does what the lines on stdin say. A workload goes on until it is killed and writes the number of each step to
-// stdout when that step is acknowledged, from FIRST on.
+// stdout when that step is acknowledged, from FIRST on. `remnants` uses keys in every way and waits to be searched for them.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else {
@@ -19,6 +20,8 @@ do {
     let keybag = try Keybag(at: FilePath(arguments[0]))
     if arguments[1] == "serve" {
         Server(keybag: keybag).run()
+    } else if arguments[1] == "remnants" {
+        try Remnants(keybag, in: FilePath(arguments[2])).run()
     } else {
         try Workload(keybag, Array(arguments.dropFirst())).run()
     }

@@ -100,6 +100,23 @@ struct EditEndTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test(
+        "Swap that is on is warned of, unless it is memory itself",
+        arguments: [("/dev/zram0", false), ("/dev/sda9", true)])
+    func swap(device: String, isWarnedOf: Bool) throws {
+        try bed.make("file", "one")
+        let script = """
+            unshare -m true 2>/dev/null || exit 99
+            printf 'Filename\tType\tSize\tUsed\tPriority\n%s partition 1 0 -2\n' "$0" >swaps
+            exec unshare -m sh -c 'mount --bind swaps /proc/swaps && exec "$PROTECTFS" edit file --editor true'
+            """
+        let done = try sandbox.shell(script, [device])
+        if done.status == 99 { return print("EditEndTests.swap skipped: no mount namespace of our own (unshare -m)") }
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(done.errors.contains("protectfs: warning: memory may be swapped to '\(device)'") == isWarnedOf)
+        #expect(done.errors.contains("protectfs: hint: ") == isWarnedOf)
+    }
+
     @Test("What has to be in memory is not put where others could exchange it")
     func unsafeDirectory() throws {
         try bed.make("file", "one")

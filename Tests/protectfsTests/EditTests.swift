@@ -145,6 +145,10 @@ struct EditTests {
         #expect(try bed.edit("link", by: "echo two >\"$1\"").status == 0)
         #expect(try bed.contents("file") == "two\n")
         #expect(try sandbox.shell("readlink link").text == "file\n")
+
+        #expect(Foundation.link(sandbox.path("file"), sandbox.path("other")) == 0)
+        #expect(try bed.edit("file", by: "echo three >\"$1\"").errors.contains("has 2 names"))
+        #expect(try bed.contents("file") + bed.contents("other") == "three\ntwo\n")
     }
 
     // MARK: somebody else

@@ -59,6 +59,12 @@ struct ExitStatusReachedTests {
                 until [ $(($(caught $!) & 0x4000)) != 0 ]; do sleep 0.05; done
                 kill -TERM $!; wait $!
                 """, says: "interrupted"),
+        Way(
+            status: 126, name: "a command that cannot be run", script: "exec \"$PROTECTFS\" run secret -- ./plain",
+            says: "cannot run './plain'"),
+        Way(
+            status: 127, name: "no such command", script: "exec \"$PROTECTFS\" run secret -- no-such-command",
+            says: "cannot run 'no-such-command'"),
     ]
 
     @Test("By the simplest way there is", arguments: ways)

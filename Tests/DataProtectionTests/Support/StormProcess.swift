@@ -10,7 +10,7 @@ final class StormProcess {
     private var isOver = false
 
     /// Next to the test runner, where the build put it.
-    private static let executable: String = {
+    static let executable: String = {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
         let runner = FilePath(String(decoding: buffer[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self))

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 A, B, C, D = 1, 2, 3, 4
 UNVERIFIED, THIS_DEVICE, VERIFIED = 0, 1, 2
@@ -52,7 +53,8 @@ def sha256(text):
 
 
 def public_of(private):
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    public = X25519PrivateKey.from_private_bytes(private).public_key()
+    return public.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def named(number, generation):

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 A, B, C, D = 1, 2, 3, 4
@@ -71,7 +72,8 @@ def x25519(scalar, public):
 
 
 def public_of(scalar):
-    return X25519PrivateKey.from_private_bytes(scalar).public_key().public_bytes_raw()
+    public = X25519PrivateKey.from_private_bytes(scalar).public_key()
+    return public.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def named(key_class, generation):

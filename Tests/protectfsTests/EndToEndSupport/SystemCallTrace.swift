@@ -37,7 +37,7 @@ struct SystemCallTrace {
         /// The paths of all descriptors that the call names, and of the one that it returns.
         var descriptorPaths: [String] {
             text.split(separator: "<").dropFirst().compactMap { part in
-                guard let end = part.firstIndex(of: ">") else { return nil }
+                guard let end = part.firstIndex(of: ">"), !part.hasPrefix("unfinished") else { return nil }
                 // A pipe is shown as it is.
                 guard part.hasPrefix("\\x") else { return String(part[..<end]) }
                 return String(decoding: Self.bytes(part[..<end].utf8), as: UTF8.self)

@@ -1,0 +1,68 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// A process that used the library, after a lock: nothing in its memory opens a class A file, or leads to what does.
+@Suite struct MemoryScanTests {
+    private static let program = IndependentReaderTests.program.removingLastComponent().removingLastComponent()
+        .appending("MemoryScan/scan.py")
+
+    /// What Tests/MemoryScan/scan.py prints.
+    private struct Report: Decodable {
+        struct Core: Decodable {
+            let skipped: String?
+            let planted: [String: [String]]?
+            let found: [String: [String]]?
+        }
+        let skipped: String?
+        let secrets: Int?
+        let bytes: Int?
+        let aborted: Bool?
+        let unreadable: [String]?
+        let planted: [String: [String]]?
+        let found: [String: [String]]?
+        let core: Core?
+    }
+
+    /// Memory that is locked but can be read may hold class key D, which opens in every state.
+    private func unexpected(_ found: [String: [String]]?, _ report: Report) -> [String: [String]]? {
+        if report.unreadable?.contains(where: { $0.hasPrefix("/secretmem") }) == true { return found }
+        return found?.filter { !$0.key.contains(" key D") }
+    }
+
+    @Test(
+        .enabled(
+            if: IndependentReaderTests.hasPython && !hasSanitizer,
+            "python3 with the package cryptography is not here, or a sanitizer keeps memory of its own"))
+    func nothingIsLeftInMemory() throws {
+        let passcode = "\(UInt64.random(in: UInt64.max / 2...UInt64.max))\(UInt64.random(in: 0...UInt64.max))"
+        let bag = try TestKeybag(passcode: passcode)
+        let files = bag.scratchPath.appending("files")
+        let answer = try IndependentReaderTests.python(
+            [
+                Self.program.string, "--worker", StormProcess.executable, "--keybag", bag.directory.string,
+                "--device-key", bag.deviceKey.string, "--files", files.string,
+            ], input: passcode + "\n")
+        try #require(answer.status == 0, "\(answer.error)")
+        let report = try JSONDecoder().decode(Report.self, from: Data(answer.output))
+        if let reason = report.skipped { return print("MemoryScanTests skipped: \(reason)") }
+
+        #expect(report.planted?["planted"] != nil, "the search finds what is there")
+        let keys = report.planted?.keys.filter { $0.hasPrefix("planted: chunk key of an open B handle") }
+        #expect(keys?.isEmpty == false, "it finds a real key: that of an open B handle may be there")
+        #expect(try #require(report.bytes) > 10_000_000)
+        // The passcode, what it becomes, all class keys with what is derived from them, three keys of each class A file.
+        #expect(try #require(report.secrets) == 27)
+        #expect(unexpected(report.found, report) == [:], "name of a key: where it was found")
+        #expect(report.aborted == true)
+
+        let core = try #require(report.core)
+        if let reason = core.skipped { return print("MemoryScanTests, core dump, skipped: \(reason)") }
+        #expect(core.planted?["planted"] != nil)
+        #expect(unexpected(core.found, report) == [:])
+    }
+}
+
+private let hasSanitizer = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Searches a program that has used protectfs's library, and was locked, for every key that it has ever known.
+
+    scan.py --worker PROGRAM --keybag DIRECTORY --device-key FILE --files DIRECTORY    (the passcode on stdin)
+
+starts `storm-worker KEYBAG remnants FILES`, waits until it is locked, computes all keys by the independent reader, and
+looks for each window of eight bytes of each of them in every readable mapping of the process, in its arguments and
+environment, and in the core file that it leaves when it aborts. A key is looked for as it is, with the bytes of its 4- and
+8-byte words turned round (as hash functions load them), and under HMAC's two pads.
+
+Prints what it found as JSON. `planted` is what must be found: a pattern that the program keeps in ordinary memory, and
+the chunk key of a class B file that it has open, which is in a cipher context of libcrypto until it is closed.
+"""
+import argparse
+import array
+import hashlib
+import json
+import os
+import pathlib
+import resource
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "IndependentReader"))
+from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
+from keybag import A, B, C, D, Keys, hkdf, in_force
+from read import File
+
+CLASS_NAMES = {A: "A", B: "B private", C: "C", D: "D"}
+
+
+def secrets(keybag, passcode, device_key, files):
+    """Every key on the way from the passcode to the chunks of class A files, by name."""
+    copies = [path.read_bytes() for path in (keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
+    copy = in_force(copies)
+    uuid = copy["uuid"]
+    count, salt, wrapped = copy["slots"][1]
+    stretched = hashlib.pbkdf2_hmac("sha256", passcode, salt, count)
+    kek = hkdf(stretched, device_key, "passcode kek", uuid)
+    keybag_key = aes_key_unwrap(kek, wrapped)
+    found = {
+        "passcode": passcode, "device key": device_key, "PBKDF2 output": stretched, "KEK": kek,
+        "keybag key": keybag_key, "class-wrapping key": hkdf(keybag_key, None, "class key wrap", uuid),
+        "keybag MAC key": hkdf(keybag_key, None, "keybag mac", uuid),
+        "device wrapping key": hkdf(device_key, None, "device class key wrap", uuid),
+    }
+    keys = Keys(copies, passcode, device_key)
+    for (number, generation), key in keys.classes.items():
+        found[f"class key {CLASS_NAMES[number]}"] = key
+        if number != B:
+            context = uuid + struct.pack("<BI", number, generation)
+            found[f"file-key wrapping key {CLASS_NAMES[number]}"] = hkdf(key, None, "file key wrap", context)
+    for path in sorted(files.iterdir()):
+        if path.is_file():
+            file = File(path.read_bytes(), keys)
+            if file.head["wrap"]["class"] == A:
+                found[f"file key of {path.name}"] = keys.file_key(file.head["wrap"])
+                found[f"chunk key of {path.name}"] = file.chunk_key
+                found[f"head key of {path.name}"] = file.head_key
+            elif file.head["wrap"]["class"] == B and path.name.endswith("-handle"):
+                found["planted: chunk key of an open B handle"] = file.chunk_key
+    return found
+
+
+def turned(data, width):
+    return b"".join(data[i : i + width][::-1] for i in range(0, len(data), width))
+
+
+def windows(named):
+    """Each window of eight bytes, as array.array("Q") reads it, with the name of what it is from."""
+    found = {}
+    for name, secret in named.items():
+        pads = {"": secret, " (inner pad)": bytes(b ^ 0x36 for b in secret), " (outer pad)": bytes(b ^ 0x5C for b in secret)}
+        for pad, data in pads.items():
+            whole = data[: len(data) // 8 * 8]
+            for order, text in (("", data), (" (words)", turned(whole, 4)), (" (long words)", turned(whole, 8))):
+                for at in range(len(text) - 7):
+                    found[struct.unpack_from("=Q", text, at)[0]] = f"{name}{pad}{order}"
+    return found
+
+
+class Search:
+    def __init__(self, named):
+        self.windows = windows(named)
+        self.bytes, self.hits = 0, {}
+
+    def look(self, data, where):
+        """Every window at every address: eight times the words, from the first eight offsets."""
+        self.bytes += len(data)
+        for shift in range(8):
+            words = array.array("Q")
+            end = shift + (len(data) - shift) // 8 * 8
+            words.frombytes(data[shift:end])
+            for word in set(words) & self.windows.keys():
+                self.hits.setdefault(self.windows[word], set()).add(where)
+
+    def report(self):
+        planted = {name: sorted(where) for name, where in self.hits.items() if name.startswith("planted")}
+        found = {name: sorted(where) for name, where in self.hits.items() if not name.startswith("planted")}
+        return {"bytes": self.bytes, "planted": planted, "found": found}
+
+
+PIECE = 1 << 24
+
+
+def look_through(search, stream, start, end, where):
+    """The bytes of a file or an address space from `start` to `end`; pieces overlap, so that nothing is cut in two."""
+    at = start
+    while at < end:
+        stream.seek(at)
+        data = stream.read(min(PIECE + 7, end - at))
+        if not data:
+            return
+        search.look(data, where)
+        at += PIECE
+
+
+def look_through_process(search, pid):
+    unreadable, pages = [], []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            fields = line.split(None, 5)
+            start, end = (int(number, 16) for number in fields[0].split("-"))
+            name = fields[5].strip() if len(fields) > 5 else "anonymous"
+            pages.append(name)
+            if "r" in fields[1]:
+                try:
+                    look_through(search, memory, start, end, name)
+                except OSError:
+                    unreadable.append(name)
+    for name in ("cmdline", "environ"):
+        search.look(pathlib.Path(f"/proc/{pid}/{name}").read_bytes(), name)
+    return {"mappings": len(pages), "unreadable": unreadable}
+
+
+def look_through_core(named, directory):
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern.startswith(("|", "/")):
+        return {"skipped": f"core dumps go elsewhere: {pattern}"}
+    cores = [path for path in directory.iterdir() if path.is_file()]
+    if not cores:
+        return {"skipped": "no core file was made"}
+    search = Search(named)
+    for core in cores:
+        with open(core, "rb", 0) as stream:
+            look_through(search, stream, 0, core.stat().st_size, "core")
+    return search.report()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("--worker", "--keybag", "--device-key", "--files"):
+        parser.add_argument(name, type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    passcode = sys.stdin.buffer.read().split(b"\n")[0]
+    planted = os.urandom(32)
+    cores = options.files / "cores"
+    cores.mkdir(parents=True)
+
+    def prepare():
+        for number, text in (3, passcode), (4, planted):
+            reader, writer = os.pipe()
+            os.write(writer, text)
+            os.close(writer)
+            # Not through a number that the other one needs.
+            high = os.dup(reader) if reader < 5 else reader
+            os.dup2(high, number)
+        for number in range(5, 256):
+            try:
+                os.close(number)
+            except OSError:
+                pass
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+    worker = subprocess.Popen(
+        [options.worker, options.keybag, "remnants", options.files], cwd=cores, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, close_fds=False, preexec_fn=prepare)
+    line = worker.stdout.readline()
+    if line != b"locked\n":
+        sys.exit(f"scan.py: error: the worker says {line!r}")
+    named = secrets(options.keybag, passcode, options.device_key.read_bytes(), options.files)
+    named["planted"] = planted
+    search = Search(named)
+    try:
+        process = look_through_process(search, worker.pid)
+    except PermissionError as error:
+        worker.kill()
+        print(json.dumps({"skipped": f"the memory of a child cannot be read here: {error}"}))
+        return
+    output, errors = worker.communicate(b"\n")
+    search.look(output + errors, "output")
+    report = {"secrets": sum(not name.startswith("planted") for name in named), "aborted": worker.returncode == -6, **process, **search.report()}
+    print(json.dumps(report | {"core": look_through_core(named, cores)}))
+
+
+if __name__ == "__main__":
+    main()
