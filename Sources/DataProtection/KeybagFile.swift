@@ -9,6 +9,8 @@ struct KeybagFile: Sendable {
 
     private static let names = ["keybag.0", "keybag.1"]
     private static let temporaryName = "keybag.new"
+    /// What a damaged copy's name gets when it gives way to a good one.
+    static let damagedSuffix = "damaged"
 
     /// The copy in force, and what there is to repair.
     struct Loaded {
@@ -77,6 +79,45 @@ struct KeybagFile: Sendable {
             guard loaded.bytes == checked.bytes else { return }  // somebody has replaced it meanwhile
             try put(loaded.bytes, Self.names[1 - loaded.index])
         }
+    }
+
+    /// Puts `bytes` in the places of both copies, of which none counts. What is there is kept beside them.
+    ///
+    /// - Returns: where the damaged copies are now.
+    func restore(_ bytes: [UInt8]) throws(DataProtectionError) -> [FilePath] {
+        var kept: [FilePath] = []
+        try withDirectoryLock { () throws(DataProtectionError) in
+            guard try usableUUID() == nil else { throw .busy(directory) }  // somebody has restored it meanwhile
+            for name in Self.names {
+                let aside = unusedName("\(name).\(Self.damagedSuffix)")
+                do throws(DataProtectionError) {
+                    try AtomicReplace.rename(directory.appending(name), to: aside)
+                    kept.append(aside)
+                } catch .system(_, _, .noSuchFileOrDirectory) {}
+            }
+            for name in Self.names { try put(bytes, name) }
+        }
+        return kept
+    }
+
+    /// The keybag of the copy that counts; nil if there is none.
+    func usableUUID() throws(DataProtectionError) -> KeybagUUID? {
+        do throws(DataProtectionError) { return try load().copy.uuid } catch {
+            switch error {
+            case .keybagNotFound, .keybagDamaged: return nil
+            default: throw error
+            }
+        }
+    }
+
+    private func unusedName(_ name: String) -> FilePath {
+        var path = directory.appending(name)
+        var number = 1
+        while OwnDirectory.exists(path) {
+            number += 1
+            path = directory.appending("\(name)-\(number)")
+        }
+        return path
     }
 
     private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {

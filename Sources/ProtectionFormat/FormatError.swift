@@ -19,5 +19,6 @@ public enum FormatError: Error, Hashable, Sendable {
         case keybag
         case attempts
         case ringPayload = "keyring payload"
+        case recoveryExport = "recovery export"
     }
 }
