@@ -43,6 +43,15 @@ struct ClassChangeIntent {
         }
     }
 
+    /// Forgets all notes: for a keybag that is erased.
+    static func removeAll(in keybag: FilePath) {
+        let directory = keybag.appending(directoryName)
+        for name in (try? DirectoryListing.names(of: directory)) ?? [] {
+            try? AtomicReplace.remove(directory.appending(name))  // what stays is reported with the directory
+        }
+        _ = directory.withPlatformString { rmdir($0) }
+    }
+
     private static func finish(_ note: LowerFile, _ warn: (ProtectionWarning) -> Void) {
         guard let (device, inode, path) = read(note) else { return }
         do throws(DataProtectionError) {

@@ -148,6 +148,27 @@ struct KeybagFile: Sendable {
         }
     }
 
+    /// Whether there is any copy, damaged ones and those aside included.
+    var isAnythingThere: Bool { !copies.isEmpty }
+
+    /// All files that are, were or were going to be copies.
+    var copies: [FilePath] {
+        let kept = Self.names.map { "\($0).\(Self.damagedSuffix)" }
+        return ((try? DirectoryListing.names(of: directory)) ?? []).filter { name in
+            (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
+        }.map { directory.appending($0) }
+    }
+
+    /// The names in copies that do not count but begin as copies do.
+    func uuidsInDamagedCopies() -> [KeybagUUID] {
+        copies.compactMap { path in
+            guard let file = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+                (try? file.requireRegular()) != nil, let bytes = try? file.bytes(at: 0, count: 40)
+            else { return nil }
+            return KeybagCopy.uuid(in: bytes)
+        }
+    }
+
     /// Every name that a keybag directory has, for its modes.
     static let allNames = names + [AttemptFile.name, TransitionFile.name]
 }

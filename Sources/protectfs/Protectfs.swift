@@ -19,7 +19,7 @@ struct Protectfs: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
-            Ls.self, Class.self, Passcode.self, Recovery.self,
+            Ls.self, Class.self, Passcode.self, Recovery.self, Erase.self,
         ])
 
     static func main() {
