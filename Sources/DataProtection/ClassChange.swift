@@ -12,15 +12,14 @@ extension Keybag {
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath
     ) throws(DataProtectionError) {
         if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
-        let file = try LowerFile(path, flags: O_RDWR | O_NONBLOCK)
-        try file.requireRegular()
+        let file = try LowerFile(regular: path, flags: O_RDWR)
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             try change(file, to: protectionClass)
         }
     }
 
-    /// FORMAT.md §4 rule 12.
-    private func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+    /// FORMAT.md §4 rule 12. Under the slot lock.
+    func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
         let heads = try ClassChange.heads(of: file)
         let head = heads.head
         guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }

@@ -8,7 +8,9 @@ extension Keybag {
     ///
     /// The directory appears whole or not at all. The number of PBKDF2 iterations is calibrated to about half a second on
     /// this machine, 600,000 at least.
-    /// - Parameter passcode: 1 to 1,024 bytes.
+    /// - Parameters:
+    ///   - directory: where nothing is yet, or an empty directory.
+    ///   - passcode: 1 to 1,024 bytes.
     /// - Throws: `keybagExists`, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
     @discardableResult
     public static func create(

@@ -5,7 +5,7 @@ public import SystemPackage
 /// A keybag that is going to be destroyed: first what it is, for the question; then ``perform()``.
 ///
 /// Every file protected under it becomes unreadable for ever, unless a copy or an export of the keybag exists. The device
-/// key stays: other keybags of the user may need it. FORMAT.md §2.9.
+/// key stays: other keybags of the user may need it. FORMAT.md §2.10.
 public struct KeybagErasure: Sendable {
     /// Absolute.
     public let directory: FilePath
@@ -47,7 +47,7 @@ public struct KeybagErasure: Sendable {
             let path = directory.appending(name)
             if length(of: path) == size { try destroy(path) }
         }
-        ClassChangeIntent.removeAll(in: directory)
+        for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         let left = try removeIfEmpty()
         for uuid in Keybag.rememberedUUIDs(leadingTo: directory) where uuids.contains(uuid) {
             try AtomicReplace.remove(Locations.registry.appending(uuid.description))
@@ -88,6 +88,13 @@ public struct KeybagErasure: Sendable {
         }
         do throws(DataProtectionError) { try AtomicReplace.remove(path) } catch .system(_, _, .isDirectory) {}
         try AtomicReplace.flushDirectory(directory)
+    }
+
+    /// Notes hold paths and no keys; what cannot be removed is reported with the directory.
+    private func removeNotes(in name: String) {
+        let notes = directory.appending(name)
+        for note in (try? DirectoryListing.names(of: notes)) ?? [] { try? AtomicReplace.remove(notes.appending(note)) }
+        _ = notes.withPlatformString { rmdir($0) }
     }
 
     private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {

@@ -4,7 +4,7 @@ import ProtectionKeys
 public import SystemPackage
 
 extension Keybag {
-    /// Writes the keybag to a text file for safe keeping. FORMAT.md §2.8.
+    /// Writes the keybag to a text file for safe keeping. FORMAT.md §2.9.
     ///
     /// No key is needed. The file opens nothing by itself: only with the recovery code, or with passcode and device key.
     /// - Parameter isReplacing: whether a file under that name gives way.
@@ -33,7 +33,7 @@ extension Keybag {
     /// of the export opens the keybag on its machine, and the recovery code of that time on any.
     /// - Parameters:
     ///   - directory: made if it is missing.
-    ///   - path: a regular file; see FORMAT.md §2.8.
+    ///   - path: a regular file; see FORMAT.md §2.9.
     /// - Throws: `keybagIntact` if there is a keybag that opens; `damaged` if the export is; `unsupported`, `system`.
     @discardableResult
     public static func restore(

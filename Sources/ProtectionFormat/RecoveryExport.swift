@@ -1,6 +1,6 @@
 import ProtectionKeys
 
-/// A keybag as text, for safe keeping: on a stick, in a mail, on paper. FORMAT.md §2.8.
+/// A keybag as text, for safe keeping: on a stick, in a mail, on paper. FORMAT.md §2.9.
 ///
 ///     any text
 ///     -----BEGIN PROTECTFS KEYBAG-----

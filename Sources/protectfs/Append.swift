@@ -5,6 +5,7 @@ import Glibc
 struct Append {
     let path: FilePath
     let protectionClass: ProtectionClass?
+    let raiseTo: ProtectionClass?
     let keybags: Keybags
 
     func run() throws {
@@ -20,7 +21,8 @@ struct Append {
             } catch {
                 StandardError.line(
                     .warning,
-                    "\(written) bytes were written to \(quoted(path)); the next \(piece.count) of the input were not")
+                    "\(spoken(written, "byte")) \(written == 1 ? "was" : "were") written to \(quoted(path)); "
+                        + "the next \(piece.count) of the input \(piece.count == 1 ? "was" : "were") not")
                 try? file.close()  // the error that stopped us is the one to report
                 throw error
             }
@@ -37,7 +39,8 @@ struct Append {
             guard error.errno == .noSuchFileOrDirectory, case .system = error else { throw error }
         }
         do throws(DataProtectionError) {
-            return try ProtectedFile.create(path, as: protectionClass, keybag: keybags.own())
+            return try ProtectedFile.create(
+                path, as: protectionClass, raiseTo: raiseTo, keybag: keybags.own())
         } catch {
             guard case .exists = error else { throw error }
             return try openExisting()  // somebody else made it in this moment

@@ -31,8 +31,10 @@ struct KeybagErasureTests {
     func leftovers() throws {
         let bag = try TestKeybag(state: .unlocked)
         for name in ["keybag.0.damaged", "keybag.1.damaged-2", "keybag.new"] { try bag.file(name).overwrite([1]) }
-        try OwnDirectory.make(bag.file("changing"))
-        try bag.file("changing").appending("1.2").overwrite([1])
+        for name in ["changing", "queue"] {
+            try OwnDirectory.make(bag.file(name))
+            try bag.file(name).appending("1").overwrite([1])
+        }
         #expect(try KeybagErasure(at: bag.directory).perform() == [])
         #expect(!OwnDirectory.exists(bag.directory))
     }

@@ -170,7 +170,7 @@ def recovery_octets(text):
 
 
 def exported_copy(data):
-    """FORMAT.md §2.8: the keybag copy in an export, not judged yet."""
+    """FORMAT.md §2.9: the keybag copy in an export, not judged yet."""
     lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     begin, end = b"-----BEGIN PROTECTFS KEYBAG-----", b"-----END PROTECTFS KEYBAG-----"
     if begin not in lines:

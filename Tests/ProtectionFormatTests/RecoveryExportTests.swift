@@ -3,7 +3,7 @@ import Testing
 
 @testable import ProtectionFormat
 
-/// FORMAT.md §2.8: a keybag as text.
+/// FORMAT.md §2.9: a keybag as text.
 @Suite struct RecoveryExportTests {
     /// What reading `text` comes to.
     private func outcome(_ text: [UInt8]) -> String {

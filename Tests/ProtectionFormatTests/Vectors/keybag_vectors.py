@@ -223,7 +223,7 @@ def recovery_exports():
         return "".join(line + newline for line in lines)
 
     def scenario(name, what, text, expect="success", copy=good):
-        fields = {"expect": expect, "source": f"FORMAT.md §2.8, {what}", "bytes": text.encode()}
+        fields = {"expect": expect, "source": f"FORMAT.md §2.9, {what}", "bytes": text.encode()}
         if expect == "success":
             fields |= {"copy": copy, "made": "2026-11-20T18:00:00Z"}
         return f"recovery-export/{name}", fields

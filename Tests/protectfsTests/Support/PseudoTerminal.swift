@@ -101,6 +101,6 @@ struct PseudoTerminal: Decodable {
         while take(0.05): pass
         look()
         code = os.waitstatus_to_exitcode(status)
-        print(json.dumps({"status": code if code >= 0 else 128 - code, "shown": shown.decode(), "echo": echo}))
+        print(json.dumps({"status": code if code >= 0 else 128 - code, "shown": shown.decode(errors="replace"), "echo": echo}))
         """
 }
