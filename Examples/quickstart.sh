@@ -30,15 +30,8 @@ keybag=$scratch/keybag
 protectfs() { "$directory/protectfs" "$@" --keybag "$keybag"; }
 passcode=$(head -c 18 /dev/urandom | base64)
 
-# `lock` takes away what opens files; the key of class first-unlock stays in the keyring until the machine restarts.
-forget_keys() {
-    [[ ! -d $keybag ]] || protectfs lock || true
-    command -v keyctl >/dev/null || return 0
-    local uuid
-    for uuid in "$scratch"/state/protectfs/keybags/*; do
-        keyctl purge user "protectfs:${uuid##*/}:2" >/dev/null 2>&1 || true
-    done
-}
+# `lock` would leave the key of class first-unlock in the keyring until the machine restarts; `erase` leaves none.
+forget_keys() { [[ ! -d $keybag ]] || protectfs erase --yes || true; }
 trap 'forget_keys; rm -rf "$scratch"' EXIT
 
 # A command that must fail, with its reason shown.
@@ -85,5 +78,9 @@ printf '%s\n' "$after"
 say "protectfs unprotect --recursive letters: the way back"
 protectfs unprotect --recursive "$scratch/letters"
 grep -qF "dear diary" "$scratch/letters/diary" || fail "the file is not plaintext again"
+
+say "protectfs erase: the throw-away keybag goes"
+protectfs erase --yes
+[[ ! -e $keybag ]] || fail "the keybag is still there"
 
 echo "quickstart: done"

@@ -7,19 +7,46 @@ enum AtomicReplace {
     static func write(
         _ bytes: [UInt8], to name: String, in directory: FilePath, through temporaryName: String
     ) throws(DataProtectionError) {
-        let temporary = directory.appending(temporaryName)
+        try write(bytes, to: directory.appending(name), through: directory.appending(temporaryName)) {
+            temporary, path throws(DataProtectionError) in try rename(temporary, to: path)
+        }
+    }
+
+    /// The same by paths in one directory.
+    ///
+    /// - Parameter publish: gives the finished file its name.
+    static func write(
+        _ bytes: [UInt8], to path: FilePath, through temporary: FilePath,
+        _ publish: (_ temporary: FilePath, _ path: FilePath) throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
         // What a killed process left there is in nobody's hands: replacing goes on under the directory's lock.
         try remove(temporary)
         do throws(DataProtectionError) {
             let file = try LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
             try file.write(bytes, at: 0)
             try file.flushAll()
-            try rename(temporary, to: directory.appending(name))
+            try publish(temporary, path)
         } catch {
             try? remove(temporary)
             throw error
         }
-        try flushDirectory(directory)
+        try flushDirectory(path.directory)
+    }
+
+    /// For ``write(_:to:through:_:)``: takes no other file's place.
+    static func publishAsNew(_ temporary: FilePath, _ path: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            _ = try retrying(path, "link") {
+                temporary.withPlatformString { old in path.withPlatformString { new in link(old, new) } }
+            }
+        } catch .system(_, _, .fileExists) {
+            throw .exists(path)
+        } catch {
+            // A stick's file system may have no links; then there is a moment in between.
+            guard !OwnDirectory.exists(path) else { throw .exists(path) }
+            return try rename(temporary, to: path)
+        }
+        try remove(temporary)
     }
 
     /// unlink(2); a name that is not there is fine.

@@ -9,6 +9,16 @@ enum Clock {
     /// Seconds since 1970.
     static func now() -> UInt64 { nanoseconds(CLOCK_REALTIME) / 1_000_000_000 }
 
+    /// Now as RFC 3339 writes it in UTC: `2026-11-20T18:00:00Z`.
+    static func nowInUTC() -> String {
+        var time = time_t(clamping: now())
+        var fields = tm()
+        gmtime_r(&time, &fields)
+        var text = [CChar](repeating: 0, count: 32)
+        let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &fields)
+        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// CLOCK_MONOTONIC in nanoseconds.
     static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 

@@ -48,6 +48,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keybagNotFound(FilePath)
     /// A keybag is there already.
     case keybagExists(FilePath)
+    /// Nothing is restored over a keybag that opens: `there` is in the directory, the export is of `exported`.
+    case keybagIntact(FilePath, _ there: KeybagUUID, exported: KeybagUUID)
     /// Both copies are damaged.
     case keybagDamaged(FilePath, reason: String)
     /// The directory or a file in it belongs to somebody else, or others may write to it.
@@ -100,7 +102,7 @@ extension DataProtectionError {
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass: .invalidArgument
-        case .exists, .keybagExists: .fileExists
+        case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
         case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied
         case .cryptography: .ioError

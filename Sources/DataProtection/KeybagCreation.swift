@@ -50,8 +50,6 @@ extension Keybag {
         recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot? = { _ in nil }
     ) throws(DataProtectionError) -> Keybag {
         try checkPasscode(passcode)
-        let parent = directory.removingLastComponent()
-        try OwnDirectory.make(parent.isEmpty ? "." : parent)
         let device = try DeviceKeyFile.own(at: devicePath)
         let uuid = try withKeys { () throws(KeyError) in try KeybagUUID.random() }
         let key = try withKeys { () throws(KeyError) in try KeybagKey.random(for: uuid) }
@@ -60,7 +58,18 @@ extension Keybag {
         ]
         if let slot = try recoverySlot(key) { slots.append(slot) }
         let bytes = try withKeys { () throws(KeyError) in try newKeybag(slots, device, key) }
-        let temporary = (parent.isEmpty ? "." : parent).appending(".protectfs-new-\(uuid)")
+        try makeDirectory(directory, holding: bytes, of: uuid)
+        let keybag = try Keybag(at: directory)
+        keybag.remember()
+        return keybag
+    }
+
+    /// Makes a keybag's directory with all its files; it appears whole or not at all.
+    static func makeDirectory(
+        _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID
+    ) throws(DataProtectionError) {
+        try OwnDirectory.make(directory.directory)
+        let temporary = directory.directory.appending(".protectfs-new-\(uuid)")
         do throws(DataProtectionError) {
             try OwnDirectory.make(temporary)
             try KeybagFile(directory: temporary).create(bytes)
@@ -73,10 +82,7 @@ extension Keybag {
             _ = temporary.withPlatformString { rmdir($0) }
             throw error
         }
-        try AtomicReplace.flushDirectory(parent.isEmpty ? "." : parent)
-        let keybag = try Keybag(at: directory)
-        keybag.remember()
-        return keybag
+        try AtomicReplace.flushDirectory(directory.directory)
     }
 
     /// rename(2) of a directory replaces an empty one only: of two at the same time, one wins and the other is told.

@@ -9,6 +9,8 @@ struct KeybagFile: Sendable {
 
     static let names = ["keybag.0", "keybag.1"]
     private static let temporaryName = "keybag.new"
+    /// What a damaged copy's name gets when it gives way to a good one.
+    static let damagedSuffix = "damaged"
 
     /// The copy in force, and what there is to repair.
     struct Loaded {
@@ -79,6 +81,45 @@ struct KeybagFile: Sendable {
         }
     }
 
+    /// Puts `bytes` in the places of both copies, of which none counts. What is there is kept beside them.
+    ///
+    /// - Returns: where the damaged copies are now.
+    func restore(_ bytes: [UInt8]) throws(DataProtectionError) -> [FilePath] {
+        var kept: [FilePath] = []
+        try withDirectoryLock { () throws(DataProtectionError) in
+            guard try usableUUID() == nil else { throw .busy(directory) }  // somebody has restored it meanwhile
+            for name in Self.names {
+                let aside = unusedName("\(name).\(Self.damagedSuffix)")
+                do throws(DataProtectionError) {
+                    try AtomicReplace.rename(directory.appending(name), to: aside)
+                    kept.append(aside)
+                } catch .system(_, _, .noSuchFileOrDirectory) {}
+            }
+            for name in Self.names { try put(bytes, name) }
+        }
+        return kept
+    }
+
+    /// The keybag of the copy that counts; nil if there is none.
+    func usableUUID() throws(DataProtectionError) -> KeybagUUID? {
+        do throws(DataProtectionError) { return try load().copy.uuid } catch {
+            switch error {
+            case .keybagNotFound, .keybagDamaged: return nil
+            default: throw error
+            }
+        }
+    }
+
+    private func unusedName(_ name: String) -> FilePath {
+        var path = directory.appending(name)
+        var number = 1
+        while OwnDirectory.exists(path) {
+            number += 1
+            path = directory.appending("\(name)-\(number)")
+        }
+        return path
+    }
+
     private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
         _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
@@ -104,6 +145,27 @@ struct KeybagFile: Sendable {
             case .tooManySymbolicLinkLevels, .noSuchAddressOrDevice, .ioError: return []
             default: throw .system(path, operation: "open", errno)
             }
+        }
+    }
+
+    /// Whether there is any copy, damaged ones and those aside included.
+    var isAnythingThere: Bool { !copies.isEmpty }
+
+    /// All files that are, were or were going to be copies.
+    var copies: [FilePath] {
+        let kept = Self.names.map { "\($0).\(Self.damagedSuffix)" }
+        return ((try? DirectoryListing.names(of: directory)) ?? []).filter { name in
+            (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
+        }.map { directory.appending($0) }
+    }
+
+    /// The names in copies that do not count but begin as copies do.
+    func uuidsInDamagedCopies() -> [KeybagUUID] {
+        copies.compactMap { path in
+            guard let file = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+                (try? file.requireRegular()) != nil, let bytes = try? file.bytes(at: 0, count: 40)
+            else { return nil }
+            return KeybagCopy.uuid(in: bytes)
         }
     }
 

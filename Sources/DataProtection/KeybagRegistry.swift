@@ -10,11 +10,9 @@ extension Keybag {
     public static func remembered(
         _ uuid: KeybagUUID, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
     ) throws(DataProtectionError) -> Keybag {
-        let link = Locations.registry.appending(uuid.description)
-        var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let count = link.withPlatformString { readlink($0, &target, target.count - 1) }
-        guard count > 0 else { throw .keybagNotFound(link) }
-        let directory = target.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        guard let directory = target(of: uuid) else {
+            throw .keybagNotFound(Locations.registry.appending(uuid.description))
+        }
         let keybag = try Keybag(at: directory, warn: warn)
         guard keybag.uuid == uuid else { throw .keybagNotFound(keybag.directory) }
         return keybag
@@ -31,7 +29,7 @@ extension Keybag {
         let temporary = Locations.registry.appending(".\(uuid).\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         do throws(DataProtectionError) {
             try OwnDirectory.make(Locations.registry)
-            let target = try absolute(directory)
+            let target = try Self.absolute(directory)
             _ = try retrying(link, "symlink") {
                 target.withPlatformString { target in temporary.withPlatformString { symlink(target, $0) } }
             }
@@ -42,7 +40,31 @@ extension Keybag {
         }
     }
 
-    private func absolute(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+    /// The keybags that were last used in `directory`.
+    static func rememberedUUIDs(leadingTo directory: FilePath) -> [KeybagUUID] {
+        rememberedUUIDs().filter { uuid in
+            guard let target = target(of: uuid) else { return false }
+            return target == directory || isSame(target, directory)
+        }
+    }
+
+    /// Whether two names lead to one directory that is there.
+    private static func isSame(_ one: FilePath, _ other: FilePath) -> Bool {
+        var (first, second) = (stat(), stat())
+        guard one.withPlatformString({ stat($0, &first) }) == 0, other.withPlatformString({ stat($0, &second) }) == 0
+        else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    }
+
+    private static func target(of uuid: KeybagUUID) -> FilePath? {
+        let link = Locations.registry.appending(uuid.description)
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = link.withPlatformString { readlink($0, &target, target.count - 1) }
+        return count > 0 ? target.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) } : nil
+    }
+
+    /// The path without the current directory in it.
+    static func absolute(_ path: FilePath) throws(DataProtectionError) -> FilePath {
         if path.isAbsolute { return path }
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard getcwd(&buffer, buffer.count) != nil else {

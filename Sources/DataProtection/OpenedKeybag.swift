@@ -69,6 +69,7 @@ extension Keybag {
     /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged`.
     public func open(recoveryCode: borrowing RecoveryCode) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
+        guard loaded.copy.uuid == uuid else { throw .keybagNotFound(directory) }
         guard let slot = loaded.copy.slot(.recoveryCode) else { throw .noRecoveryCode(directory) }
         defer { SecretBytes.scrubStack() }
         let key: KeybagKey

@@ -90,6 +90,8 @@ extension Keybag {
     ) throws(DataProtectionError) {
         try transition.exclusively { record throws(DataProtectionError) in
             guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
+            // Nothing is loaded of a keybag that was erased while the passcode was checked.
+            guard file.isAnythingThere else { throw .keybagNotFound(directory) }
             do throws(Errno) {
                 try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
                     try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in

@@ -7,6 +7,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case modeRepaired(FilePath, from: String, to: String)
     /// One copy of the keybag was damaged and the other one took over.
     case keybagCopyDamaged(FilePath)
+    /// A damaged copy of the keybag that gave way to a restored one and was kept under this name.
+    case damagedCopyKept(FilePath)
     /// Fewer PBKDF2 iterations than are written today.
     case weakDerivation(keybag: FilePath, iterations: Int)
     /// A directory's default class was `none` or unknown; class C was used.

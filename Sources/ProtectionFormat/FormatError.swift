@@ -29,5 +29,6 @@ public enum FormatError: Error, Hashable, Sendable {
         case attempts
         /// What the kernel keyring holds.
         case ringPayload = "keyring payload"
+        case recoveryExport = "recovery export"
     }
 }

@@ -99,6 +99,13 @@ public struct KeybagCopy: Hashable, Sendable {
         try reader.require(names.count == entries.count, "two keys of one generation")
     }
 
+    /// The UUID that a copy names which is otherwise damaged; nil if it does not begin as one. To be believed for no more than
+    /// messages, and for removing keys.
+    public static func uuid(in bytes: [UInt8]) -> KeybagUUID? {
+        guard bytes.count >= 40, bytes.starts(with: magic) else { return nil }
+        return try? KeybagUUID(bytes: bytes[24..<40])
+    }
+
     /// The entries of file classes; other kinds are kept and not used.
     public var fileEntries: [ClassKeyEntry] { entries.filter { $0.kind == ClassKeyEntry.fileKind } }
 

@@ -9,7 +9,7 @@ extension DataProtectionError {
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey: .refused
         case .wrongPasscode, .wrongRecoveryCode: .refused
-        case .exists, .keybagExists: .exists
+        case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable
         case .configuration: .configuration

@@ -8,6 +8,8 @@ extension DataProtectionError {
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
         case .keybagNotFound: "make one: protectfs init"
+        case .keybagIntact(_, let there, let exported):
+            there == exported ? nil : "to have both, name another directory: --keybag DIR"
         case .keybagExists: "to change its passcode: protectfs passcode"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .busy: "try again when the other program has finished"

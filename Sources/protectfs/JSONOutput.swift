@@ -18,7 +18,7 @@ indirect enum JSON {
         let bytes = path.bytes
         let text = (name, JSON.string(String(decoding: bytes, as: UTF8.self)))
         guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
-        return [text, (name + "Base64", .string(base64(bytes)))]
+        return [text, (name + "Base64", .string(Base64.encode(bytes)))]
     }
 
     /// Prints the value and a newline.
@@ -89,19 +89,5 @@ indirect enum JSON {
             }
         }
         text += "\""
-    }
-
-    /// RFC 4648 §4.
-    static func base64(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-        var text = ""
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let value = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 {
-                text.append(place <= group.count ? alphabet[value >> (18 - 6 * place) & 63] : "=")
-            }
-        }
-        return text
     }
 }

@@ -50,9 +50,8 @@ final class Keybags: Sendable {
     ) throws(DataProtectionError) -> R {
         let keybag: Keybag
         do throws(DataProtectionError) { keybag = try own() } catch {
-            guard case .keybagNotFound = error, let info = try? ProtectedFileInfo(of: path),
-                let other = known(info.keybag)
-            else { throw error }
+            guard case .keybagNotFound = error, let info = try? ProtectedFileInfo(of: path) else { throw error }
+            guard let other = known(info.keybag) else { throw .foreignKeybag(path, info.keybag) }
             return try body(other)
         }
         do throws(DataProtectionError) { return try body(keybag) } catch {

@@ -38,6 +38,10 @@ extension DataProtectionError {
         switch self {
         case .keybagNotFound(let directory): "there is no keybag in \(quoted(directory))"
         case .keybagExists(let directory): "there is a keybag in \(quoted(directory)) already"
+        case .keybagIntact(let directory, let there, let exported):
+            there == exported
+                ? "keybag \(there) in \(quoted(directory)) is not damaged: nothing needs restoring"
+                : "there is another keybag in \(quoted(directory)): it is \(there), the export is of \(exported)"
         case .keybagDamaged(let directory, let reason): "keybag \(quoted(directory)) is damaged or altered: \(reason)"
         case .keybagUnsafe(let path, let reason): "keybag file \(quoted(path)) is not used: \(reason)"
         case .wrongPasscode(let keybag, let failures, let retryAfter):
@@ -86,6 +90,8 @@ extension ProtectionWarning {
             "others could read \(quoted(path)); its mode was \(from) and is \(to) now"
         case .keybagCopyDamaged(let path):
             "one copy of the keybag, \(quoted(path)), is damaged; the other is used, and the next unlock repairs it"
+        case .damagedCopyKept(let path):
+            "the damaged copy is kept as \(quoted(path)); delete it when the keybag opens"
         case .weakDerivation(let keybag, let iterations):
             "the passcode of \(quoted(keybag)) is weakly derived (\(iterations) iterations); renew it: protectfs passcode"
         case .directoryDefaultRaised(let path, let value):

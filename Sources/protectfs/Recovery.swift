@@ -8,5 +8,5 @@ struct Recovery: ParsableCommand {
             A recovery code opens the keybag without the passcode and without this machine: protectfs passcode \
             --with-recovery-code. An export holds the keybag, which is what else can be lost; it opens nothing by itself.
             """,
-        subcommands: [RecoveryNew.self])
+        subcommands: [RecoveryNew.self, RecoveryExport.self, RecoveryRestore.self])
 }

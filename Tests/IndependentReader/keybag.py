@@ -1,8 +1,11 @@
-"""FORMAT.md §§1 and 2 for the independent reader: primitives, and a keybag opened with passcode and device key, or with
-a recovery code alone."""
+"""FORMAT.md §§1 and 2 for the independent reader: primitives, and a keybag opened with passcode and device key, or
+with a recovery code alone."""
+import base64
 import hashlib
 import hmac
+import re
 import struct
+import uuid as uuid_module
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -166,6 +169,36 @@ def recovery_octets(text):
     if remainder != [0x2BC830A3 >> 5 * (5 - i) & 31 for i in range(6)]:
         raise Refused("typo")
     return letters.encode()
+
+
+def exported_copy(data):
+    """FORMAT.md §2.9: the keybag copy in an export, not judged yet."""
+    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    begin, end = b"-----BEGIN PROTECTFS KEYBAG-----", b"-----END PROTECTFS KEYBAG-----"
+    if begin not in lines:
+        raise Refused("none")
+    lines = lines[lines.index(begin) + 1 :]
+    need(end in lines, "recovery export")
+    *lines, check = lines[: lines.index(end)]
+    need(len(lines) >= 6 and check == b"SHA-256: " + sha256_of_lines(lines), "recovery export")
+    form = re.fullmatch(rb"version: (\d+)\nkeybag: ([0-9a-f-]{36})\nmade: (.{20})\n\n((?:[^\n]{64}\n)*[^\n]{1,64}\n)\n",
+                        b"".join(line + b"\n" for line in lines))
+    known(not lines[0].startswith(b"version: ") or lines[0] == b"version: 1")
+    need(form, "recovery export")
+    text = form[4].replace(b"\n", b"")
+    try:
+        copy = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise Refused("damaged recovery export") from None
+    need(base64.b64encode(copy) == text, "recovery export")
+    found = keybag_copy(copy)
+    need(found, "keybag")
+    need(str(uuid_module.UUID(bytes=found["uuid"])).encode() == form[2], "recovery export")
+    return copy
+
+
+def sha256_of_lines(lines):
+    return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest().encode()
 
 
 class Keys:

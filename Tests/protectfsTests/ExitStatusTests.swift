@@ -25,11 +25,14 @@ struct ExitStatusTests {
             "of the rest, the one that came first")
     }
 
+    private static let one = try! KeybagUUID(bytes: [UInt8](repeating: 1, count: 16))
+    private static let two = try! KeybagUUID(bytes: [UInt8](repeating: 2, count: 16))
+
     static let errors: [(DataProtectionError, Int32)] = [
         (.locked(path: "f", .complete, .read, state: .locked, since: 0), 75),
         (.notProtected("f"), 65), (.damaged("f", .chunk, reason: "r", offset: 5), 65),
         (.unsupported("f", what: "w"), 65), (.unverifiedOrigin("f", .unverified), 65),
-        (.foreignKeybag("f", try! KeybagUUID(bytes: [UInt8](repeating: 1, count: 16))), 66),
+        (.foreignKeybag("f", one), 66),
         (.keyLost("f", .complete, generation: 1), 66), (.busy("f"), 75), (.needsRekey("f"), 77),
         (.handleFailed("f", .ioError), 74), (.notOpen("f", for: .read), 70), (.outOfRange("f"), 74),
         (.notRegularFile("f"), 77), (.hasHardLinks("f", count: 2), 77), (.exists("f"), 73),
@@ -37,6 +40,7 @@ struct ExitStatusTests {
         (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),
         (.wrongPasscode(keybag: "d", failures: 5, retryAfter: 60), 77), (.throttled(keybag: "d", retryAfter: 60), 75),
         (.attemptsNotRecorded("f", .readOnlyFileSystem), 74), (.passcodeUnusable(reason: "r"), 64),
+        (.keybagIntact("d", one, exported: one), 73), (.keybagIntact("d", one, exported: two), 73),
         (.wrongRecoveryCode(keybag: "d"), 77), (.noRecoveryCode("d"), 66),
         (.otherDevice(keybag: "d", deviceKey: "k"), 66), (.deviceKeyUnusable("k", reason: "r"), 66),
         (.lockedMeanwhile(keybag: "d"), 75), (.keyringUnavailable(.noFunction), 69),

@@ -156,6 +156,96 @@ struct RecoveryVerbTests {
         #expect(try sandbox.recover(with: code).status == 0)
     }
 
+    @Test("Both copies damaged: the message says how to restore, the export restores, passcode and code open")
+    func exportAndRestore() throws {
+        let refused = try sandbox.run("recovery", "export", "export")
+        #expect(refused.status == 66)
+        #expect(refused.errors.contains("hint: make one, with the passcode: protectfs recovery new\n"))
+        let code = try sandbox.makeRecoveryCode()
+        try write("file")
+        let exported = try sandbox.run("recovery", "export", "export")
+        #expect(exported.status == 0 && exported.text + exported.errors == "")
+        let again = try sandbox.run("recovery", "export", "export")
+        #expect(again.status == 73 && again.errors.contains("--replace"))
+        #expect(try sandbox.run("recovery", "export", "--replace", "export").status == 0)
+        let intact = try sandbox.run("recovery", "restore", "export")
+        #expect(intact.status == 73 && intact.errors.contains("nothing needs restoring"))
+
+        for passcode in [CommandSandbox.passcode, nil] {
+            try damageBothCopies()
+            let damaged = try sandbox.run("unlock", "--passcode-fd", "3", passcodes: Data("x".utf8))
+            #expect(damaged.status == 65)
+            #expect(damaged.errors.contains("protectfs recovery restore FILE"))
+            let restored = try sandbox.run("recovery", "restore", "export")
+            #expect(restored.status == 0 && restored.text == "")
+            #expect(restored.errors.contains("the damaged copy is kept as"))
+            if let passcode {
+                #expect(try sandbox.unlocks(with: passcode) == 0)
+            } else {
+                #expect(try sandbox.recover(with: code).status == 0)
+                #expect(try sandbox.unlocks(with: "new") == 0)
+            }
+            #expect(try sandbox.run("cat", "file").text == "text\n")
+        }
+    }
+
+    private func damageBothCopies() throws {
+        for copy in [0, 1] {
+            let url = URL(fileURLWithPath: sandbox.keybagDirectory + "/keybag.\(copy)")
+            var bytes = try Data(contentsOf: url)
+            bytes[100] ^= 1
+            try bytes.write(to: url)
+        }
+    }
+
+    @Test("One copy damaged: said, used, and mended by the recovery")
+    func oneCopyDamaged() throws {
+        let code = try sandbox.makeRecoveryCode()
+        try Data("nothing".utf8).write(to: URL(fileURLWithPath: sandbox.keybagDirectory + "/keybag.1"))
+        let recovered = try sandbox.recover(with: code)
+        #expect(recovered.status == 0 && recovered.errors.contains("one copy of the keybag"))
+        let files = try sandbox.keybagFiles()
+        #expect(files["keybag.0"] == files["keybag.1"])
+        #expect(try sandbox.unlocks(with: "new") == 0)
+    }
+
+    @Test("Another keybag is not restored over; both are named")
+    func restoreOverAnother() throws {
+        _ = try sandbox.makeRecoveryCode()
+        try sandbox.run("recovery", "export", "export")
+        let other = sandbox.path("other")
+        try sandbox.makeKeybag(in: other)
+        let done = try sandbox.run("recovery", "restore", "export", "--keybag", other)
+        #expect(done.status == 73)
+        #expect(done.errors.matches(of: /[0-9a-f]{8}-[0-9a-f-]{27}/).count == 2)
+        #expect(try sandbox.run("recovery", "restore", "export", "--keybag", sandbox.path("new")).status == 0)
+        try Data("hello".utf8).write(to: URL(fileURLWithPath: sandbox.path("mail")))
+        #expect(try sandbox.run("recovery", "restore", "mail", "--keybag", sandbox.path("none")).status == 65)
+    }
+
+    @Test(
+        "Neither code is seen anywhere but on standard input and output: no argument, no variable, no file",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
+    func trace() throws {
+        let user = try EndToEndUser.caller()
+        let made = try user.run(
+            ["protectfs", "recovery", "new", "--passcode-fd", "0"], input: Array(EndToEndUser.passcode.utf8))
+        let old = made.text.filter { $0 != "\n" }
+        let arguments = ["passcode", "--with-recovery-code", "--recovery-code-fd", "0", "--new-passcode-fd", "0"]
+        let trace = try SystemCallTrace(arguments, by: user, input: Array("\(old)\nnew\n".utf8))
+        let new = trace.run.text.filter { $0 != "\n" }
+        #expect(new.count == 39 && new != old)
+        for form in [old, old.filter { $0 != "-" }] {
+            #expect(trace.calls(revealing: Secret(Array(form.utf8))).isEmpty)
+        }
+        #expect(trace.calls(revealing: Secret(Array(new.filter { $0 != "-" }.utf8))).isEmpty)
+        // It is shown straight from secret memory, where strace itself cannot see it.
+        let shown = trace.calls.filter { $0.text.hasPrefix("write(1<") && $0.text.hasSuffix(", 39) = 39") }
+        #expect(shown.count == 1)
+        let seen = trace.calls(revealing: Secret(Array(new.utf8))).map(\.text)
+        #expect(seen.isEmpty || seen == shown.map(\.text))
+    }
+
     @Test("passcode says that the current one is wrong before it reads the new one")
     func wrongBeforeNew() throws {
         try sandbox.unlock()

@@ -26,6 +26,12 @@ def keybag_of(fields):
             for (number, generation), key in keys.classes.items()} == expected
 
 
+def export_of(fields):
+    copy = keybag.exported_copy(parsed(fields["bytes"]))
+    keybag.in_force([copy])
+    return copy.hex() == fields["copy"]
+
+
 def head_of(fields):
     data = parsed(fields["bytes"])
     if not keybag.is_checked(data):
@@ -66,7 +72,8 @@ def file_of(fields):
 
 def outcome(folder, fields):
     """None if the reader comes to what `expect` says, or has nothing to say."""
-    judges = {"keybag": keybag_of, "head": head_of, "file": file_of, "redo-record": redo_of}
+    judges = {"keybag": keybag_of, "head": head_of, "file": file_of, "redo-record": redo_of,
+              "recovery-export": export_of}
     if folder not in judges:
         return None
     try:

@@ -1,5 +1,7 @@
-"""Scenarios of FORMAT.md §2: keybag copies, attempts, transition, payloads of the keyring."""
+"""Scenarios of FORMAT.md §2: keybag copies, attempts, transition, payloads of the keyring, exports."""
+import base64
 import struct
+import uuid
 
 from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, KEYBAG_KEY, PASSCODE, RECOVERY_CODE, UUID, entry, keybag,
                      patched, run, sha256, slot, tokens, u16, u32, u64)
@@ -205,3 +207,55 @@ def ring_payloads():
     yield scenario("header-only", "a header that ends early", [a], refused, cut=15)
     for offset in (2, 7, 18, 59):
         yield scenario(f"reserved-{offset}", f"a non-zero byte at {offset}", [a, b], refused, patch={offset: b"\1"})
+
+
+def recovery_exports():
+    good = keybag(slots=[slot(), slot(2)])
+
+    def export(copy=good, version="1", name=None, made="2026-11-20T18:00:00Z", width=64, check=None, newline="\n",
+               base=None, extra=()):
+        name = name or str(uuid.UUID(bytes=UUID))
+        text = base or base64.b64encode(copy).decode()
+        lines = [f"version: {version}", f"keybag: {name}", f"made: {made}", "", *extra]
+        lines += [text[i : i + width] for i in range(0, len(text), width)] + [""]
+        check = check or sha256("".join(line + "\n" for line in lines).encode()).hex()
+        lines = ["-----BEGIN PROTECTFS KEYBAG-----", *lines, f"SHA-256: {check}", "-----END PROTECTFS KEYBAG-----"]
+        return "".join(line + newline for line in lines)
+
+    def scenario(name, what, text, expect="success", copy=good):
+        fields = {"expect": expect, "source": f"FORMAT.md §2.9, {what}", "bytes": text.encode()}
+        if expect == "success":
+            fields |= {"copy": copy, "made": "2026-11-20T18:00:00Z"}
+        return f"recovery-export/{name}", fields
+
+    yield scenario("alone", "an export and nothing else", export())
+    mail = f"From: me\n> quoted\n\n{export()}\n-- \nsent from a machine\n"
+    yield scenario("in-mail", "text before and behind it", mail)
+    yield scenario("crlf", "lines that end in CR LF", mail.replace("\n", "\r\n"))
+    yield scenario("no-last-newline", "no newline behind its end", export()[:-1])
+    for slots in (2, 1):
+        copy = keybag(b"/d" * (24 + slots), slots=[slot(), slot(2)][:slots])
+        yield scenario(f"padding-{slots}", f"a copy of {len(copy)} bytes", export(copy), copy=copy)
+    yield scenario("two", "two exports, of which the first counts", export() + export(keybag()))
+    yield scenario("none", "a mail without an export", "hello\n", "none")
+    yield scenario("empty", "nothing", "", "none")
+    yield scenario("indented", "a mark that is not at the beginning of its line", " " + export(), "none")
+    yield scenario("version-2", "version 2", export(version="2"), "unsupported")
+    damaged = "damaged recovery export"
+    yield scenario("check", "a check of another export", export(check="00" * 32), damaged)
+    yield scenario("cut", "an export that ends early", export()[:900], damaged)
+    yield scenario("other-uuid", "a UUID that is not the copy's", export(name=str(uuid.UUID(int=1))), damaged)
+    yield scenario("width-76", "lines of 76 characters", export(width=76), damaged)
+    yield scenario("blank-line", "one empty line more", export(extra=[""]), damaged)
+    yield scenario("made", "a time of 10 characters", export(made="2026-11-20"), damaged)
+    digits = base64.b64encode(keybag(b"/d" * 25, slots=[slot(), slot(2)])).decode().rstrip("=")
+    trailing = digits[:-1] + chr(ord(digits[-1]) + 1) + "=" * (-len(digits) % 4)  # A to B, Q to R
+    assert trailing[-1] == "=" and base64.b64decode(trailing) == base64.b64decode(digits + "==")
+    yield scenario("trailing-bits", "bits behind the last byte", export(base=trailing), damaged)
+    yield scenario("not-base64", "a character that is not of base 64", export(base="*" * 64), damaged)
+    for number, expect in [(1, "none"), (2, damaged)]:
+        lookalike = export().replace("KEYBAG", "\N{KELVIN SIGN}EYBAG", number).replace(
+            "\N{KELVIN SIGN}EYBAG", "KEYBAG", number - 1)
+        yield scenario(f"kelvin-{number}", "a K that only looks like one", lookalike, expect)
+    yield scenario("copy-damaged", "a damaged copy in a good export", export(keybag(sequence=2**63)), "damaged keybag")
+    yield scenario("copy-unsupported", "a copy of version 2", export(keybag(patch={8: u16(2)})), "unsupported")

@@ -20,8 +20,8 @@ import judge
 import keybag_vectors
 
 MAKERS = [keybag_vectors.keybags, keybag_vectors.attempts, keybag_vectors.transitions, keybag_vectors.ring_payloads,
-          head_vectors.heads, head_vectors.broken_heads, head_vectors.wraps, head_vectors.redo_records,
-          file_vectors.files, file_vectors.broken_files]
+          keybag_vectors.recovery_exports, head_vectors.heads, head_vectors.broken_heads, head_vectors.wraps,
+          head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
 
 
 def text_of(fields):

@@ -1,0 +1,114 @@
+import Glibc
+public import ProtectionKeys
+public import SystemPackage
+
+/// A keybag that is going to be destroyed: first what it is, for the question; then ``perform()``.
+///
+/// Every file protected under it becomes unreadable for ever, unless a copy or an export of the keybag exists. The device
+/// key stays: other keybags of the user may need it. FORMAT.md §2.10.
+public struct KeybagErasure: Sendable {
+    /// Absolute.
+    public let directory: FilePath
+    /// What a copy says, damaged or not, else under which name the directory was used here; nobody has authenticated it. Nil
+    /// if nothing says it: then keys in the ring cannot be found.
+    public var uuid: KeybagUUID? { uuids.first }
+
+    /// All names that the keybag may have: more than one only if it is damaged.
+    private let uuids: [KeybagUUID]
+    private var file: KeybagFile { KeybagFile(directory: directory) }
+
+    /// Looks at what is there; damaged, or half erased by a process that was killed, is fine.
+    ///
+    /// - Throws: `keybagNotFound` if nothing of a keybag is there, `unsupported`.
+    public init(at directory: FilePath) throws(DataProtectionError) {
+        self.directory = try Keybag.absolute(directory)
+        let file = KeybagFile(directory: self.directory)
+        let remembered = Keybag.rememberedUUIDs(leadingTo: self.directory)
+        if let uuid = try file.usableUUID() {
+            uuids = [uuid]
+        } else {
+            uuids = remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
+        }
+        guard !uuids.isEmpty || file.isAnythingThere else { throw .keybagNotFound(directory) }
+    }
+
+    /// Removes its keys from the ring, overwrites and removes its files, and forgets where it was.
+    ///
+    /// Killed half way, it is finished by the next one. Flash memory, snapshots and backups can keep what was overwritten.
+    /// - Returns: what else is in the directory, which is left with it.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `system`.
+    public func perform() throws(DataProtectionError) -> [FilePath] {
+        try evict()
+        for path in file.copies { try destroy(path) }
+        // An unlock that was under way finds no keybag now, or had put its keys there before.
+        try evict()
+        for (name, size) in [(AttemptFile.name, 1024), (TransitionFile.name, 64)] as [(String, off_t)] {
+            // So named and of that size: else it is somebody else's.
+            let path = directory.appending(name)
+            if length(of: path) == size { try destroy(path) }
+        }
+        for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
+        let left = try removeIfEmpty()
+        for uuid in Keybag.rememberedUUIDs(leadingTo: directory) where uuids.contains(uuid) {
+            try AtomicReplace.remove(Locations.registry.appending(uuid.description))
+        }
+        return left
+    }
+
+    private func evict() throws(DataProtectionError) {
+        for uuid in uuids {
+            let ring = RingKeys(uuid)
+            guard OwnDirectory.exists(directory) else {
+                try ring.evict(everything: true)
+                continue
+            }
+            // The counter stops an unlock that began before.
+            try TransitionFile(directory: directory).exclusivelyOrAnyway { record throws(DataProtectionError) in
+                try ring.evict(everything: true)
+                (record.deadline, record.limit) = (0, 0)
+            }
+        }
+    }
+
+    private func length(of path: FilePath) -> off_t? {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
+    }
+
+    /// Overwrites a file with zeros, flushes it, and removes it. A link is removed; a directory is none of ours.
+    private func destroy(_ path: FilePath) throws(DataProtectionError) {
+        if let length = length(of: path) {
+            let file = try LowerFile(path, flags: O_WRONLY | O_NOFOLLOW | O_NONBLOCK)
+            let zeros = [UInt8](repeating: 0, count: 65_536)
+            for offset in stride(from: 0, to: Int(length), by: zeros.count) {
+                try file.write(Array(zeros.prefix(Int(length) - offset)), at: UInt64(offset))
+            }
+            try file.flushAll()
+        }
+        do throws(DataProtectionError) { try AtomicReplace.remove(path) } catch .system(_, _, .isDirectory) {}
+        try AtomicReplace.flushDirectory(directory)
+    }
+
+    /// Notes hold paths and no keys; what cannot be removed is reported with the directory.
+    private func removeNotes(in name: String) {
+        let notes = directory.appending(name)
+        for note in (try? DirectoryListing.names(of: notes)) ?? [] { try? AtomicReplace.remove(notes.appending(note)) }
+        _ = notes.withPlatformString { rmdir($0) }
+    }
+
+    private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {
+        do throws(DataProtectionError) {
+            _ = try retrying(directory, "rmdir") { directory.withPlatformString { rmdir($0) } }
+            try AtomicReplace.flushDirectory(directory.directory)
+        } catch {
+            switch error {
+            case .system(_, _, .noSuchFileOrDirectory): break
+            case .system(_, _, .directoryNotEmpty), .system(_, _, .fileExists):
+                return try DirectoryListing.components(of: directory).map { directory.appending($0) }
+            default: throw error
+            }
+        }
+        return []
+    }
+}

@@ -1,0 +1,111 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+@Suite("Erasing a keybag")
+struct KeybagErasureTests {
+    private func link(of bag: TestKeybag) -> FilePath { Locations.registry.appending(bag.keybag.uuid.description) }
+
+    @Test("Takes the keys from the ring, the files from the disk, and its link", arguments: ProtectionState.all)
+    func everything(state: ProtectionState) throws {
+        let bag = try TestKeybag(state: state)
+        // A second name shows what becomes of the bytes.
+        let witness = bag.scratchPath.appending("witness")
+        #expect(Glibc.link(bag.file("keybag.0").string, witness.string) == 0)
+        let erasure = try KeybagErasure(at: bag.directory)
+        #expect(erasure.uuid == bag.keybag.uuid && erasure.directory == bag.directory)
+        #expect(try erasure.perform() == [])
+        #expect(bag.ringContents == [])
+        #expect(try bag.scratchPath.names() == ["device-key", "witness"], "the device key stays")
+        #expect(try witness.contents().allSatisfy { $0 == 0 })
+        #expect((try? link(of: bag).stat(followTargetSymlink: false)) == nil)
+        expectError("keybagNotFound") { _ = try Keybag.remembered(bag.keybag.uuid) }
+        expectError("keybagNotFound") { _ = try bag.reopened() }
+        expectError("keybagNotFound") { _ = try KeybagErasure(at: bag.directory) }
+    }
+
+    @Test("Takes damaged copies, those aside, and what killed processes left")
+    func leftovers() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        for name in ["keybag.0.damaged", "keybag.1.damaged-2", "keybag.new"] { try bag.file(name).overwrite([1]) }
+        for name in ["changing", "queue"] {
+            try OwnDirectory.make(bag.file(name))
+            try bag.file(name).appending("1").overwrite([1])
+        }
+        #expect(try KeybagErasure(at: bag.directory).perform() == [])
+        #expect(!OwnDirectory.exists(bag.directory))
+    }
+
+    @Test("Leaves the files of others, and names them")
+    func foreignFiles() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.file("attempts").overwrite([1, 2, 3])
+        try bag.file("letter").overwrite([4])
+        let left = try KeybagErasure(at: bag.directory).perform()
+        #expect(left == ["attempts", "letter"].map { bag.file($0) })
+        #expect(try bag.directory.names() == ["attempts", "letter"])
+        #expect(try bag.file("attempts").contents() == [1, 2, 3])
+        expectError("keybagNotFound", "once more there is nothing") { _ = try KeybagErasure(at: bag.directory) }
+    }
+
+    @Test("Works on a keybag that is damaged: by the name in a copy, or by what is remembered", arguments: [40, 8, 0])
+    func damaged(intact: Int) throws {
+        let bag = try TestKeybag()
+        if intact == 0 { try bag.unlock() }  // which remembers it
+        for copy in [0, 1] {
+            try bag.file("keybag.\(copy)").overwrite(Array(try bag.file("keybag.\(copy)").contents().prefix(intact)))
+        }
+        if intact == 8 {
+            try link(of: bag).remove()
+        }
+        let erasure = try KeybagErasure(at: bag.directory)
+        #expect(erasure.uuid == (intact == 8 ? nil : bag.keybag.uuid))
+        #expect(try erasure.perform() == [])
+        #expect(!OwnDirectory.exists(bag.directory))
+        #expect(bag.ringContents == [])
+    }
+
+    @Test("Touches nothing where there is no keybag")
+    func nothingThere() throws {
+        let scratch = ScratchDirectory()
+        let directory = scratch.path.appending("attempts-only")
+        expectError("keybagNotFound") { _ = try KeybagErasure(at: directory) }
+        try OwnDirectory.make(directory)
+        try directory.appending("transition").overwrite([UInt8](repeating: 7, count: 64))
+        expectError("keybagNotFound") { _ = try KeybagErasure(at: directory) }
+        #expect(try directory.appending("transition").contents().first == 7)
+    }
+
+    @Test("A copy of the keybag elsewhere is found again as before")
+    func copyElsewhere() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let copy = bag.scratchPath.appending("copy")
+        try OwnDirectory.make(copy)
+        for name in try bag.directory.names() { try copy.appending(name).overwrite(try bag.file(name).contents()) }
+        try Keybag(at: copy).unlock(passcode: secret(TestKeybag.passcode))
+        _ = try KeybagErasure(at: bag.directory).perform()
+        #expect(bag.ringContents == [], "its keys are the same, and gone")
+        #expect(try Keybag.remembered(bag.keybag.uuid).directory == copy)
+    }
+
+    @Test("An unlock that was under way loads nothing", arguments: [false, true])
+    func unlockUnderWay(leavesFile: Bool) throws {
+        let bag = try TestKeybag()
+        if leavesFile { try bag.file("letter").overwrite([1]) }
+        let counter = try bag.keybag.transition.readStrictly().counter
+        let loaded = try bag.keybag.file.load()
+        let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
+        let keys = try OpenedKeys(loaded, key, bag.directory)
+        _ = try KeybagErasure(at: bag.directory).perform()
+        // With the directory left, the counter begins anew and would be the same.
+        #expect(throws: DataProtectionError.self) { try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter) }
+        #expect(bag.ringContents == [])
+    }
+}
+
+extension ProtectionState {
+    fileprivate static let all: [ProtectionState] = [.beforeFirstUnlock, .unlocked, .locked]
+}

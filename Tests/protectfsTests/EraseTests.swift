@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+@Suite("erase")
+struct EraseTests {
+    private let sandbox: CommandSandbox
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        try sandbox.protectedFile("file")
+    }
+
+    private func uuid() throws -> String {
+        let text = try sandbox.run("status", "--json").text
+        return try String(#require(text.firstMatch(of: /"uuid": "([^"]*)"/)).output.1)
+    }
+
+    private func isInRing(_ uuid: String) throws -> Bool {
+        try [1, 2].contains {
+            try sandbox.shell("keyctl search @u user protectfs:\(uuid):\($0) >&2").status == 0
+        }
+    }
+
+    @Test("--yes: silent; its files belong to a keybag that is not available then")
+    func yes() throws {
+        let uuid = try uuid()
+        #expect(try isInRing(uuid))
+        let done = try sandbox.run("erase", "--yes")
+        #expect(done.status == 0 && done.text + done.errors == "")
+        #expect(try !isInRing(uuid))
+        #expect(!FileManager.default.fileExists(atPath: sandbox.keybagDirectory))
+        let read = try sandbox.run("cat", "file")
+        #expect(read.status == 66)
+        #expect(read.errors.contains("'file' belongs to keybag \(uuid), which is not available to you"))
+        #expect(try sandbox.run("erase", "--yes").status == 66)
+        // The same with another keybag in its place.
+        #expect(try sandbox.run("init", "--passcode-fd", "3", passcodes: Data("new".utf8)).status == 0)
+        #expect(try sandbox.run("cat", "file").errors.contains("belongs to keybag \(uuid)"))
+    }
+
+    @Test("Without a terminal it asks for --yes, and erases nothing")
+    func noTerminal() throws {
+        let before = try sandbox.keybagFiles()
+        let done = try sandbox.run("erase")
+        #expect(done.status == 77)
+        #expect(done.errors.contains("--yes"))
+        #expect(try sandbox.keybagFiles() == before)
+        #expect(try isInRing(uuid()))
+    }
+
+    @Test(
+        "At a terminal it says what is lost, and the word must be typed",
+        arguments: ["yes\n", "\n", "erased\n", "\u{3}"])
+    func declined(answer: String) throws {
+        let before = try sandbox.keybagFiles()
+        let seen = try PseudoTerminal.run(["erase"], in: sandbox, [.expect("type erase: "), .send(answer)])
+        #expect(seen.status == 130)
+        #expect(try sandbox.keybagFiles() == before)
+        #expect(try seen.shown.contains(uuid()) && seen.shown.contains(sandbox.keybagDirectory))
+        #expect(seen.shown.contains("unreadable for ever"))
+    }
+
+    @Test("The word erases")
+    func word() throws {
+        let uuid = try uuid()
+        let seen = try PseudoTerminal.run(["erase"], in: sandbox, [.expect("type erase: "), .send("erase\n")])
+        #expect(seen.status == 0, "\(seen.shown)")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.keybagDirectory))
+        #expect(try !isInRing(uuid))
+    }
+
+    @Test("A keybag that cannot say its name is erased, with a hint for its keys; what is not its own is left")
+    func nameless() throws {
+        for copy in [0, 1] {
+            try Data("nothing".utf8).write(to: URL(fileURLWithPath: sandbox.keybagDirectory + "/keybag.\(copy)"))
+        }
+        let uuid = try FileManager.default.contentsOfDirectory(atPath: sandbox.path("state/protectfs/keybags"))[0]
+        defer { _ = try? sandbox.shell("keyctl purge user protectfs:\(uuid):1; keyctl purge user protectfs:\(uuid):2") }
+        try FileManager.default.removeItem(atPath: sandbox.path("state/protectfs/keybags"))
+        try Data("x".utf8).write(to: URL(fileURLWithPath: sandbox.keybagDirectory + "/letter"))
+        let done = try sandbox.run("erase", "--yes")
+        #expect(done.status == 0)
+        #expect(done.errors.contains("protectfs lock --all"))
+        #expect(done.errors.contains("/letter' is none of the keybag's files and was left"))
+        #expect(try sandbox.keybagFiles().keys.sorted() == ["letter"])
+    }
+
+    @Test(
+        "Killed at any of its calls, the next one finishes",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot),
+        arguments: ["pwrite64", "fsync", "unlink", "rmdir", "keyctl"])
+    func killed(call: String) throws {
+        var number = 1
+        while true {
+            let uuid = try uuid()
+            let inject = "-e trace=\(call) -e inject=\(call):signal=KILL:when=\(number)"
+            let done = try sandbox.shell("strace -f -qq -o /dev/null \(inject) \"$PROTECTFS\" erase --yes")
+            if done.status == 0 { break }
+            #expect(done.status == 137, "\(call) \(number): \(done.errors)")
+            let finished = try sandbox.run("erase", "--yes")
+            // 66: there was nothing left to do but to say so.
+            #expect([0, 66].contains(finished.status), "\(call) \(number): \(finished.errors)")
+            try expectGone(uuid, "\(call) \(number)")
+            #expect(try sandbox.run("cat", "file").status == 66)
+            try sandbox.makeKeybag()
+            try sandbox.unlock()
+            number += 1
+        }
+        #expect(number > 1, "it makes such a call")
+    }
+
+    private func expectGone(_ uuid: String, _ comment: Comment) throws {
+        #expect(!FileManager.default.fileExists(atPath: sandbox.keybagDirectory), comment)
+        #expect(try !isInRing(uuid), comment)
+        let links = try FileManager.default.contentsOfDirectory(atPath: sandbox.path("state/protectfs/keybags"))
+        #expect(links == [], comment)
+    }
+}
