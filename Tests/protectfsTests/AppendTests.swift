@@ -112,10 +112,7 @@ struct AppendTests {
         try sandbox.unlock()
         #expect(try append("4").status == 0)
         // The process that the unlock has left may be at it too.
-        for _ in 0..<600 where try sandbox.run("queue").text != "" {
-            try sandbox.run("queue", "run")
-            usleep(50_000)
-        }
+        #expect(try waits { try sandbox.run("queue", "run").status == 0 && sandbox.run("queue").text == "" })
         #expect(try sandbox.run("cat", "log").text == "1\n2\n3\n4\n")
     }
 
