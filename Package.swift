@@ -24,6 +24,7 @@ let package = Package(
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
         .target(name: "CSecretMemory"),
+        .target(name: "CMemoryFiles"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
@@ -40,7 +41,7 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "DataProtection", "CSecretMemory",
+                "DataProtection", "CSecretMemory", "CMemoryFiles",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

@@ -6,6 +6,7 @@ public import SystemPackage
 
 /// The plaintext of a protected file, piece by piece, for files larger than memory.
 public struct ProtectedFileChunks: AsyncSequence, Sendable {
+    /// A piece of plaintext.
     public typealias Element = Data
 
     private let file: ProtectedFile
@@ -16,6 +17,7 @@ public struct ProtectedFileChunks: AsyncSequence, Sendable {
         self.length = length
     }
 
+    /// Begins at the first byte.
     public func makeAsyncIterator() -> Iterator { Iterator(file: file, length: length) }
 
     /// Reads the next piece when it is asked for.
@@ -29,6 +31,8 @@ public struct ProtectedFileChunks: AsyncSequence, Sendable {
             self.length = length
         }
 
+        /// The next piece; nil at the end of the file.
+        ///
         /// - Throws: ``DataProtectionError``; *locked* ends nothing: the next call tries the same place again.
         public mutating func next() async throws -> Data? {
             let (file, length, start) = (file, length, offset)

@@ -12,8 +12,7 @@ extension Keybag {
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath
     ) throws(DataProtectionError) {
         if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
-        let file = try LowerFile(path, flags: O_RDWR | O_NONBLOCK)
-        try file.requireRegular()
+        let file = try LowerFile(regular: path, flags: O_RDWR)
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             try change(file, to: protectionClass)
         }

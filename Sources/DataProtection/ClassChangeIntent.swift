@@ -9,7 +9,7 @@ import SystemPackage
 struct ClassChangeIntent {
     /// Locked while the change is being made: a note that can be locked is a dead process's.
     private let note: LowerFile
-    private static let directoryName = "changing"
+    static let directoryName = "changing"
 
     /// - Throws: `system` where no note can be made; a class must not be raised without one.
     init(_ file: LowerFile, in keybag: FilePath) throws(DataProtectionError) {

@@ -60,6 +60,10 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case attemptsNotRecorded(FilePath, Errno)
     /// Empty, or longer than 1,024 bytes.
     case passcodeUnusable(reason: String)
+    /// The recovery code is none of this keybag, or one that was spent.
+    case wrongRecoveryCode(keybag: FilePath)
+    /// The keybag has no recovery code.
+    case noRecoveryCode(FilePath)
     /// The keybag was made with another device key: another machine or user. No attempt was counted.
     case otherDevice(keybag: FilePath, deviceKey: FilePath)
     /// The device key's file is not there or not usable.
@@ -97,8 +101,8 @@ extension DataProtectionError {
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass: .invalidArgument
         case .exists, .keybagExists: .fileExists
-        case .keybagNotFound: .noSuchFileOrDirectory
-        case .keybagUnsafe, .wrongPasscode: .permissionDenied
+        case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
+        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied
         case .cryptography: .ioError
         }
     }

@@ -15,17 +15,20 @@ struct DefaultClass: Hashable {
     /// The user's configuration.
     var user: ProtectionClass?
 
-    /// The class, and whether the directory's default was raised because it says `none` or nothing we know.
-    func resolve() -> (protectionClass: ProtectionClass, wasRaised: Bool) {
-        if let explicit { return (explicit, false) }
-        if let replaced { return (replaced, false) }
+    /// The class, and which of these chose it.
+    func resolve() -> ClassChoice {
+        if let explicit { return ClassChoice(explicit, .explicit) }
+        if let replaced { return ClassChoice(replaced, .replacedFile) }
         if let directory {
-            let named = ProtectionClass(name: directory)
             // Nobody authenticates the attribute: it can raise silently, but never lower to *none*.
-            guard let named, named != .none else { return (.completeUntilFirstUserAuthentication, true) }
-            return (named, false)
+            guard let named = ProtectionClass(name: directory), named != .none else {
+                return ClassChoice(.completeUntilFirstUserAuthentication, .directoryRaised(value: directory))
+            }
+            return ClassChoice(named, .directory)
         }
-        return (program ?? user ?? .completeUntilFirstUserAuthentication, false)
+        if let program { return ClassChoice(program, .program) }
+        if let user { return ClassChoice(user, .configuration) }
+        return ClassChoice(.completeUntilFirstUserAuthentication, .fallback)
     }
 }
 
@@ -33,11 +36,26 @@ struct DefaultClass: Hashable {
 enum DirectoryDefault {
     static let attribute = "user.protectfs.class"
 
+    /// What the attribute says, and whether it counts.
+    enum Attribute: Hashable {
+        case own(String)
+        /// The directory belongs to somebody else.
+        case foreign(String)
+    }
+
+    static func attribute(of directory: FilePath) -> Attribute? {
+        var status = stat()
+        guard directory.withPlatformString({ stat($0, &status) }) == 0,
+            let value = ExtendedAttributes.get(attribute, of: directory)
+        else { return nil }
+        let text = String(decoding: value, as: UTF8.self)
+        return status.st_uid == geteuid() ? .own(text) : .foreign(text)
+    }
+
     /// What the attribute says. Attributes of directories that belong to others are ignored.
     static func value(of directory: FilePath) -> String? {
-        var status = stat()
-        guard directory.withPlatformString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { return nil }
-        return ExtendedAttributes.get(attribute, of: directory).map { String(decoding: $0, as: UTF8.self) }
+        guard case .own(let value) = attribute(of: directory) else { return nil }
+        return value
     }
 
     static func set(_ protectionClass: ProtectionClass, of directory: FilePath) throws(DataProtectionError) {
@@ -76,15 +94,11 @@ extension Keybag {
     func classForNewFile(
         at path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?
     ) throws(DataProtectionError) -> ProtectionClass {
-        var sources = DefaultClass(explicit: explicit, replaced: replaced, program: defaultProtection)
-        if explicit == nil && replaced == nil {
-            sources.directory = DirectoryDefault.value(of: path.directory)
-            if sources.directory == nil && sources.program == nil {
-                sources.user = try UserConfiguration.load().defaultClass
-            }
+        let choice = try ClassChoice(
+            forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection)
+        if case .directoryRaised(let value) = choice.rule {
+            warn(.directoryDefaultRaised(path.directory, value: value))
         }
-        let (protectionClass, wasRaised) = sources.resolve()
-        if wasRaised { warn(.directoryDefaultRaised(path.directory, value: sources.directory ?? "")) }
-        return protectionClass
+        return choice.protectionClass
     }
 }

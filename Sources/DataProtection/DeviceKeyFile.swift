@@ -9,6 +9,16 @@ protocol DeviceKeySource: Sendable {
     ///
     /// - Throws: `otherDevice` if what is there belongs to another keybag's device, `deviceKeyUnusable` if nothing is.
     func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey
+
+    /// The device key that a keybag gets that is recovered here: its own where that is there, else this machine's.
+    func own(for keybag: KeybagCopy) throws(DataProtectionError) -> OwnDeviceKey
+}
+
+/// A device key and where it is.
+struct OwnDeviceKey: ~Copyable {
+    let key: DeviceKey
+    /// Absolute, at most 4,095 bytes.
+    let path: FilePath
 }
 
 /// The device key as 32 bytes in a file: never in a keybag directory, never in a backup.
@@ -23,6 +33,24 @@ struct DeviceKeyFile: DeviceKeySource {
             throw .otherDevice(keybag: directory, deviceKey: path)
         }
         return key
+    }
+
+    func own(for keybag: KeybagCopy) throws(DataProtectionError) -> OwnDeviceKey {
+        for path in [FilePath(bytes: keybag.devicePath), Locations.deviceKey] {
+            // One that cannot be used is none: the code is there for that.
+            guard let key = try? Self.read(path) else { continue }
+            let id = try withKeys { () throws(KeyError) in try key.id(for: keybag.uuid) }
+            if areEqualInConstantTime(id, keybag.deviceID) { return OwnDeviceKey(key: key, path: path) }
+        }
+        return try Self.own(at: Locations.deviceKey)
+    }
+
+    /// The device key at `path`, which is made if need be, for a keybag that is going to record that path.
+    static func own(at path: FilePath) throws(DataProtectionError) -> OwnDeviceKey {
+        guard path.isAbsolute, path.bytes.count <= 4095 else {
+            throw .deviceKeyUnusable(path, reason: "its path is not absolute, or too long")
+        }
+        return OwnDeviceKey(key: try readOrMake(path), path: path)
     }
 
     /// Reads the device key at `path`, or makes one.

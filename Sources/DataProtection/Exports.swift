@@ -1,9 +1,12 @@
 // What an application needs of the layers below: the classes and the names in errors, not the keys.
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import struct ProtectionFormat.OriginMark
+@_exported public import enum ProtectionKeys.CryptographyLibrary
 @_exported public import enum ProtectionKeys.KeyError
 @_exported public import struct ProtectionKeys.KeybagUUID
 @_exported public import enum ProtectionKeys.ProtectionClass
+@_exported public import struct ProtectionKeys.RecoveryCode
+@_exported public import enum ProtectionKeys.RecoveryCodeTypo
 @_exported public import struct ProtectionKeys.SecretBytes
 @_exported public import enum ProtectionKeys.SecretMemoryBacking
 @_exported public import struct SystemPackage.Errno

@@ -34,6 +34,19 @@ enum FileAttributes {
 }
 
 extension LowerFile {
+    /// Opens what must be a regular file; O_NONBLOCK, so that a FIFO does not make us wait.
+    ///
+    /// - Throws: `notRegularFile`; open(2) itself says EISDIR for a directory that is to be written, ENXIO for a socket.
+    convenience init(regular path: FilePath, flags: Int32) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try self.init(path, flags: flags | O_NONBLOCK)
+        } catch {
+            guard error.errno == .isDirectory || error.errno == .noSuchAddressOrDevice else { throw error }
+            throw .notRegularFile(path)
+        }
+        try requireRegular()
+    }
+
     /// - Throws: `notRegularFile`.
     func requireRegular() throws(DataProtectionError) {
         guard try status().st_mode & S_IFMT == S_IFREG else { throw .notRegularFile(path) }

@@ -18,8 +18,10 @@ struct FileState {
     private(set) var overlay: [UInt64: Place] = [:]
     /// Where the next record goes.
     private(set) var areaEnd: UInt64
-    /// Whether the area holds a record.
-    private(set) var hasRecords = false
+    /// How many records the area holds.
+    private(set) var recordCount = 0
+    /// Whether it holds any.
+    var hasRecords: Bool { recordCount > 0 }
 
     /// The state that a head says, before its area is read.
     init(_ heads: HeadPair) {
@@ -86,7 +88,7 @@ struct FileState {
         }
         content = record.content
         areaEnd += UInt64(length)
-        hasRecords = true
+        recordCount += 1
     }
 
     /// The epoch of the area in force.

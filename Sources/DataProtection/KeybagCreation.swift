@@ -8,38 +8,58 @@ extension Keybag {
     ///
     /// The directory appears whole or not at all. The number of PBKDF2 iterations is calibrated to about half a second on
     /// this machine, 600,000 at least.
-    /// - Parameter passcode: 1 to 1,024 bytes.
+    /// - Parameters:
+    ///   - directory: where nothing is yet, or an empty directory.
+    ///   - passcode: 1 to 1,024 bytes.
     /// - Throws: `keybagExists`, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
     @discardableResult
     public static func create(
         at directory: FilePath, passcode: borrowing SecretBytes
     ) throws(DataProtectionError) -> Keybag {
+        try refuseExisting(directory, passcode)
+        return try create(at: directory, passcode: passcode, iterations: try calibratedIterations())
+    }
+
+    /// The same with a recovery code, which opens the keybag without passcode and device key.
+    ///
+    /// - Parameter recoveryCode: new, and shown to the user already: it cannot be had a second time.
+    @discardableResult
+    public static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
+    ) throws(DataProtectionError) -> Keybag {
+        try refuseExisting(directory, passcode)
+        let iterations = try calibratedIterations()
+        return try create(at: directory, passcode: passcode, iterations: iterations) {
+            key throws(DataProtectionError) in
+            try recoverySlot(recoveryCode, KeybagSlot.leastIterations, key)
+        }
+    }
+
+    private static func refuseExisting(
+        _ directory: FilePath, _ passcode: borrowing SecretBytes
+    ) throws(DataProtectionError) {
         try checkPasscode(passcode)
         if OwnDirectory.exists(directory.appending("keybag.0")) { throw .keybagExists(directory) }
-        return try create(at: directory, passcode: passcode, iterations: try calibratedIterations())
     }
 
     /// The same with a given number of iterations: tests use few.
     @discardableResult
     package static func create(
         at directory: FilePath, passcode: borrowing SecretBytes, iterations: Int,
-        deviceKey devicePath: FilePath = Locations.deviceKey
+        deviceKey devicePath: FilePath = Locations.deviceKey,
+        recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot? = { _ in nil }
     ) throws(DataProtectionError) -> Keybag {
         try checkPasscode(passcode)
         let parent = directory.removingLastComponent()
         try OwnDirectory.make(parent.isEmpty ? "." : parent)
-        guard devicePath.isAbsolute, devicePath.bytes.count <= 4095 else {
-            throw .deviceKeyUnusable(devicePath, reason: "its path is not absolute, or too long")
-        }
-        let device = try DeviceKeyFile.readOrMake(devicePath)
-        let uuid: KeybagUUID
-        let bytes: [UInt8]
-        do throws(KeyError) {
-            uuid = try KeybagUUID.random()
-            bytes = try newKeybag(uuid, passcode, iterations, device, devicePath)
-        } catch {
-            throw .cryptography(error)
-        }
+        let device = try DeviceKeyFile.own(at: devicePath)
+        let uuid = try withKeys { () throws(KeyError) in try KeybagUUID.random() }
+        let key = try withKeys { () throws(KeyError) in try KeybagKey.random(for: uuid) }
+        var slots = [
+            try withKeys { () throws(KeyError) in try passcodeSlot(passcode, iterations, device.key, key) }
+        ]
+        if let slot = try recoverySlot(key) { slots.append(slot) }
+        let bytes = try withKeys { () throws(KeyError) in try newKeybag(slots, device, key) }
         let temporary = (parent.isEmpty ? "." : parent).appending(".protectfs-new-\(uuid)")
         do throws(DataProtectionError) {
             try OwnDirectory.make(temporary)
@@ -100,10 +120,9 @@ extension Keybag {
     }
 
     private static func newKeybag(
-        _ uuid: KeybagUUID, _ passcode: borrowing SecretBytes, _ iterations: Int, _ device: borrowing DeviceKey,
-        _ devicePath: FilePath
+        _ slots: [KeybagSlot], _ device: borrowing OwnDeviceKey, _ key: borrowing KeybagKey
     ) throws(KeyError) -> [UInt8] {
-        let key = try KeybagKey.random(for: uuid)
+        let uuid = key.keybag
         func name(_ protectionClass: ProtectionClass) -> ClassKeyName {
             ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: 1)
         }
@@ -114,7 +133,7 @@ extension Keybag {
         let message = ClassKeyEntry.PublicHalf.message(name: b.name, key: b.publicKey)
         let publicHalf = ClassKeyEntry.PublicHalf(
             key: b.publicKey, macUnderC: try c.bPublicMACKey().tag(of: message),
-            macUnderDevice: try device.bPublicMACKey(for: uuid).tag(of: message))
+            macUnderDevice: try device.key.bPublicMACKey(for: uuid).tag(of: message))
         let entries = [
             ClassKeyEntry(name: a.name, state: .active, id: try a.id(), wrapped: try key.wrap(a)),
             ClassKeyEntry(
@@ -122,12 +141,11 @@ extension Keybag {
             ClassKeyEntry(name: c.name, state: .active, id: try c.id(), wrapped: try key.wrap(c)),
             ClassKeyEntry(
                 name: d.name, state: .active, id: try d.id(), wrapped: try key.wrap(d),
-                wrappedByDevice: try device.wrap(d)),
+                wrappedByDevice: try device.key.wrap(d)),
         ]
         let copy = KeybagCopy(
-            sequence: 1, uuid: uuid, deviceID: try device.id(for: uuid),
-            devicePath: devicePath.bytes,
-            slots: [try passcodeSlot(passcode, iterations, device, key)], entries: entries)
+            sequence: 1, uuid: uuid, deviceID: try device.key.id(for: uuid), devicePath: device.path.bytes,
+            slots: slots, entries: entries)
         return try copy.encoded(under: key)
     }
 

@@ -7,7 +7,7 @@ import SystemPackage
 struct KeybagFile: Sendable {
     let directory: FilePath
 
-    private static let names = ["keybag.0", "keybag.1"]
+    static let names = ["keybag.0", "keybag.1"]
     private static let temporaryName = "keybag.new"
 
     /// The copy in force, and what there is to repair.
@@ -92,7 +92,7 @@ struct KeybagFile: Sendable {
 
     /// The bytes of a copy; nil if it is not there. What is no file, or a file on a bad disk, is a copy without bytes: the
     /// other copy is there for that.
-    private func read(_ name: String) throws(DataProtectionError) -> [UInt8]? {
+    func read(_ name: String) throws(DataProtectionError) -> [UInt8]? {
         let path = directory.appending(name)
         do throws(DataProtectionError) {
             let file = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)

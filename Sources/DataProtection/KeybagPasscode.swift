@@ -22,27 +22,33 @@ extension Keybag {
         from current: borrowing SecretBytes, to new: borrowing SecretBytes, iterations: Int?
     ) throws(DataProtectionError) {
         try Self.checkPasscode(new)
+        // Before an attempt is counted.
         guard try state() == .unlocked else { throw lockedError(directory, .complete, .changePasscode) }
-        let key = try openWithPasscode(current, try file.load())
-        let cost = if let iterations { iterations } else { try Self.calibratedIterations() }
-        let slot = try withDeviceKey { device throws(DataProtectionError) in
-            do throws(KeyError) { return try Self.passcodeSlot(new, cost, device, key) } catch {
+        try open(passcode: current).changePasscode(to: new, iterations: iterations)
+    }
+}
+
+extension OpenedKeybag {
+    /// Replaces the passcode of a keybag that was opened by its passcode. See ``Keybag/changePasscode(from:to:)``.
+    ///
+    /// - Throws: `locked` unless the keybag is unlocked; `passcodeUnusable`, `busy`.
+    public consuming func changePasscode(to new: borrowing SecretBytes) throws(DataProtectionError) {
+        try changePasscode(to: new, iterations: nil)
+    }
+
+    consuming func changePasscode(
+        to new: borrowing SecretBytes, iterations: Int?
+    ) throws(DataProtectionError) {
+        try Keybag.checkPasscode(new)
+        guard try keybag.state() == .unlocked else {
+            throw keybag.lockedError(keybag.directory, .complete, .changePasscode)
+        }
+        let cost = if let iterations { iterations } else { try Keybag.calibratedIterations() }
+        let slot = try keybag.withDeviceKey { device throws(DataProtectionError) in
+            do throws(KeyError) { return try Keybag.passcodeSlot(new, cost, device, key) } catch {
                 throw .cryptography(error)
             }
         }
-        try file.replace { loaded throws(DataProtectionError) in
-            do throws(KeyError) {
-                guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
-                var copy = loaded.copy
-                copy.sequence += 1
-                copy.slots = copy.slots.filter { $0.kind != .passcode } + [slot]
-                return try copy.encoded(under: key)
-            } catch .authenticationFailed {
-                throw .keybagDamaged(directory, reason: "its authentication code is wrong")
-            } catch {
-                throw .cryptography(error)
-            }
-        }
-        try reload()
+        try commit { copy in copy.replaceSlots([slot]) }
     }
 }

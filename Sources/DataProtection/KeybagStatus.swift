@@ -19,6 +19,8 @@ public struct KeybagStatus: Sendable, Hashable {
     public let secondsUntilLock: Double?
     /// Seconds until a passcode may be tried; 0 = now; nil if the record cannot be read.
     public let retryAfter: Int?
+    /// Whether a recovery code opens the keybag too.
+    public let hasRecoveryCode: Bool
 }
 
 extension Keybag {
@@ -30,20 +32,11 @@ extension Keybag {
         let isDue = state == .unlocked && record.bootID == Clock.bootID()
         let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(
-            state: state, openClasses: ProtectionClass.allCases.filter { canOpen($0, in: state) },
+            state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },
             unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
             lastTransition: record.changedAt == 0 ? nil : record.changedAt,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
-            retryAfter: try? attempts.remainingDelay())
-    }
-
-    /// Whether files of a class can be opened in a state.
-    func canOpen(_ protectionClass: ProtectionClass, in state: ProtectionState) -> Bool {
-        switch protectionClass {
-        case .complete, .completeUnlessOpen: state == .unlocked
-        case .completeUntilFirstUserAuthentication: state != .beforeFirstUnlock
-        case .none: true
-        }
+            retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
     }
 
     /// The error for a class key that is not here.

@@ -151,12 +151,24 @@ final class LowerFile: Sendable {
     /// Gives a byte lock back.
     func unlockByte(_ byte: off_t) throws(DataProtectionError) { try setLock(byte, F_UNLCK, waiting: false) }
 
-    private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {
+    /// Whether another open file description holds a byte exclusively. Nobody is kept from anything by being asked.
+    func isLockedElsewhere(_ byte: off_t) throws(DataProtectionError) -> Bool {
+        var lock = byteLock(byte, F_RDLCK)
+        _ = try retrying(path, "fcntl") { fcntl(descriptor, 36, &lock) }  // F_OFD_GETLK
+        return lock.l_type != Int16(F_UNLCK)
+    }
+
+    private func byteLock(_ byte: off_t, _ type: Int32) -> flock {
         var lock = flock()
         lock.l_type = Int16(type)
         lock.l_whence = Int16(SEEK_SET)
         lock.l_start = byte
         lock.l_len = 1
+        return lock
+    }
+
+    private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {
+        var lock = byteLock(byte, type)
         let command: Int32 = waiting ? 38 : 37  // F_OFD_SETLKW, F_OFD_SETLK: behind _GNU_SOURCE in fcntl.h
         _ = try retrying(path, "fcntl") { fcntl(descriptor, command, &lock) }
     }

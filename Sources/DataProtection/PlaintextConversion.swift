@@ -18,7 +18,10 @@ extension Keybag {
     ///
     /// Mode, owner, times, extended attributes and ACL stay. A protected file of a weaker class is raised; one of the same or
     /// a stronger class is left alone. Old plaintext blocks may survive on flash storage and in snapshots.
-    /// - Parameter progress: called with the number of bytes done.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - protectionClass: the class that it has afterwards, at least.
+    ///   - progress: called with the number of bytes done.
     /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `busy` if the file changes meanwhile,
     ///   `locked`, `system`. The original is then as it was.
     @discardableResult

@@ -13,7 +13,10 @@ public import SystemPackage
 public final class ProtectedFile: @unchecked Sendable {  // `open` is only touched under `turn`
     /// What a handle is opened for.
     public enum Access: Sendable {
-        case readOnly, readWrite
+        /// Reads; the file is never changed.
+        case readOnly
+        /// Reads and writes.
+        case readWrite
     }
 
     /// Where the file is.
@@ -31,7 +34,10 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// Opens a protected file, or creates it.
     ///
     /// - Parameters:
+    ///   - path: the file; a link is followed.
+    ///   - access: what the handle is for.
     ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
+    ///   - keybag: the one that the file belongs to.
     ///   - raiseTo: the class that a file which this call creates gets when it is closed; see ``create(_:as:raiseTo:keybag:)``.
     ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
     /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `unverifiedOrigin`, `system`. Nothing is left
@@ -40,10 +46,9 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil,
         raiseTo: ProtectionClass? = nil, keybag: Keybag, requireVerifiedOrigin: Bool = false
     ) throws(DataProtectionError) -> ProtectedFile {
-        let flags = (access == .readWrite ? O_RDWR : O_RDONLY) | O_NONBLOCK  // a FIFO must not make us wait
         let file: LowerFile
         do throws(DataProtectionError) {
-            file = try LowerFile(path, flags: flags)
+            file = try LowerFile(regular: path, flags: access == .readWrite ? O_RDWR : O_RDONLY)
         } catch {
             guard let create, access == .readWrite, error.errno == .noSuchFileOrDirectory else { throw error }
             do throws(DataProtectionError) {
@@ -52,7 +57,6 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
                 return try open(path, access, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
             }
         }
-        try file.requireRegular()
         let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
         // Opening asks for the key, whatever other handles hold.
         _ = try open.size(.open)

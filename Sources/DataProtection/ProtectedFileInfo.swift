@@ -18,26 +18,28 @@ public struct ProtectedFileInfo: Hashable, Sendable {
     ///
     /// - Throws: `notProtected`, `damaged`, `unsupported`, `notRegularFile`, `system`.
     public init(of path: FilePath) throws(DataProtectionError) {
-        let file = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
-        try file.requireRegular()
-        try self.init(path: path, file: file)
+        try self.init(path: path, file: LowerFile(regular: path, flags: O_RDONLY))
     }
 
     init(path: FilePath, file: LowerFile) throws(DataProtectionError) {
-        let state: FileState
-        do throws(Trouble) {
-            state = try Self.read(file, isLocked: false)
-        } catch {
-            guard case .suspect = error else { throw error.reported }
-            state = try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
-                do throws(Trouble) { return try Self.read(file, isLocked: true) } catch { throw error.reported }
-            }
-        }
+        let state = try Self.state(of: file)
         let name = state.heads.head.wrap.classKey
         protectionClass = name.protectionClass
         keybag = name.keybag
         generation = name.generation
         size = Int64(state.record.size)
+    }
+
+    /// Heads and records, judged without any key; what looks damaged is looked at again under the slot lock.
+    static func state(of file: LowerFile) throws(DataProtectionError) -> FileState {
+        do throws(Trouble) {
+            return try read(file, isLocked: false)
+        } catch {
+            guard case .suspect = error else { throw error.reported }
+        }
+        return try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+            do throws(Trouble) { return try read(file, isLocked: true) } catch { throw error.reported }
+        }
     }
 
     private static func read(_ file: LowerFile, isLocked: Bool) throws(Trouble) -> FileState {

@@ -10,6 +10,8 @@ public import SystemPackage
 public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only touched under `turn`
     /// Where the file will be.
     public let path: FilePath
+    /// The class that it gets.
+    public var protectionClass: ProtectionClass { new.protectionClass }
     private let new: NewFile
     private let isReplacing: Bool
     private let raiseTo: ProtectionClass?
@@ -20,8 +22,10 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// Begins a file.
     ///
     /// - Parameters:
+    ///   - path: the file that appears, or is replaced, when it is finished.
     ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
     ///     user's, `completeUntilFirstUserAuthentication`.
+    ///   - keybag: whose class key the file gets.
     ///   - raiseTo: the class that the file gets when it is finished, or at the next unlock if it is locked then; see
     ///     ``ProtectedFile/create(_:as:raiseTo:keybag:)``.
     ///   - replacing: false: a file of that name is an error when it is finished.
@@ -74,9 +78,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
 
     private static func existing(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
         do throws(DataProtectionError) {
-            let old = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK)
-            try old.requireRegular()
-            return old
+            return try LowerFile(regular: path, flags: O_RDONLY)
         } catch {
             if case .system(_, _, .noSuchFileOrDirectory) = error { return nil }
             // A file that we may replace but not read: its class cannot be kept, so it must be given.

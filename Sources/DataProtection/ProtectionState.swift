@@ -10,5 +10,18 @@ public enum ProtectionState: String, Sendable, Hashable {
 
 /// What was being done when an error came up.
 public enum Operation: String, Sendable, Hashable {
-    case create, open, read, write, truncate, changeClass, changePasscode
+    /// Making a new file.
+    case create
+    /// Opening a file that is there.
+    case open
+    /// Reading plaintext.
+    case read
+    /// Writing or appending plaintext.
+    case write
+    /// Changing the size.
+    case truncate
+    /// Giving a file another class.
+    case changeClass
+    /// Changing the passcode of a keybag.
+    case changePasscode
 }

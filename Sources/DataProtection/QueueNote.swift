@@ -2,7 +2,7 @@ import Glibc
 import ProtectionKeys
 import SystemPackage
 
-/// One piece of work that waits for the keys: a file in `queue` in the keybag's directory. FORMAT.md §2.6.
+/// One piece of work that waits for the keys: a file in `queue` in the keybag's directory. FORMAT.md §2.8.
 ///
 /// Its name is a number, and work is done in the order of the numbers. Whoever works on it, or has the file open that it is
 /// about, holds its flock: a note that can be locked is nobody's.

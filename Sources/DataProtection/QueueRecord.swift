@@ -2,7 +2,7 @@ import Glibc
 import ProtectionKeys
 import SystemPackage
 
-/// What a note of the queue says: its first record is the work, later ones are what came of it. FORMAT.md §2.6.
+/// What a note of the queue says: its first record is the work, later ones are what came of it. FORMAT.md §2.8.
 ///
 ///     field ‖ 00 ‖ field ‖ 00 ‖ … ‖ 0A        numbers in decimal, ids in hexadecimal, paths byte for byte
 enum QueueRecord: Hashable {

@@ -60,6 +60,16 @@ public struct ChunkRuns: Hashable, Sendable {
     /// The shortest run, which is filled in first when there are too many.
     public var shortest: Range<UInt64>? { runs.min { $0.count < $1.count } }
 
+    /// The first run of indexes from `index` on and below `count` that is not in the set; nil if there is none.
+    public func runOutside(from index: UInt64, count: UInt64) -> Range<UInt64>? {
+        var start = index
+        for run in runs where run.upperBound > start {
+            if run.lowerBound > start { return start < count ? start..<min(run.lowerBound, count) : nil }
+            start = run.upperBound
+        }
+        return start < count ? start..<count : nil
+    }
+
     /// The last index below `count` that is not in the set.
     func lastIndexOutside(count: UInt64) -> UInt64? {
         guard count > 0 else { return nil }

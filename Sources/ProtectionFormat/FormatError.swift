@@ -9,15 +9,25 @@ public enum FormatError: Error, Hashable, Sendable {
 
     /// The layer that refused.
     public enum Layer: String, Sendable, Hashable {
+        /// The head as a whole, and its clear prefix. FORMAT.md §3.1.
         case head
+        /// Class, keybag and wrapped key.
         case wrapRecord = "wrap record"
+        /// What binds the file key to the file, checked before the key is used.
         case commitment = "key commitment"
+        /// Size, holes and counters.
         case contentRecord = "content record"
+        /// A file so small that it is in its head.
         case inlineFile = "inline file"
+        /// What was committed and is not yet at its home.
         case redoRecord = "redo record"
+        /// A sealed piece of the contents.
         case chunk
+        /// A copy of the keybag.
         case keybag
+        /// The record of wrong passcodes.
         case attempts
+        /// What the kernel keyring holds.
         case ringPayload = "keyring payload"
     }
 }

@@ -78,6 +78,30 @@ public struct Head: Hashable, Sendable {
         try rest.zero(Self.checkOffset - end)
     }
 
+    /// The records of a head that may be damaged, each for itself: for people who look at it, never for reading the file.
+    public struct Records: Sendable {
+        /// Nil where it breaks a rule of its own, as with the others.
+        public let prefix: Prefix?
+        public let wrap: WrapRecord?
+        public let content: ContentRecord?
+
+        /// Decodes what there is of 4,096 bytes, or fewer.
+        public init(in bytes: [UInt8]) {
+            guard bytes.count == Head.length else {
+                (prefix, wrap, content) = (nil, nil, nil)
+                return
+            }
+            prefix = try? Prefix(decoding: bytes)
+            wrap = try? WrapRecord(decoding: Array(bytes[wrapOffset..<contentOffset]))
+            let rest = Array(bytes[contentOffset..<contentOffset + ContentRecord.maximumLength])
+            content = prefix.flatMap { prefix in
+                (try? ContentRecord.length(at: 0, of: rest)).flatMap { length in
+                    try? SealedContent(decoding: Array(rest[..<length]), layout: prefix.layout).record
+                }
+            }
+        }
+    }
+
     /// The stored form: 4,096 bytes.
     public func encoded() throws(KeyError) -> [UInt8] {
         var bytes = prefix.encoded

@@ -35,7 +35,8 @@ public struct KeybagCopy: Hashable, Sendable {
 
     /// The longest copy, in bytes.
     public static let maximumLength = 65_536
-    private static let magic = Array("PFSKEYBG".utf8)
+    /// What every copy begins with.
+    public static let magic = Array("PFSKEYBG".utf8)
     private static let headerLength = 64
     private static let trailerLength = 64
 

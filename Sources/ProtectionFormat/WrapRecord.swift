@@ -111,8 +111,11 @@ public struct OriginMark: Hashable, Sendable {
 
     /// Which key made the MAC.
     public enum Key: UInt8, Sendable {
+        /// No key: nothing is proved.
         case none = 0
+        /// A key from the device key.
         case device = 1
+        /// A key from class key C.
         case classC = 2
     }
 

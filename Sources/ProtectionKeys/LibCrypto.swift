@@ -14,6 +14,12 @@ enum LibCrypto {
     private static let sha512Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA512", nil))
     private static let hkdfMethod = Fetched(pointer: EVP_KDF_fetch(nil, "HKDF", nil))
 
+    /// The version of the library that is loaded: its first number, and what it says of itself. The C calls are
+    /// `OPENSSL_version_major` and `OpenSSL_version`.
+    static var version: (major: Int, text: String) {
+        (Int(OPENSSL_version_major()), String(cString: OpenSSL_version(OPENSSL_VERSION)))
+    }
+
     static func cleanse(_ bytes: UnsafeMutableRawBufferPointer) { OPENSSL_cleanse(bytes.baseAddress, bytes.count) }
 
     /// Whether two byte strings of equal length are equal, in a time that does not depend on where they differ.

@@ -25,7 +25,8 @@ struct Append {
             } catch {
                 StandardError.line(
                     .warning,
-                    "\(written) bytes were written to \(quoted(path)); the next \(piece.count) of the input were not")
+                    "\(spoken(written, "byte")) \(written == 1 ? "was" : "were") written to \(quoted(path)); "
+                        + "the next \(piece.count) of the input \(piece.count == 1 ? "was" : "were") not")
                 try? close(target)  // the error that stopped us is the one to report
                 throw error
             }

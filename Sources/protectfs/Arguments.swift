@@ -6,6 +6,9 @@ import Glibc
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
 
+    /// What a shell offers.
+    static var defaultCompletionKind: CompletionKind { .file() }
+
     init?(argument: String) {
         guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
         guard argument.unicodeScalars.contains("\u{FFFD}") else {
@@ -42,6 +45,9 @@ struct PathArgument: ExpressibleByArgument {
 struct PathsArgument: ExpressibleByArgument {
     fileprivate let paths: [FilePath]
 
+    /// What a shell offers.
+    static var defaultCompletionKind: CompletionKind { .file() }
+
     init?(argument: String) {
         var paths: [FilePath] = []
         for argument in LongArgumentLists.expand(argument) ?? [argument] {
@@ -63,6 +69,16 @@ extension ProtectionClass: ExpressibleByArgument {
 
     /// What help shows.
     public var defaultValueDescription: String { shortName }
+
+    /// What help says of each.
+    public static var allValueDescriptions: [String: String] {
+        [
+            complete.shortName: "open only while unlocked",
+            completeUnlessOpen.shortName: "created at any time, opened only while unlocked",
+            completeUntilFirstUserAuthentication.shortName: "open after the first unlock since the machine started",
+            none.shortName: "open at any time on this machine",
+        ]
+    }
 
     /// What help lists.
     public static var allValueStrings: [String] { allCases.map(\.shortName) }

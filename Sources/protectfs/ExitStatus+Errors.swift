@@ -6,8 +6,9 @@ extension DataProtectionError {
         switch self {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete: .notNow
         case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
-        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable: .notFound
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .wrongPasscode, .keybagUnsafe, .needsRekey: .refused
+        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey: .refused
+        case .wrongPasscode, .wrongRecoveryCode: .refused
         case .exists, .keybagExists: .exists
         case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable

@@ -1,5 +1,5 @@
 /// What the command's exit says. Thrown when everything has been said already.
-enum ExitStatus: Int32, Error, Hashable {
+enum ExitStatus: Int32, Error, Hashable, CaseIterable {
     /// Done; a warning may say what stays open.
     case done = 0
     case usage = 64
@@ -22,6 +22,10 @@ enum ExitStatus: Int32, Error, Hashable {
     /// Refused: wrong passcode, credentials, file permission.
     case refused = 77
     case configuration = 78
+    /// Of `run`, as of env(1): the command cannot be run.
+    case commandNotRunnable = 126
+    /// Of `run`, as of env(1): there is no such command.
+    case commandNotFound = 127
     case interrupted = 130
 
     /// Of several files the first of these that occurred is the command's status; then any other.

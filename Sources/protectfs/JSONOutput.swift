@@ -35,6 +35,13 @@ indirect enum JSON {
         return text
     }
 
+    /// The text of a value that stands in another one, so many columns from the left.
+    func encoded(indentedBy columns: Int) -> String {
+        var text = ""
+        encode(into: &text, indent: "\n" + String(repeating: " ", count: columns))
+        return text
+    }
+
     private func encode(into text: inout String, indent: String) {
         switch self {
         case .null: text += "null"

@@ -1,12 +1,14 @@
 import ArgumentParser
 import DataProtection
+import Synchronization
 
 /// `--keybag DIR`, for every verb.
 struct KeybagOption: ParsableArguments {
     @Option(
         name: .customLong("keybag"),
         help: ArgumentHelp(
-            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"))
+            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"),
+        completion: .directory)
     private var directory: PathArgument?
 
     /// Where the keybag is, or would be.
@@ -20,19 +22,26 @@ struct KeybagOption: ParsableArguments {
 }
 
 /// The keybag of this command, and the remembered ones of files that belong elsewhere.
-final class Keybags {
+///
+/// May be used by several threads at once.
+final class Keybags: Sendable {
+    private struct Known {
+        var own: Keybag?
+        var remembered: [KeybagUUID: Keybag] = [:]
+    }
     private let option: KeybagOption
-    private var opened: Keybag?
-    private var remembered: [KeybagUUID: Keybag] = [:]
+    private let keybags = Mutex(Known())
 
     init(_ option: KeybagOption) { self.option = option }
 
     /// The one of `--keybag`, `PROTECTFS_KEYBAG`, or the user's.
     func own() throws(DataProtectionError) -> Keybag {
-        if let opened { return opened }
-        let keybag = try option.open()
-        opened = keybag
-        return keybag
+        try keybags.withLock { known throws(DataProtectionError) in
+            if let keybag = known.own { return keybag }
+            let keybag = try option.open()
+            known.own = keybag
+            return keybag
+        }
     }
 
     /// Runs `body` with our keybag or, if the file at `path` belongs to another one that this user knows, with that one.
@@ -60,12 +69,20 @@ final class Keybags {
         return other
     }
 
+    /// The keybag of that name, if it is this command's, or is known and there.
+    func named(_ uuid: KeybagUUID) -> Keybag? {
+        if let own = try? own(), own.uuid == uuid { return own }
+        return known(uuid)
+    }
+
     /// A keybag of that name: ours, or one that was used before and is there now.
     private func known(_ uuid: KeybagUUID) -> Keybag? {
-        if let opened, opened.uuid == uuid { return opened }
-        if let keybag = remembered[uuid] { return keybag }
-        guard let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print) else { return nil }
-        remembered[uuid] = keybag
-        return keybag
+        keybags.withLock { known in
+            if let own = known.own, own.uuid == uuid { return own }
+            if let keybag = known.remembered[uuid] { return keybag }
+            let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print)
+            known.remembered[uuid] = keybag
+            return keybag
+        }
     }
 }

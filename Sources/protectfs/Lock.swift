@@ -22,6 +22,7 @@ struct Lock: ParsableCommand {
     }
 
     func run() throws {
+        defer { EditDirectory.removeLeftovers() }
         if all { return try lockAll() }
         let keybag: Keybag
         do throws(DataProtectionError) {

@@ -48,6 +48,9 @@ extension DataProtectionError {
         case .attemptsNotRecorded(let path, let errno):
             "the attempt cannot be recorded in \(quoted(path)): \(errno.spoken)"
         case .passcodeUnusable(let reason): "this passcode cannot be used: \(reason)"
+        case .wrongRecoveryCode(let keybag):
+            "this recovery code does not open \(quoted(keybag)): it is another keybag's, or spent, or the keybag was altered"
+        case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
         case .otherDevice(let keybag, let deviceKey):
             "keybag \(quoted(keybag)) was made with another device key than \(quoted(deviceKey))"
         case .deviceKeyUnusable(let path, let reason): "device key \(quoted(path)) cannot be used: \(reason)"

@@ -8,6 +8,10 @@ struct Passcode: ParsableCommand {
         discussion: """
             The keybag must be unlocked. Copies of the keybag that were made earlier still open with the old passcode. \
             --passcode-fd and --new-passcode-fd may be the same: the current passcode first, one a line.
+
+            With --with-recovery-code the recovery code takes the place of the current passcode, in any lock state and on \
+            another machine too. It is spent by that: a new one is printed, and at a terminal one of its groups is asked back \
+            before anything changes.
             """)
 
     @OptionGroup var passcode: PasscodeOption
@@ -15,26 +19,57 @@ struct Passcode: ParsableCommand {
         name: .customLong("new-passcode-fd"),
         help: ArgumentHelp("Read the new passcode from this file descriptor instead of asking.", valueName: "n"))
     var newDescriptor: Int32?
+    @Flag(help: "Set a new passcode with the recovery code, and print a new code.")
+    var withRecoveryCode = false
+    @Option(
+        name: .customLong("recovery-code-fd"),
+        help: ArgumentHelp("Read the recovery code from this file descriptor instead of asking.", valueName: "n"))
+    var recoveryDescriptor: Int32?
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
+        if let recoveryDescriptor, recoveryDescriptor < 0 {
+            throw ValidationError("--recovery-code-fd needs a file descriptor")
+        }
+        if recoveryDescriptor != nil, !withRecoveryCode {
+            throw ValidationError("--recovery-code-fd goes with --with-recovery-code")
+        }
+        if passcode.descriptor != nil, withRecoveryCode {
+            throw ValidationError("--with-recovery-code needs no current passcode, so no --passcode-fd")
+        }
         if let newDescriptor, newDescriptor < 0 { throw ValidationError("--new-passcode-fd needs a file descriptor") }
     }
 
     func run() throws {
         let keybag = try keybag.open()
+        if withRecoveryCode { try recover(keybag) } else { try change(keybag) }
+    }
+
+    private func change(_ keybag: Keybag) throws {
         let status = try keybag.status()
         guard status.state == .unlocked else {
             throw DataProtectionError.locked(
                 path: keybag.directory, .complete, .changePasscode, state: status.state, since: status.lastTransition)
         }
-        // Nobody types passcodes that are not going to be tried.
-        if let seconds = status.retryAfter, seconds > 0 {
-            throw DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
-        }
+        try keybag.refuseThrottled()
         let current = try PasscodeReader.read(from: passcode.descriptor, prompt: "Current passcode: ")
-        let new = try PasscodeReader.readNew(
-            from: newDescriptor, option: "--new-passcode-fd", prompt: "New passcode: ")
-        try keybag.changePasscode(from: current, to: new)
+        // A wrong one is said before the new one is typed twice.
+        let opened = try keybag.open(passcode: current)
+        try opened.changePasscode(to: newPasscode())
+    }
+
+    private func recover(_ keybag: Keybag) throws {
+        guard keybag.hasRecoveryCode else { throw DataProtectionError.noRecoveryCode(keybag.directory) }
+        let opened = try keybag.open(recoveryCode: RecoveryCodeReader.read(from: recoveryDescriptor))
+        let new = try newPasscode()
+        let code = try NewRecoveryCode.make()
+        try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: recoveryDescriptor == nil))
+        do throws(DataProtectionError) { try opened.recover(passcode: new, recoveryCode: code) } catch {
+            throw NewRecoveryCode.failure(error, keepsOld: true)
+        }
+    }
+
+    private func newPasscode() throws(Failure) -> SecretBytes {
+        try PasscodeReader.readNew(from: newDescriptor, option: "--new-passcode-fd", prompt: "New passcode: ")
     }
 }

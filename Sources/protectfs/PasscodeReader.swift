@@ -45,44 +45,27 @@ enum PasscodeReader {
 
     /// One passcode from a descriptor, byte by byte: what stands behind it is for who reads next.
     static func line(of descriptor: Int32) throws(Failure) -> SecretBytes {
-        try read(descriptor, atOnce: 1)
+        try usable(SecretLine.read(from: descriptor, upTo: maximum))
     }
 
     private static func ask(_ prompt: String, option: String = "--passcode-fd") throws(Failure) -> SecretBytes {
         let passcode = try HiddenInput.ask(prompt) { terminal throws(Failure) in
-            // A terminal gives a line at a time, and never more than that.
-            try read(terminal, atOnce: maximum + 2)
+            try SecretLine.read(fromTerminal: terminal, upTo: maximum)
         }
         guard let passcode else {
             throw Failure(
                 .usage, "there is no terminal to ask for a passcode",
                 hint: "give it through a file descriptor: \(option) 3 3<FILE")
         }
-        return passcode
+        return try usable(passcode)
     }
 
-    private static func read(_ descriptor: Int32, atOnce: Int) throws(Failure) -> SecretBytes {
-        var secret = SecretBytes(zeroed: maximum + 2)
-        let count = try secret.withUnsafeMutableBytes { buffer throws(Failure) -> Int in
-            var done = 0
-            while done < buffer.count {
-                let count = Glibc.read(descriptor, buffer.baseAddress! + done, min(atOnce, buffer.count - done))
-                if count < 0 && errno == EINTR { continue }
-                guard count >= 0 else {
-                    let reason = Errno.current.spoken
-                    throw Failure(.usage, "cannot read a passcode from descriptor \(descriptor): \(reason)")
-                }
-                if count == 0 { return done }
-                if let end = buffer[done..<done + count].firstIndex(where: { $0 == 0 || $0 == UInt8(ascii: "\n") }) {
-                    return end
-                }
-                done += count
-            }
-            return done
+    private static func usable(_ passcode: consuming SecretBytes) throws(Failure) -> SecretBytes {
+        guard passcode.count <= maximum else {
+            throw Failure(.usage, "a passcode of more than 1,024 bytes cannot be used")
         }
-        guard count <= maximum else { throw Failure(.usage, "a passcode of more than 1,024 bytes cannot be used") }
-        guard count > 0 else { throw Failure(.usage, "an empty passcode cannot be used") }
-        return secret.slice(0..<count)
+        guard passcode.count > 0 else { throw Failure(.usage, "an empty passcode cannot be used") }
+        return passcode
     }
 
     private static func areEqual(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
@@ -92,7 +75,11 @@ enum PasscodeReader {
     }
 }
 
-extension Errno {
-    /// errno of this thread, now.
-    static var current: Errno { Errno(rawValue: errno) }
+extension Keybag {
+    /// Nobody types a passcode that is not going to be tried.
+    func refuseThrottled() throws(DataProtectionError) {
+        if let seconds = try status().retryAfter, seconds > 0 {
+            throw .throttled(keybag: directory, retryAfter: seconds)
+        }
+    }
 }

@@ -6,6 +6,9 @@ import Glibc
 /// Nothing is done about Swift's backtracer, which prints registers: a static executable without `swift-backtrace` beside
 /// it has none, and where there is one, `SWIFT_BACKTRACE=enable=no` has to be set before the process begins.
 enum ProcessHardening {
+    // Set once, before anything else happens.
+    private nonisolated(unsafe) static var brokenPipe = sigaction()
+
     static func apply() {
         // Best effort: on failure the key bytes are still in memory that no core dump holds.
         _ = protectfs_refuse_dumps()
@@ -13,8 +16,12 @@ enum ProcessHardening {
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         occupyStandardDescriptors()
         // A lock must not end half way because nobody reads its warnings.
+        sigaction(SIGPIPE, nil, &brokenPipe)
         signal(SIGPIPE, SIG_IGN)
     }
+
+    /// For the program that this process becomes.
+    static func restoreBrokenPipe() { sigaction(SIGPIPE, &brokenPipe, nil) }
 
     /// A file that is opened must not become standard output. What stands in for a closed one fails on use.
     private static func occupyStandardDescriptors() {

@@ -1,10 +1,10 @@
 import Glibc
+import Synchronization
 
 /// A bar on standard error for work that lasts: only on a terminal, only after a second, gone at the end.
 final class Progress {
     private static let width = 40
-    // One thread prints.
-    private nonisolated(unsafe) static var isShown = false
+    private static let isShown = Atomic(false)
 
     private let label: String
     private let total: Int64
@@ -42,7 +42,7 @@ final class Progress {
         let now = Progress.now()
         guard now - start > 1, now - lastDrawn > 0.1 else { return }
         lastDrawn = now
-        Progress.isShown = true
+        Progress.isShown.store(true, ordering: .relaxed)
         StandardError.raw("\r" + line() + "\u{1B}[K")
     }
 
@@ -64,8 +64,7 @@ final class Progress {
 
     /// Takes the bar away.
     static func clear() {
-        guard isShown else { return }
-        isShown = false
+        guard isShown.exchange(false, ordering: .relaxed) else { return }
         StandardError.raw("\r\u{1B}[K")
     }
 

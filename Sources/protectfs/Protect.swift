@@ -48,7 +48,8 @@ struct Protect: ParsableCommand {
                 .note, "old plaintext blocks may survive on flash storage, in snapshots and in backups")
         }
         if Interruption.isRequested {
-            StandardError.line(.warning, "interrupted; \(run.converted) files were protected, the rest is as it was")
+            StandardError.line(
+                .warning, "interrupted; \(spoken(run.converted, "file")) protected, the rest is as it was")
             throw ExitStatus.interrupted
         }
         try run.outcome.leave()
@@ -84,7 +85,7 @@ struct Protect: ParsableCommand {
         }
         if yes || count == 0 || !items.contains(where: { $0.kind == .directory }) { return bytes }
         let question =
-            "\(count) \(count == 1 ? "file" : "files") will be readable only through protectfs. Go on? [y/N] "
+            "\(spoken(count, "file")) will be readable only through protectfs. Go on? [y/N] "
         switch Confirmation.ask(question) {
         case .yes: return bytes
         case .no:
@@ -92,7 +93,8 @@ struct Protect: ParsableCommand {
             throw ExitStatus.interrupted
         case .noTerminal:
             throw Failure(
-                .usage, "\(count) files would be readable only through protectfs, and no terminal is there to ask on",
+                .usage,
+                "\(spoken(count, "file")) would be readable only through protectfs, and no terminal is there to ask on",
                 hint: "if that is meant: --yes")
         }
     }
@@ -164,7 +166,8 @@ private final class ProtectionRun {
             outcome.record(error)
             guard case .locked = error else { return }
             isOver = true
-            StandardError.line(.warning, "locked meanwhile; \(converted) files were protected, the rest is as it was")
+            StandardError.line(
+                .warning, "locked meanwhile; \(spoken(converted, "file")) protected, the rest is as it was")
         }
     }
 }

@@ -13,19 +13,21 @@ struct Protectfs: ParsableCommand {
             unlocked), first-unlock (after the first unlock since the machine started), none (at any time on this machine).
 
             Silent on success. Exit status: 0 done, 64 usage, 65 damaged or not protected, 66 no such file or keybag, \
-            69 no kernel keyring, 73 exists already, 74 disk or I/O, 75 not now (locked, throttled, busy), 77 refused, \
-            78 bad configuration, 130 interrupted.
+            69 no kernel keyring, 70 a bug, 71 the system refused, 73 exists already, 74 disk or I/O, 75 not now (locked, \
+            throttled, busy), 77 refused, 78 bad configuration, 130 interrupted.
             """,
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
-            Ls.self, Class.self, Passcode.self, Queue.self,
+            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Queue.self, Verify.self,
+            Inspect.self, Explain.self, Doctor.self,
         ])
 
     static func main() {
         ProcessHardening.apply()
         do {
-            var command = try parseAsRoot(LongArgumentLists.shortened(Array(CommandLine.arguments.dropFirst())))
+            var command = try parseAsRoot(
+                LongArgumentLists.shortened(Run.withoutCommand(CommandLine.arguments.dropFirst())))
             try command.run()
         } catch {
             leave(because: error)
@@ -48,7 +50,7 @@ struct Protectfs: ParsableCommand {
     /// Help and version are answers; everything else that the parser throws is a usage error, said in our way.
     private static func leave(withUsage error: any Error) -> Never {
         if exitCode(for: error) == .success {
-            do throws(Failure) { try StandardOutput.write(fullMessage(for: error) + "\n") } catch {
+            do throws(Failure) { try StandardOutput.write(withinColumns(fullMessage(for: error)) + "\n") } catch {
                 error.report()
                 Glibc.exit(error.status.rawValue)
             }
@@ -67,10 +69,30 @@ struct Protectfs: ParsableCommand {
         Glibc.exit(ExitStatus.usage.rawValue)
     }
 
-    /// The parser's sentences begin with a capital and end with a full stop.
+    /// The parser wraps all of its help but the line that shows how a verb is used. Completion scripts are left alone.
+    private static func withinColumns(_ text: String, limit: Int = 80) -> String {
+        let start = "USAGE: "
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            guard line.hasPrefix(start), line.count > limit else { return String(line) }
+            var column = 0
+            return line.replacing(" [", with: "\u{0} [").split(separator: "\0").reduce(into: "") { wrapped, part in
+                if column + part.count > limit {
+                    wrapped += "\n" + String(repeating: " ", count: start.count)
+                    column = start.count - 1
+                    wrapped += part.dropFirst()
+                } else {
+                    wrapped += part
+                }
+                column += part.count
+            }
+        }.joined(separator: "\n")
+    }
+
+    /// The parser's sentences begin with a capital, end with a full stop, and some have several lines.
     private static func inLowerCase(_ sentence: String) -> String {
         var text = sentence.prefix(1).lowercased() + sentence.dropFirst()
-        while text.hasSuffix(".") || text.hasSuffix("\n") { text.removeLast() }
+        text = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        while text.hasSuffix(".") { text.removeLast() }
         return text
     }
 }

@@ -29,3 +29,6 @@ extension Errno {
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 }
+
+/// `1 file`, `2 files`.
+func spoken(_ count: some BinaryInteger, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -66,6 +66,7 @@ struct Status: ParsableCommand {
                 let padding = String(repeating: " ", count: 14 - name.count)
                 lines.append(Array("\(name)\(padding)\(status.keyWords(protectionClass))".utf8))
             }
+            lines.append(Array("recovery code: \(status.hasRecoveryCode ? "there is one" : "none")".utf8))
             return lines
         }
     }
@@ -87,6 +88,8 @@ struct Status: ParsableCommand {
                     ("firstUnlockSince", .optional(status.firstUnlockSince)),
                     ("lastTransition", .optional(status.lastTransition)),
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
+                    ("retryAfter", .optional(status.retryAfter)),
+                    ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                     ("retryAfter", .optional(status.retryAfter)), ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ])
         }

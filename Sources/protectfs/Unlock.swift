@@ -21,11 +21,9 @@ struct Unlock: ParsableCommand {
     @OptionGroup var passcode: PasscodeOption
 
     func run() throws {
+        EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
-        // Nobody types a passcode that is not going to be tried.
-        if let seconds = try keybag.status().retryAfter, seconds > 0 {
-            throw DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
-        }
+        try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
         try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
         if keybag.queuedWorkCount > 0 { BackgroundQueue.start(for: keybag) }

@@ -176,6 +176,22 @@ import Testing
         #expect(answer.status == 65 && answer.error.contains("wrong passcode") && answer.output.isEmpty)
     }
 
+    /// A, B, C and D: the code alone is enough, without the device key and without the passcode.
+    @Test(.enabled(if: hasPython)) func readsWithTheRecoveryCodeAlone() throws {
+        let bed = try FileTestBed()
+        let code = try bed.bag.makeRecoveryCode()
+        let paths = try ProtectionClass.allCases.map { try bed.makeWhole($0.shortName, $0, [$0.rawValue]) }
+        let fixed = [Self.program.string, "--keybag", bed.bag.directory.string, "--recovery-code-fd", "0"]
+        func read(_ code: String) throws -> Answer { try Self.python(fixed + paths.map(\.string), input: code + "\n") }
+        #expect(try read(code.shown()).output == ProtectionClass.allCases.map(\.rawValue))
+        #expect(try read(code.shown().lowercased()).status == 0)
+        let other = try read(RecoveryCode.random().shown())
+        #expect(other.status == 65 && other.error.contains("wrong recovery code") && other.output.isEmpty)
+        #expect(try read(String(code.shown().dropLast())).error.contains("typo"))
+        let new = try bed.bag.recover(with: code)
+        #expect(try read(new.shown()).output == ProtectionClass.allCases.map(\.rawValue))
+    }
+
     @Test(.enabled(if: hasPython)) func refusesWhatWasAltered() throws {
         let bed = try FileTestBed()
         let path = try bed.makeWhole("f", .complete, [1, 2, 3])

@@ -29,6 +29,35 @@ import Testing
         storm.report()
     }
 
+    /// The code was shown before it was stored: either it opens the keybag or the one before does, never neither.
+    @Test(arguments: Storm.Moment.allCases)
+    func recoveries(_ moment: Storm.Moment) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1, 2, 3])
+        let codes = try (0..<5).map { _ in try RecoveryCode.random().shown() }
+        func code(_ number: Int) throws -> RecoveryCode { try recoveryCode(codes[number % codes.count]) }
+        try bed.keybag.open(passcode: secret(TestKeybag.passcode)).setRecoveryCode(code(0), iterations: 1000)
+        let calls = ["pwrite64", "fdatasync", "fsync", "rename", "unlink", "symlink"]
+        var storm = Storm("recoveries", moment, bed, calls: calls)
+        var current = 0
+        for kill in 0..<storm.kills {
+            if kill % 3 == 0 { try? bed.bag.deviceKey.remove() }
+            let last = max(try storm.kill("recover", from: current, codes), current)
+            try bed.keybag.lock()
+            current = try [last + 1, last].first { try bed.bag.opens(with: code($0)) } ?? -1
+            try #require(current >= 0, "kill \(kill): no code opens the keybag")
+            let other = current == last ? last + 1 : last
+            #expect(try !bed.bag.opens(with: code(other)), "kill \(kill): one of them is spent, or was never stored")
+            if current == 0 { continue }
+            try bed.bag.unlock("passcode \(current)")
+            #expect(try bed.read(path) == [1, 2, 3])
+            expectError("wrongPasscode") { try bed.bag.unlock("passcode \(other)") }
+            try bed.bag.unlock("passcode \(current)")
+            #expect(try bed.bag.file("keybag.0").contents() == bed.bag.file("keybag.1").contents())
+        }
+        storm.report()
+    }
+
     static let routes: [[ProtectionClass]] = [
         [.completeUntilFirstUserAuthentication, .complete], [.none, .completeUnlessOpen, .complete],
     ]

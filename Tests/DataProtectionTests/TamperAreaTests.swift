@@ -44,6 +44,7 @@ import Testing
         let bench = try TamperBench(bed, "f", dead.stored)
         #expect(dead.records.count == 5 && Set(dead.texts).count == 5)
         #expect(try bench.answer([], at: 0) == .plaintext(dead.texts.last!))
+        #expect(bench.verdict == .unclosed, "the writer is dead, and nothing is lost")
         #expect(try ProtectedFileInfo(of: bench.path).size == Int64(dead.texts.last!.count))
     }
 
@@ -56,6 +57,7 @@ import Testing
             let record = dead.records.lastIndex { $0 <= place }!
             let answer = try bench.answer(bench.flipped(place), at: place)
             #expect(answer == .plaintext(dead.texts[record]), "byte \(place) in record \(record)")
+            #expect(bench.verdict == .unclosed, "byte \(place) in record \(record)")
         }
         for place in dead.records[4]..<bench.stored.count where place % 61 == 0 {
             #expect(

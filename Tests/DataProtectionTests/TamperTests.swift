@@ -74,10 +74,12 @@ import Testing
                 #expect(answer == .refused("damaged: head"), "byte \(place)")
             } else if place < 8192 {
                 #expect(answer == .plaintext(text), "byte \(place): the other head is there")
+                #expect(bench.verdict == .damaged, "byte \(place)")
             } else {
                 // The home of a hole is nobody's.
                 let isUnreferenced = form == .holes && answer == .plaintext(text)
                 #expect(answer == .refused("damaged: chunk") || isUnreferenced, "byte \(place)")
+                #expect(bench.verdict == (isUnreferenced ? .whole : .damaged), "byte \(place)")
             }
         }
         print("TamperTests, \(form.rawValue), flips: \(bench.summary)")
@@ -143,6 +145,7 @@ import Testing
         for count in [1, 28, 4095, 4096, 4124, 10_000, 70_000] {
             for bytes in [pattern(1, count: count), [UInt8](repeating: 0, count: count)] {
                 #expect(try bench.answer(bench.stored + bytes) == .plaintext(text), "\(count) bytes more")
+                #expect(bench.verdict == .unclosed, "\(count) bytes more")
             }
         }
         #expect(try bench.answer(bench.stored + bench.stored) == .plaintext(text), "the file behind itself")

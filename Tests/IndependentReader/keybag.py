@@ -1,4 +1,5 @@
-"""FORMAT.md §§1 and 2 for the independent reader: primitives, and a keybag opened with passcode and device key."""
+"""FORMAT.md §§1 and 2 for the independent reader: primitives, and a keybag opened with passcode and device key, or with
+a recovery code alone."""
 import hashlib
 import hmac
 import struct
@@ -136,21 +137,46 @@ def in_force(copies):
     return max(found, key=lambda copy: copy["sequence"])
 
 
-class Keys:
-    """All class keys of a keybag, opened with the passcode."""
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+PART = [ord(letter) >> 5 for letter in "protectfs"] + [0] + [ord(letter) & 31 for letter in "protectfs"]
 
-    def __init__(self, copies, passcode, device_key):
+
+def recovery_octets(text):
+    """FORMAT.md §2.7: the octets for PBKDF2, or refused as a typo. The checksum is a remainder of polynomials over
+    GF(32), divided here as BIP 173 defines it and not with the table that it prints."""
+    letters = text.upper().translate({ord(" "): None, ord("-"): None, 9: None, 13: None, ord("O"): "0", ord("I"): "1",
+                                      ord("L"): "1"})
+    if len(letters) != 32 or any(letter not in CROCKFORD for letter in letters):
+        raise Refused("typo")
+
+    def times(a, b):  # GF(32) = GF(2)[x] / (x^5 + x^3 + 1)
+        product = 0
+        for i in range(5):
+            product ^= a << i if b >> i & 1 else 0
+        for i in (8, 7, 6, 5):
+            product ^= 0b101001 << i - 5 if product >> i & 1 else 0
+        return product
+
+    remainder = [0, 0, 0, 0, 0, 1]
+    for value in PART + [CROCKFORD.index(letter) for letter in letters]:
+        top, *rest = remainder
+        remainder = [a ^ times(top, b) for a, b in zip(rest + [value], (29, 22, 20, 21, 29, 18))]
+    if remainder != [0x2BC830A3 >> 5 * (5 - i) & 31 for i in range(6)]:
+        raise Refused("typo")
+    return letters.encode()
+
+
+class Keys:
+    """All class keys of a keybag, opened with passcode and device key, or with a recovery code; then the device key may
+    be None."""
+
+    def __init__(self, copies, passcode, device_key, recovery_code=None):
         copy = in_force(copies)
         self.uuid, self.device_key, self.classes = copy["uuid"], device_key, {}
-        if hkdf(device_key, None, "device id", self.uuid, 16) != copy["device id"]:
-            raise Refused("other device")
-        need(1 in copy["slots"], "keybag")
-        count, salt, wrapped = copy["slots"][1]
-        stretched = hashlib.pbkdf2_hmac("sha256", passcode, salt, count)
-        try:
-            key = aes_key_unwrap(hkdf(stretched, device_key, "passcode kek", self.uuid), wrapped)
-        except InvalidUnwrap:
-            raise Refused("wrong passcode") from None
+        if recovery_code is None:
+            key = self.key_by_passcode(copy, passcode)
+        else:
+            key = self.key_by_recovery_code(copy, recovery_code)
         data = copy["bytes"]
         tag = mac(hkdf(key, None, "keybag mac", self.uuid), data[:-64])
         need(hmac.compare_digest(tag, data[-64:-32]), "keybag mac")
@@ -162,10 +188,31 @@ class Keys:
             context = self.uuid + struct.pack("<BI", number, generation)
             need(hkdf(opened, None, "class key id", context, 16) == key_id, "class key")
             need(number != B or public_of(opened) == public, "class key")
-            if number == D:
+            if number == D and device_key is not None:
                 under_device = hkdf(device_key, None, "device class key wrap", self.uuid)
                 need(unwrap(under_device, by_device, "class key") == opened, "class key")
             self.classes[number, generation] = opened
+
+    def key_by_passcode(self, copy, passcode):
+        if hkdf(self.device_key, None, "device id", self.uuid, 16) != copy["device id"]:
+            raise Refused("other device")
+        need(1 in copy["slots"], "keybag")
+        count, salt, wrapped = copy["slots"][1]
+        stretched = hashlib.pbkdf2_hmac("sha256", passcode, salt, count)
+        try:
+            return aes_key_unwrap(hkdf(stretched, self.device_key, "passcode kek", self.uuid), wrapped)
+        except InvalidUnwrap:
+            raise Refused("wrong passcode") from None
+
+    def key_by_recovery_code(self, copy, code):
+        if 2 not in copy["slots"]:
+            raise Refused("no recovery code")
+        count, salt, wrapped = copy["slots"][2]
+        stretched = hashlib.pbkdf2_hmac("sha256", recovery_octets(code), salt, count)
+        try:
+            return aes_key_unwrap(hkdf(stretched, None, "recovery kek", self.uuid), wrapped)
+        except InvalidUnwrap:
+            raise Refused("wrong recovery code") from None
 
     def file_key(self, wrap):
         if wrap["uuid"] != self.uuid:

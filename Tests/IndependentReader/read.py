@@ -169,18 +169,26 @@ class File:
             yield open_seal(self.chunk_key, self.aad(4, index), sealed, "chunk")
 
 
+def line_of(descriptor):
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read().split(b"\n")[0]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--keybag", type=pathlib.Path, required=True)
-    parser.add_argument("--device-key", type=pathlib.Path, required=True)
-    parser.add_argument("--passcode-fd", type=int, required=True)
+    parser.add_argument("--device-key", type=pathlib.Path)
+    parser.add_argument("--passcode-fd", type=int)
+    parser.add_argument("--recovery-code-fd", type=int, help="instead of the passcode and the device key")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    with os.fdopen(options.passcode_fd, "rb") as descriptor:
-        passcode = descriptor.read().split(b"\n")[0]
+    secret = line_of(options.passcode_fd if options.recovery_code_fd is None else options.recovery_code_fd)
     copies = [path.read_bytes() for path in (options.keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
-    keys = Keys(copies, passcode, options.device_key.read_bytes())
+    if options.recovery_code_fd is None:
+        keys = Keys(copies, secret, options.device_key.read_bytes())
+    else:
+        keys = Keys(copies, None, None, secret.decode("ascii"))
     for path in options.files:
         file = File(path.read_bytes(), keys)
         if options.list:

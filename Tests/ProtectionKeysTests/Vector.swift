@@ -12,11 +12,14 @@ struct Vector: Sendable, CustomTestStringConvertible {
         case authenticationFailure = "authentication failure"
         case unusablePublicKey = "unusable public key"
         case invalidTag = "invalid tag"
+        case wrongLength = "wrong length"
+        case noSuchCharacter = "no such character"
+        case wrongChecksum = "wrong checksum"
 
-        /// The error that says so. An invalid tag is an answer, not an error.
+        /// The error that says so. An invalid tag is an answer, not an error; a typo is an error of another type.
         var error: KeyError? {
             switch self {
-            case .success, .invalidTag: nil
+            case .success, .invalidTag, .wrongLength, .noSuchCharacter, .wrongChecksum: nil
             case .unwrapFailure: .unwrapFailed
             case .authenticationFailure: .authenticationFailed
             case .unusablePublicKey: .unusablePublicKey

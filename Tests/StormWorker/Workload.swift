@@ -32,6 +32,7 @@ struct Workload {
         case "replace": try replacements()
         case "class": try classChanges()
         case "passcode": try passcodes()
+        case "recover": try recoveries()
         case "convert": try conversions()
         case "read": try reads()
         case "raise": try raises()
@@ -108,6 +109,20 @@ struct Workload {
             try keybag.changePasscode(from: passcode(number), to: passcode(number + 1), iterations: 1000)
             acknowledge(number + 1)
         }
+    }
+
+    /// From recovery code to recovery code, of those in the arguments, and from passcode to passcode.
+    private func recoveries() throws {
+        for number in first... {
+            let opened = try keybag.open(recoveryCode: code(number))
+            try opened.recover(passcode: passcode(number + 1), 1000, recoveryCode: code(number + 1), 1000)
+            acknowledge(number + 1)
+        }
+    }
+
+    private func code(_ number: Int) throws -> RecoveryCode {
+        let text = Array(rest[number % rest.count].utf8)
+        return try RecoveryCode(reading: SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) })
     }
 
     private func passcode(_ number: Int) -> SecretBytes {

@@ -52,7 +52,7 @@ struct PromptTests {
             [
                 .expect("New passcode: "), .send("one\n"), .expect("Again: "), .send("other\n"),
                 .expect("not the same"), .expect("New passcode: "), .send("one\n"), .expect("Again: "), .look,
-                .send("one\n"),
+                .send("one\n"), .expect("[Y/n] "), .send("n\n"),
             ])
         #expect(seen.status == 0, "\(seen.shown)")
         #expect(seen.echo == [false, true])

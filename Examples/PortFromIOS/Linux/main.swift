@@ -16,15 +16,15 @@ struct Journal {
 
     /// Shape 2: a file that is there already.
     func protect(_ name: String) throws {
-        let sealed = [FileAttributeKey.protectionKey: FileProtectionType.complete]
-        try FileManager.default.setAttributes(sealed, ofItemAtPath: url(name).path, protectedBy: keybag)
+        let kept = [FileAttributeKey.protectionKey: FileProtectionType.complete]
+        try FileManager.default.setAttributes(kept, ofItemAtPath: url(name).path, protectedBy: keybag)
     }
 
     /// Shape 3: create with attributes.
     func create(_ name: String, containing data: Data) throws {
         let file = url(name).path
-        let sealed = [FileAttributeKey.protectionKey: FileProtectionType.complete]
-        let ok = try FileManager.default.createFile(atPath: file, contents: data, attributes: sealed, protectedBy: keybag)
+        let kept = [FileAttributeKey.protectionKey: FileProtectionType.complete]
+        let ok = try FileManager.default.createFile(atPath: file, contents: data, attributes: kept, protectedBy: keybag)
         if !ok { throw CocoaError(.fileWriteUnknown) }
     }
 

@@ -13,15 +13,15 @@ struct Journal {
 
     /// Shape 2: a file that is there already.
     func protect(_ name: String) throws {
-        let sealed = [FileAttributeKey.protectionKey: FileProtectionType.complete]
-        try FileManager.default.setAttributes(sealed, ofItemAtPath: url(name).path)
+        let kept = [FileAttributeKey.protectionKey: FileProtectionType.complete]
+        try FileManager.default.setAttributes(kept, ofItemAtPath: url(name).path)
     }
 
     /// Shape 3: create with attributes.
     func create(_ name: String, containing data: Data) throws {
         let file = url(name).path
-        let sealed = [FileAttributeKey.protectionKey: FileProtectionType.complete]
-        let ok = FileManager.default.createFile(atPath: file, contents: data, attributes: sealed)
+        let kept = [FileAttributeKey.protectionKey: FileProtectionType.complete]
+        let ok = FileManager.default.createFile(atPath: file, contents: data, attributes: kept)
         if !ok { throw CocoaError(.fileWriteUnknown) }
     }
 

@@ -19,6 +19,8 @@ final class TamperBench {
     let path: FilePath
     let stored: [UInt8]
     private let raw: FileDescriptor
+    /// What verifying it came to the last time; nil where that was refused without a look at all of it.
+    private(set) var verdict: FileVerification.Verdict?
     /// Which answers there were, with their number.
     private(set) var answers: [String: Int] = [:]
 
@@ -60,7 +62,7 @@ final class TamperBench {
         try! raw.resize(to: Int64(stored.count))
     }
 
-    /// Reads all of the file; and does, for the sake of a crash, what else can be done to it without changing it.
+    /// Reads and verifies all of the file; and does, for the sake of a crash, what else can be done to it without changing it.
     private func ask() -> Answer {
         let answer: Answer
         do {
@@ -78,6 +80,13 @@ final class TamperBench {
             answers[name, default: 0] += 1
         } catch {
             answer = .refused("\(error)")
+        }
+        verdict = try? bed.keybag.verify(path)?.verdict
+        // Verifying and reading say the same: plaintext unless it is damaged.
+        if case .refused = answer {
+            #expect(verdict == nil || verdict == .damaged, "reading said \(answer)")
+        } else {
+            #expect(verdict != nil, "reading said plaintext")
         }
         return answer
     }

@@ -35,6 +35,7 @@ DEVICE_KEY, KEYBAG_KEY, FILE_KEY, OTHER_FILE_KEY = run(0x01), run(0x21), run(0x8
 CLASS_KEYS = {A: run(0x41), B: run(0x61), C: run(0x51), D: run(0x71)}
 EPHEMERAL, EPOCH, OTHER_EPOCH = run(0xD0), 0x3837363534333231, 0x4847464544434241
 PASSCODE, SALT, COUNT = "correct horse \N{DROPLET}".encode(), run(0xC0), 1000
+RECOVERY_CODE = "0123-4567-89AB-CDEF-GHJK-MNPQ-RS6H-FCGA"
 
 
 def hkdf(key, salt, label, context, length=32):
@@ -80,7 +81,8 @@ def u64(value):
 # FORMAT.md §2
 
 
-def slot(kind=1, prf=1, count=COUNT, passcode=PASSCODE, device_key=DEVICE_KEY, patch=None):
+def slot(kind=1, prf=1, count=COUNT, passcode=None, device_key=DEVICE_KEY, patch=None):
+    passcode = passcode or (RECOVERY_CODE.replace("-", "").encode() if kind == 2 else PASSCODE)
     stretched = hashlib.pbkdf2_hmac("sha256", passcode, SALT, COUNT)
     kek = (hkdf(stretched, device_key, "passcode kek", UUID) if kind == 1
            else hkdf(stretched, None, "recovery kek", UUID))

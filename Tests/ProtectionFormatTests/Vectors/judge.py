@@ -16,7 +16,11 @@ def keys_of(fields):
 
 
 def keybag_of(fields):
-    keys = keybag.Keys([parsed(fields["bytes"])], parsed(fields["passcode"]), parsed(fields["device key"]))
+    copies = [parsed(fields["bytes"])]
+    if "recovery code" in fields:
+        keys = keybag.Keys(copies, None, None, parsed(fields["recovery code"]).decode())
+    else:
+        keys = keybag.Keys(copies, parsed(fields["passcode"]), parsed(fields["device key"]))
     expected = {name: value for name, value in fields.items() if name.startswith("class key ")}
     return {f"class key {'abcd'[number - 1]} {generation}": key.hex()
             for (number, generation), key in keys.classes.items()} == expected

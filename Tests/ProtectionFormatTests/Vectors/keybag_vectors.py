@@ -1,8 +1,8 @@
 """Scenarios of FORMAT.md §2: keybag copies, attempts, transition, payloads of the keyring."""
 import struct
 
-from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, KEYBAG_KEY, PASSCODE, UUID, entry, keybag, patched, run,
-                     sha256, slot, tokens, u16, u32, u64)
+from format1 import (A, B, C, CLASS_KEYS, D, DEVICE_KEY, KEYBAG_KEY, PASSCODE, RECOVERY_CODE, UUID, entry, keybag,
+                     patched, run, sha256, slot, tokens, u16, u32, u64)
 
 OPENED = {"passcode": PASSCODE, "device key": DEVICE_KEY, "keybag key": KEYBAG_KEY}
 KEYS = {f"class key {letter} 1": CLASS_KEYS[number] for letter, number in zip("abcd", CLASS_KEYS)}
@@ -24,6 +24,18 @@ def keybags():
     yield scenario("recovery-slot", "a passcode slot and a recovery slot", copy=keybag(slots=[slot(), slot(2)]))
     yield scenario("most-iterations", "the bounds of iterations, in a slot that is not opened",
                    copy=keybag(slots=[slot(), slot(2, count=100_000_000)]))
+    by_code = {"recovery code": RECOVERY_CODE.encode()}
+    with_code = keybag(slots=[slot(), slot(2)])
+    yield scenario("recovery-code", "a keybag opened with its recovery code", copy=with_code, fields=by_code)
+    yield scenario("recovery-code-other-device", "the same, where another device key is", copy=with_code,
+                   fields=by_code | {"device key": run(0x02)})
+    yield scenario("recovery-code-alone", "a keybag without a passcode slot", copy=keybag(slots=[slot(2)]),
+                   fields=by_code)
+    yield scenario("recovery-code-wrong", "another recovery code", "wrong recovery code", with_code,
+                   fields={"recovery code": b"0000-0000-0000-0000-0000-0000-002B-8GMR"})
+    yield scenario("recovery-code-typo", "a code with a wrong symbol", "typo", with_code,
+                   fields={"recovery code": b"1" + RECOVERY_CODE.encode()[1:]})
+    yield scenario("recovery-code-none", "no recovery slot", "no recovery code", fields=by_code)
     old = [entry(A), entry(B, state=2), entry(B, 2, key=run(0x62)), entry(C, state=2), entry(C, 2, key=run(0x52)),
            entry(D)]
     yield scenario("retired", "retired generations of B and C", copy=keybag(entries=old), fields=retired)

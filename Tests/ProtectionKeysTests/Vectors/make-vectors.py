@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Computes the test vectors of FORMAT.md §1, and recomputes the published ones. It shares no code with the library.
 
-    make-vectors.py          writes the folders derivation, file-key-wrap and class-b-wrap, and the key wraps with
-                             another initial value
+    make-vectors.py          writes the folders derivation, recovery-code, file-key-wrap and class-b-wrap, and the key
+                             wraps with another initial value
     make-vectors.py check    compares them with what is there, and recomputes every other folder; exit status 1 on a
                              difference
 
@@ -78,6 +78,38 @@ def named(key_class, generation):
     return struct.pack("<BI", key_class, generation)
 
 
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def bech32_polymod(values):
+    """As BIP 173 prints it."""
+    check = 1
+    for value in values:
+        top = check >> 25
+        check = (check & 0x1FFFFFF) << 5 ^ value
+        for i, generator in enumerate([0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3]):
+            check ^= generator if top >> i & 1 else 0
+    return check
+
+
+def bech32m(part, values, constant=0x2BC830A3):
+    """The six values of the checksum, BIP 350."""
+    expanded = [ord(c) >> 5 for c in part] + [0] + [ord(c) & 31 for c in part]
+    check = bech32_polymod(expanded + list(values) + [0] * 6) ^ constant
+    return [check >> 5 * (5 - i) & 31 for i in range(6)]
+
+
+def recovery_code(values, constant=0x2BC830A3):
+    """FORMAT.md §2.7: 26 values below 32 and the six of the checksum, as 32 symbols."""
+    return "".join(CROCKFORD[value] for value in [*values, *bech32m("protectfs", values, constant)])
+
+
+def in_groups(symbols, separator="-"):
+    return separator.join(symbols[i : i + 4] for i in range(0, len(symbols), 4))
+
+
+RECOVERY_CODE = recovery_code(range(26))
+
 # The folders that are computed here.
 
 
@@ -105,7 +137,9 @@ def derivations():
     slot = {"passcode": passcode, "slot salt": slot_salt, "iterations": count, "keybag": UUID}
 
     yield derivation(1, "passcode kek", stretched, UUID, 32, DEVICE_KEY, slot, wraps(KEYBAG_KEY))
-    yield derivation(2, "recovery kek", stretched, UUID, 32, None, slot, wraps(KEYBAG_KEY))
+    of_code = {"recovery code": RECOVERY_CODE.encode(), "slot salt": slot_salt, "iterations": count, "keybag": UUID}
+    stretched_code = pbkdf2(RECOVERY_CODE.encode(), slot_salt, count)
+    yield derivation(2, "recovery kek", stretched_code, UUID, 32, None, of_code, wraps(KEYBAG_KEY))
     yield derivation(3, "class key wrap", KEYBAG_KEY, UUID, use=wraps(CLASS_KEY), before={"keybag": UUID})
     yield derivation(4, "keybag mac", KEYBAG_KEY, UUID, use=tags(run(0, 100)), before={"keybag": UUID})
     yield derivation(5, "device class key wrap", DEVICE_KEY, UUID, use=wraps(CLASS_KEY), before={"keybag": UUID})
@@ -128,6 +162,47 @@ def derivations():
 
     for row, label in [(12, "chunk key"), (13, "head key"), (14, "key commitment")]:
         yield derivation(row, label, FILE_KEY, FILE_ID, before={"file id": FILE_ID})
+
+
+def recovery_codes():
+    """FORMAT.md §2.7: what was typed, and the symbols that it stands for, or the typo."""
+    check_of_bip350()
+
+    def scenario(name, what, text, symbols=None, **typo):
+        fields = {"expect": typo.pop("expect", "success"), "source": f"FORMAT.md §2.7, {what}"}
+        fields["text"] = text if isinstance(text, bytes) else text.encode()
+        if symbols:
+            fields["symbols"] = symbols.encode()
+        return f"recovery-code/{name}", fields | {name.replace("_", " "): value for name, value in typo.items()}
+
+    code = RECOVERY_CODE
+    yield scenario("worked-example", "the worked example", in_groups(code), code)
+    yield scenario("lower-case", "in lower case with spaces", in_groups(code.lower(), " "), code)
+    yield scenario("no-separators", "without separators", code, code)
+    yield scenario("many-separators", "more separators than needed", f"\t -{in_groups(code, ' - ')}--\r", code)
+    lookalikes = in_groups(code).replace("0", "O").replace("1", "l")
+    yield scenario("lookalikes", "O for 0 and l for 1", lookalikes, code)
+    yield scenario("capital-i", "I for 1, o for 0", code.replace("0", "o").replace("1", "I"), code)
+    for value in (0, 31):
+        symbols = recovery_code([value] * 26)
+        yield scenario(f"all-{value}", f"all symbols of the value {value}", in_groups(symbols), symbols)
+    wrong = {"expect": "wrong length"}
+    yield scenario("empty", "nothing", "", length=0, **wrong)
+    yield scenario("one-short", "the last symbol missing", code[:-1], length=31, **wrong)
+    yield scenario("one-long", "one symbol more", code + "0", length=33, **wrong)
+    wrong = {"expect": "no such character"}
+    yield scenario("letter-u", "the letter U", code.replace("A", "U"), group=3, **wrong)
+    e_acute = "\N{LATIN SMALL LETTER E WITH ACUTE}"
+    yield scenario("not-ascii", "a letter of two bytes", code[:31] + e_acute, group=8, **wrong)
+    no_text = code[:4].encode() + b"\x80" + code[4:].encode()
+    yield scenario("not-text", "a byte that is no text", no_text, group=2, **wrong)
+    wrong = {"expect": "wrong checksum"}
+    yield scenario("one-wrong", "one wrong symbol in group 5", code[:17] + "0" + code[18:], group=5, **wrong)
+    yield scenario("checksum-wrong", "one wrong symbol of the checksum", code[:-1] + ("0" if code[-1] != "0" else "1"),
+                   group=8, **wrong)
+    yield scenario("exchanged", "two neighbours exchanged", code[:8] + code[9] + code[8] + code[10:], **wrong)
+    of_bip173 = recovery_code(range(26), 1)
+    yield scenario("bech32-constant", "the constant of BIP 173 instead of BIP 350's", of_bip173, **wrong)
 
 
 def file_key_wraps():
@@ -191,6 +266,11 @@ def class_b_wraps():
     yield scenario("e-zero-wrapped-under-zero-secret", "a wrap under the all-zero secret", unusable, forged)
 
 
+def check_of_bip350():
+    """The test vector A1LQFN3A of BIP 350."""
+    assert "".join("qpzry9x8gf2tvdw0s3jn54khce6mua7l"[value] for value in bech32m("a", [])) == "lqfn3a"
+
+
 def key_wraps_with_initial_values():
     kek, key, default = run(0), bytes.fromhex("00112233445566778899aabbccddeeff") + run(0, 16), b"\xa6" * 8
     assert wrap_with_initial_value(kek, key, default) == aes_key_wrap(kek, key)
@@ -209,7 +289,7 @@ def text_of(fields):
 
 
 def made():
-    for make in [derivations, file_key_wraps, class_b_wraps, key_wraps_with_initial_values]:
+    for make in [derivations, recovery_codes, file_key_wraps, class_b_wraps, key_wraps_with_initial_values]:
         for name, fields in make():
             yield FOLDER / f"{name}.txt", text_of({"expect": "success"} | fields)
 

@@ -34,6 +34,16 @@ struct SystemCallTrace {
             return String(decoding: Self.bytes(fields[1][..<end].utf8), as: UTF8.self)
         }
 
+        /// The paths of all descriptors that the call names, and of the one that it returns.
+        var descriptorPaths: [String] {
+            text.split(separator: "<").dropFirst().compactMap { part in
+                guard let end = part.firstIndex(of: ">") else { return nil }
+                // A pipe is shown as it is.
+                guard part.hasPrefix("\\x") else { return String(part[..<end]) }
+                return String(decoding: Self.bytes(part[..<end].utf8), as: UTF8.self)
+            }
+        }
+
         /// `\x41\x42`
         private static func bytes(_ text: Substring.UTF8View) -> [UInt8] {
             text.split(separator: UInt8(ascii: "\\")).compactMap {

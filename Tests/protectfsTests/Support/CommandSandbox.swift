@@ -43,9 +43,15 @@ final class CommandSandbox: Sendable {
     /// The keybag's directory: the one of `PROTECTFS_KEYBAG`.
     let keybagDirectory: String
 
-    /// - Parameter makesKeybag: false: there is none yet.
-    init(makesKeybag: Bool = true) throws {
+    /// What its commands see beside the usual.
+    private let variables: [String: String]
+
+    /// - Parameters:
+    ///   - makesKeybag: false: there is none yet.
+    ///   - variables: more for the environment of its commands.
+    init(makesKeybag: Bool = true, variables: [String: String] = [:]) throws {
         _ = isolatedHome
+        self.variables = variables
         root = Self.makeDirectory("protectfs-command")
         keybagDirectory = root + "/keybag"
         if makesKeybag { try makeKeybag() }
@@ -61,11 +67,11 @@ final class CommandSandbox: Sendable {
         if let keybag = try? Keybag(at: FilePath(directory)) { try? keybag.ring.evict(everything: true) }
     }
 
-    /// Makes the keybag with the fewest iterations that a reader accepts.
-    func makeKeybag(in directory: String? = nil) throws {
+    /// Makes the keybag, with the fewest iterations that a reader accepts.
+    func makeKeybag(in directory: String? = nil, iterations: Int = 1000) throws {
         let secret = SecretBytes(byteCount: Self.passcode.utf8.count) { $0.copyBytes(from: Self.passcode.utf8) }
         try Keybag.create(
-            at: FilePath(directory ?? keybagDirectory), passcode: secret, iterations: 1000,
+            at: FilePath(directory ?? keybagDirectory), passcode: secret, iterations: iterations,
             deviceKey: FilePath(root + "/state/protectfs/device-key"))
     }
 
@@ -81,7 +87,7 @@ final class CommandSandbox: Sendable {
             "PATH": "/usr/bin:/bin", "HOME": root + "/home", "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no",
             "XDG_DATA_HOME": root + "/data", "XDG_STATE_HOME": root + "/state", "XDG_CONFIG_HOME": root + "/config",
             "PROTECTFS_KEYBAG": keybagDirectory, "PROTECTFS": Self.executable,
-        ]
+        ].merging(variables) { $1 }
     }
 
     // MARK: running

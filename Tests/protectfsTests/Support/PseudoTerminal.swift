@@ -9,6 +9,11 @@ struct PseudoTerminal: Decodable {
     /// For each `look`, whether the terminal echoed then.
     let echo: [Bool]
 
+    /// The recovery code that was shown last.
+    var recoveryCode: String? {
+        shown.matches(of: /(?:[0-9A-Z]{4}-){7}[0-9A-Z]{4}/).last.map { String($0.output) }
+    }
+
     /// A step of a conversation.
     enum Step {
         /// Waits until the terminal shows this, after what was waited for before.
@@ -21,6 +26,8 @@ struct PseudoTerminal: Decodable {
         case signal(Int32)
         /// Waits for the command to be stopped.
         case stopped
+        /// Types the group of the recovery code that is shown and asked for.
+        case confirmGroup
     }
 
     /// Runs `protectfs` with a terminal of its own.
@@ -32,6 +39,7 @@ struct PseudoTerminal: Decodable {
             case .look: ["look", ""]
             case .signal(let number): ["signal", "\(number)"]
             case .stopped: ["stopped", ""]
+            case .confirmGroup: ["group", ""]
             }
         }
         let script = String(decoding: try JSONEncoder().encode(encoded), as: UTF8.self)
@@ -43,7 +51,7 @@ struct PseudoTerminal: Decodable {
 
     /// Last, the echo is looked at once more, when the command has ended.
     private static let leader = """
-        import fcntl, json, os, pty, select, signal, sys, termios, time
+        import fcntl, json, os, pty, re, select, signal, sys, termios, time
         steps = json.loads(sys.argv[1])
         # As a shell: this process leads the session, the command is its foreground job. A command without such a parent
         # could not be stopped.
@@ -79,6 +87,9 @@ struct PseudoTerminal: Decodable {
                 seen = shown.index(text.encode(), seen) + len(text)
             elif kind == "send": os.write(master, text.encode())
             elif kind == "look": look()
+            elif kind == "group":
+                code = re.findall(rb"(?:[0-9A-Z]{4}-){7}[0-9A-Z]{4}", shown)[-1].split(b"-")
+                os.write(master, code[int(re.findall(rb"type group ([1-8])", shown)[-1]) - 1].lower() + b"\\n")
             elif kind == "signal": os.kill(child, int(text))
             elif kind == "stopped":
                 while not os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]): pass
@@ -90,6 +101,6 @@ struct PseudoTerminal: Decodable {
         while take(0.05): pass
         look()
         code = os.waitstatus_to_exitcode(status)
-        print(json.dumps({"status": code if code >= 0 else 128 - code, "shown": shown.decode(), "echo": echo}))
+        print(json.dumps({"status": code if code >= 0 else 128 - code, "shown": shown.decode(errors="replace"), "echo": echo}))
         """
 }

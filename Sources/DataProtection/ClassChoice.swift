@@ -1,0 +1,79 @@
+public import ProtectionKeys
+public import SystemPackage
+
+/// The class that a new file gets, and which rule chose it.
+public struct ClassChoice: Hashable, Sendable {
+    /// The rules in their order: the first that says something wins.
+    public enum Rule: Hashable, Sendable {
+        /// The caller's argument.
+        case explicit
+        /// The class of the file that is replaced.
+        case replacedFile
+        /// The attribute of the directory.
+        case directory
+        /// That attribute says `none`, or nothing we know: nobody authenticates it, so that it can raise but not lower.
+        case directoryRaised(value: String)
+        /// The program's default.
+        case program
+        /// The user's configuration.
+        case configuration
+        /// Nothing says anything.
+        case fallback
+    }
+
+    /// The class.
+    public let protectionClass: ProtectionClass
+    /// Why.
+    public let rule: Rule
+    /// What the directory's attribute says, where it is passed over because the directory belongs to somebody else.
+    public var ignoredDirectoryDefault: String?
+
+    init(_ protectionClass: ProtectionClass, _ rule: Rule) {
+        self.protectionClass = protectionClass
+        self.rule = rule
+    }
+
+    /// Whether the directory's default was raised because it says `none` or nothing we know.
+    var wasRaised: Bool { if case .directoryRaised = rule { true } else { false } }
+
+    /// The class of a file that would be created, or replaced, at `path` now by a program without a default. No keybag and
+    /// no key is needed.
+    ///
+    /// - Throws: `configuration`, `damaged`, `unsupported`, `system`.
+    public init(forNewFileAt path: FilePath) throws(DataProtectionError) {
+        var replaced: ProtectionClass?
+        do throws(DataProtectionError) { replaced = try ProtectedFileInfo(of: path).protectionClass } catch {
+            switch error {
+            case .notProtected, .system(_, _, .noSuchFileOrDirectory): break
+            default: throw error
+            }
+        }
+        try self.init(forNewFileAt: path, explicit: nil, replaced: replaced, program: nil)
+    }
+
+    /// The same for new files in `directory`, whatever their names.
+    ///
+    /// - Throws: `configuration`.
+    public init(forNewFilesIn directory: FilePath) throws(DataProtectionError) {
+        try self.init(forNewFileAt: directory.appending("new"), explicit: nil, replaced: nil, program: nil)
+    }
+
+    init(
+        forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?, program: ProtectionClass?
+    ) throws(DataProtectionError) {
+        var sources = DefaultClass(explicit: explicit, replaced: replaced, program: program)
+        var ignored: String?
+        if explicit == nil && replaced == nil {
+            switch DirectoryDefault.attribute(of: path.directory) {
+            case .own(let value): sources.directory = value
+            case .foreign(let value): ignored = value
+            case nil: break
+            }
+            if sources.directory == nil && program == nil {
+                sources.user = try UserConfiguration.load().defaultClass
+            }
+        }
+        self = sources.resolve()
+        ignoredDirectoryDefault = ignored
+    }
+}

@@ -1,0 +1,4 @@
+import DataProtection
+import Foundation
+
+let keybag = try Keybag.user

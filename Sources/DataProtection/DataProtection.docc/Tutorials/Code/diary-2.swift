@@ -1,0 +1,8 @@
+import DataProtection
+import Foundation
+
+let keybag = try Keybag.user
+guard keybag.isProtectedDataAvailable else {
+    print("unlock first: protectfs unlock")
+    exit(75)
+}

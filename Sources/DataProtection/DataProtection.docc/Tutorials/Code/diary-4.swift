@@ -1,0 +1,15 @@
+import DataProtection
+import Foundation
+
+let keybag = try Keybag.user
+guard keybag.isProtectedDataAvailable else {
+    print("unlock first: protectfs unlock")
+    exit(75)
+}
+
+let diary = URL(fileURLWithPath: "diary")
+let entry = Data("Dear diary\n".utf8)
+try entry.write(to: diary, options: [.atomic, .completeFileProtection], protectedBy: keybag)
+
+let text = try Data(contentsOf: diary, protectedBy: keybag)
+print(String(decoding: text, as: UTF8.self), terminator: "")

@@ -1,0 +1,80 @@
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+public import SystemPackage
+
+/// What can go wrong around a keybag that shows only when it is needed. Reads everything and changes nothing.
+public struct KeybagHealth: Sendable {
+    /// Its files, or why they are no keybag.
+    public let inspection: Result<KeybagInspection, DataProtectionError>
+    /// Whether the device key is there and the right one; nil if it is.
+    public private(set) var deviceKeyProblem: DataProtectionError?
+    /// How many of the two sectors of `attempts` are valid; nil if the file cannot be read.
+    public private(set) var validAttemptSectors: Int?
+    /// Notes of class changes that somebody began who is dead.
+    public private(set) var unfinishedClassChanges: Int
+
+    /// Why a class key that is in the kernel keyring cannot be read; nil if all that are there can.
+    public private(set) var ringProblem: Errno?
+
+    /// Looks at the keybag in `directory`.
+    public init(of directory: FilePath) {
+        do throws(DataProtectionError) {
+            let inspection = try KeybagInspection(ofDirectory: directory)
+            self.inspection = .success(inspection)
+            validAttemptSectors = AttemptFile(directory: directory, keybag: inspection.uuid).validSectors()
+            ringProblem = RingKeys(inspection.uuid).unreadable()
+            do throws(DataProtectionError) {
+                _ = try DeviceKeyFile().load(for: KeybagFile(directory: directory).load().copy, in: directory)
+            } catch {
+                deviceKeyProblem = error
+            }
+        } catch {
+            inspection = .failure(error)
+        }
+        unfinishedClassChanges = ClassChangeIntent.unfinishedCount(in: directory)
+    }
+}
+
+extension AttemptFile {
+    /// How many sectors count; nil if there is no file to read.
+    fileprivate func validSectors() -> Int? {
+        guard let file = try? LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW),
+            let bytes = try? file.bytes(at: 0, count: 2 * AttemptRecord.length)
+        else { return nil }
+        return [bytes.prefix(AttemptRecord.length), bytes.dropFirst(AttemptRecord.length)].count { sector in
+            (try? AttemptRecord(decoding: Array(sector)))?.keybag == keybag
+        }
+    }
+}
+
+extension RingKeys {
+    /// The error of a key that is there and cannot be read.
+    fileprivate func unreadable() -> Errno? {
+        for key in [unlocked, firstUnlock] {
+            do throws(Errno) {
+                var nothing = SecretBytes(zeroed: 1)
+                let found = try key.find()
+                _ = try nothing.withUnsafeMutableBytes { bytes throws(Errno) in try found.read(into: bytes) }
+            } catch {
+                let isGone = [Errno.requiredKeyNotAvailable, .keyRevoked, .keyExpired].contains(error)
+                if !isGone { return error }
+            }
+        }
+        return nil
+    }
+}
+
+extension ClassChangeIntent {
+    /// How many notes nobody holds locked.
+    fileprivate static func unfinishedCount(in keybag: FilePath) -> Int {
+        let directory = keybag.appending(directoryName)
+        return ((try? DirectoryListing.components(of: directory)) ?? []).count { name in
+            guard let note = try? LowerFile(regular: directory.appending(name), flags: O_RDONLY | O_NOFOLLOW) else {
+                return false
+            }
+            return flock(note.descriptor, LOCK_SH | LOCK_NB) == 0
+        }
+    }
+}

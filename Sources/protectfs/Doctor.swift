@@ -1,0 +1,48 @@
+import ArgumentParser
+import DataProtection
+
+/// Looks for what would let somebody in, or keep the user out.
+struct Doctor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor", abstract: "Check keybag, keyring and machine, and say how to mend what is wrong.",
+        discussion: """
+            Each line is ok, unknown (and why it cannot be known), a warning, or a problem. Works without a keybag too, and \
+            needs no passcode. Changes nothing; a key of no meaning is put into the kernel keyring and taken away again. \
+            Status 78 if there is a problem, else 0.
+            """)
+
+    @Flag(help: "As JSON.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let findings = DoctorFacts.read(keybag: keybag.location).findings
+        if json {
+            try JSON.array(findings.map(\.members)).print()
+        } else {
+            var lines = OutputLines()
+            for line in findings.flatMap({ $0.lines }) { try lines.add(Array(line.utf8)) }
+            try lines.finish()
+        }
+        if findings.contains(where: { $0.level == .problem }) { throw ExitStatus.configuration }
+    }
+}
+
+extension DoctorFacts {
+    /// All checks, those of the keybag first.
+    var findings: [DoctorFinding] { keybagFindings + keyringFindings + systemFindings }
+}
+
+extension DoctorFinding {
+    fileprivate var lines: [String] {
+        let word = level.rawValue + String(repeating: " ", count: 9 - level.rawValue.count)
+        return ["\(word)\(check): \(text)"] + (mend.map { ["         mend: \($0)"] } ?? [])
+    }
+
+    fileprivate var members: JSON {
+        .object([
+            ("check", .string(check)), ("level", .string(level.rawValue)), ("text", .string(text)),
+            ("mend", mend.map { .string($0) } ?? .null),
+        ])
+    }
+}

@@ -1,0 +1,139 @@
+import DataProtection
+
+/// Whether the keybag will open when it is needed.
+extension DoctorFacts {
+    var keybagFindings: [DoctorFinding] {
+        guard let health else { return [] }
+        switch health.inspection {
+        case .failure(.keybagNotFound):
+            return [
+                .warning(
+                    "keybag", "there is none in \(quoted(keybagDirectory))", mend: "protectfs init")
+            ]
+        case .failure(let error):
+            return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
+        case .success(let keybag):
+            return [
+                copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag), derivationFinding(keybag),
+            ]
+                + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), fileSystemFinding]
+                + permissionFindings
+        }
+    }
+
+    func copiesFinding(_ keybag: KeybagInspection) -> DoctorFinding {
+        let bad = keybag.copies.filter { $0.condition != .inForce && $0.condition != .equal }
+        guard let first = bad.first else {
+            return .ok("keybag", "both copies in \(quoted(keybagDirectory)) are whole and the same")
+        }
+        let text =
+            switch first.condition {
+            case .damaged(let reason): "its copy \(quoted(first.path)) is damaged: \(reason)"
+            case .missing: "its copy \(quoted(first.path)) is missing"
+            default: "its copy \(quoted(first.path)) is not the same as the other one"
+            }
+        return .warning("keybag", text, mend: "the next unlock repairs it: protectfs unlock")
+    }
+
+    func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
+        guard let problem = health.deviceKeyProblem else { return .ok("device key", "there, and the right one") }
+        return .problem("device key", problem.message, mend: problem.hint)
+    }
+
+    func recoveryFinding(_ keybag: KeybagInspection) -> DoctorFinding {
+        if keybag.hasRecoveryCode { return .ok("recovery code", "there is one") }
+        return .warning(
+            "recovery code", "none: with the passcode or the device key lost, every file is lost")
+    }
+
+    func derivationFinding(_ keybag: KeybagInspection) -> DoctorFinding {
+        guard let weak = keybag.slots.first(where: \.isWeak) else {
+            let least = keybag.slots.map(\.iterations).min() ?? 0
+            return .ok("derivation", "PBKDF2 with \(least) iterations")
+        }
+        return .warning(
+            "derivation", "the \(weak.kind.rawValue) is protected by \(weak.iterations) iterations only",
+            mend: weak.kind == .passcode ? "protectfs passcode" : nil)
+    }
+
+    func attemptsFinding(_ health: KeybagHealth) -> DoctorFinding {
+        switch health.validAttemptSectors {
+        case nil, 0:
+            .warning(
+                "attempts", "the record of wrong passcodes is damaged or missing, which counts as 8 of them",
+                mend: "an hour after the next try the right passcode clears it: protectfs unlock")
+        case 1:
+            .ok("attempts", "the record of wrong passcodes is valid; its second sector is rewritten by the next try")
+        default: .ok("attempts", "the record of wrong passcodes is valid")
+        }
+    }
+
+    func classChangeFinding(_ health: KeybagHealth) -> DoctorFinding {
+        guard health.unfinishedClassChanges > 0 else { return .ok("class changes", "none is unfinished") }
+        return .warning(
+            "class changes",
+            "\(spoken(health.unfinishedClassChanges, "file")) may still open by an earlier class: its change was interrupted",
+            mend: "the next lock or unlock finishes it, or says why not: protectfs lock")
+    }
+
+    func ringFinding(_ health: KeybagHealth) -> DoctorFinding {
+        guard let errno = health.ringProblem else { return .ok("class keys", "what is loaded can be read") }
+        return .problem(
+            "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",
+            mend: "protectfs lock, then protectfs unlock")
+    }
+
+    var fileSystemFinding: DoctorFinding {
+        let name = "file system"
+        switch fileSystem {
+        case .unknown(let reason): return .unknown(name, reason)
+        case .known(let type):
+            let kind = type.hasPrefix("fuse.") ? "fuse" : type
+            switch kind {
+            case "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs":
+                return .ok(name, "\(type) has locks, modes and rename as they are needed")
+            case "tmpfs", "ramfs", "overlay":
+                return .warning(
+                    name, "the keybag is on \(type) and goes with the next start of the machine or container",
+                    mend: "keep it on a disk: --keybag DIR")
+            case "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk":
+                return .problem(
+                    name, "the keybag is on \(type), which has no owners and modes",
+                    mend: "keep it on ext4, XFS or Btrfs: --keybag DIR")
+            case "nfs", "nfs4", "cifs", "smb3", "9p", "fuse", "virtiofs", "ceph":
+                return .warning(
+                    name, "the keybag is on \(type), whose locks and flushes may not hold",
+                    mend: "keep it on a local disk: --keybag DIR")
+            default: return .unknown(name, "nothing is known of \(type)")
+            }
+        }
+    }
+
+    var permissionFindings: [DoctorFinding] {
+        guard !exposures.isEmpty else { return [.ok("permissions", "keybag and device key are yours alone")] }
+        return exposures.map { exposure in
+            let path = quoted(exposure.path)
+            let mode = exposure.isDirectory ? "700" : "600"
+            switch exposure.kind {
+            case .othersCanWrite(let bits):
+                return .problem(
+                    "permissions", "others can write to \(path) (mode \(String(bits, radix: 8)))",
+                    mend: "chmod go-w \(path)")
+            case .othersCanRead(let bits):
+                return .warning(
+                    "permissions", "others can read \(path) (mode \(String(bits, radix: 8)))",
+                    mend: "chmod \(mode) \(path)")
+            case .foreignOwner(let uid):
+                return .problem(
+                    "permissions", "\(path) belongs to uid \(uid)",
+                    mend: "if it should be yours: sudo chown \"$(id -u)\" \(path)")
+            case .unreadable(let reason): return .unknown("permissions", "\(path): \(reason)")
+            }
+        }
+    }
+}
+
+extension KeybagInspection {
+    /// Whether a recovery code opens the keybag.
+    var hasRecoveryCode: Bool { slots.contains { $0.kind == .recoveryCode } }
+}

@@ -1,0 +1,119 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// A protected file in the user's editor.
+struct Edit: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "edit", abstract: "Edit a protected file; its plain copy is in memory only.",
+        discussion: """
+            The editor gets a copy in memory-backed storage (XDG_RUNTIME_DIR, else /dev/shm). Each time it saves, the file is \
+            replaced as a whole, with its class. The copy is removed when the editor ends, when protectfs is ended by whatever \
+            signal, and, of complete and unless-open files, within a second of a lock.
+
+            What the editor has in its own memory stays there. What it saves after a lock is sealed beside the file as \
+            FILE.edited, class unless-open, and takes its place when the editor ends after an unlock. If somebody else has \
+            changed the file, it is left as it is, and the text is in FILE.edited.
+
+            vi, vim and nvim are told to write no swap, backup, undo and viminfo files, nano and emacs no backups. Other \
+            editors get TMPDIR in memory, and whether they write elsewhere is theirs.
+            """)
+
+    @Argument(help: "The file. One that is not there is made when the editor saves.")
+    var file: PathArgument
+    @Option(help: ArgumentHelp("The editor, for a shell (default: VISUAL, EDITOR, vi, nano).", valueName: "command"))
+    var editor: String?
+    @Option(name: .customLong("class"), help: "The class of a new file.")
+    var protectionClass: ProtectionClass?
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        EditDirectory.removeLeftovers()
+        let file = try EditedFile(try resolved(file.path), as: protectionClass, Keybags(keybag))
+        let editor = try Editor.chosen(editor)
+        let directory = try EditDirectory(in: try MemoryStorage.directory())
+        defer { directory.remove() }
+        let guardian = try EditGuardian(over: directory.path)
+        defer { guardian.dismiss() }
+        MemoryStorage.warnOfSwap()
+        try file.copy(to: directory)
+        try edit(file, with: editor, in: directory)
+    }
+
+    /// What is replaced is the file, not a link that leads to it.
+    private func resolved(_ path: FilePath) throws(Failure) -> FilePath {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+            return path
+        }
+        guard let found = path.withPlatformString({ realpath($0, nil) }) else {
+            throw Failure(DataProtectionError.system(path, operation: "realpath", Errno.current))
+        }
+        defer { free(found) }
+        return FilePath(platformString: found)
+    }
+
+    private func edit(_ file: EditedFile, with editor: Editor, in directory: EditDirectory) throws {
+        let terminal = TerminalMode()
+        let session = try EditSession(file, editor, in: directory)
+        let status = session.run()
+        if status != 0 { terminal?.restore() }
+        if status == 0 || session.hasUnsealed { try saveAtLast(file, directory) }
+        try file.putInPlace()
+        try report(file)
+        if session.isEnding { throw ExitStatus.interrupted }
+        switch status {
+        case 0: return
+        case 126, 127: throw Failure(.notFound, "the editor \(quoted(editor.command)) cannot be run")
+        default:
+            let cause = status > 128 ? "signal \(status - 128)" : "status \(status)"
+            throw Failure(
+                .interrupted, "the editor ended with \(cause); nothing was written but what it had saved before")
+        }
+    }
+
+    /// The disk may be full: as long as somebody is there, nothing is given up.
+    private func saveAtLast(_ file: EditedFile, _ directory: EditDirectory) throws {
+        while true {
+            do throws(DataProtectionError) { return try file.save(directory) } catch {
+                Failure(error).report()
+                guard Confirmation.ask("Give up what the editor saved? Press return to try again. [y/N] ") == .no else {
+                    throw ExitStatus(of: error)
+                }
+            }
+        }
+    }
+
+    private func report(_ file: EditedFile) throws(Failure) {
+        guard let beside = file.beside else { return }
+        let (path, other) = (quoted(file.path), quoted(beside.path))
+        let toPlace = "mv \(other) \(path) && protectfs class \(path) \(file.protectionClass.shortName)"
+        switch beside.reason {
+        case .locked:
+            throw Failure(
+                .notNow, "\(path) is locked; what was saved since then is in \(other)",
+                hint: "after an unlock: \(toPlace)")
+        case .changed:
+            throw Failure(
+                .notNow, "somebody else has changed \(path), which is left as it is; your text is in \(other)",
+                hint: "compare them with protectfs cat; to put yours in place: \(toPlace)")
+        }
+    }
+}
+
+extension ExitStatus {
+    fileprivate init(of error: DataProtectionError) { self = error.exitStatus }
+}
+
+/// How the terminal is set, for after an editor that could not put it back.
+private struct TerminalMode {
+    private var mode = termios()
+
+    init?() { if tcgetattr(0, &mode) != 0 { return nil } }
+
+    func restore() {
+        var mode = mode
+        signal(SIGTTOU, SIG_IGN)
+        tcsetattr(0, TCSADRAIN, &mode)
+    }
+}

@@ -1,0 +1,130 @@
+import CMemoryFiles
+import DataProtection
+import Glibc
+
+/// The time while an editor runs: what it saves is sealed at once, and its copy goes when the keybag is locked.
+final class EditSession {
+    private let file: EditedFile
+    private let directory: EditDirectory
+    private let saves: Int32
+    private let signals: Int32
+    private var editor: pid_t = -1
+    /// Whether somebody asked us to end.
+    private(set) var isEnding = false
+    private var endingSince: ContinuousClock.Instant?
+    private var isLocked = false
+    /// While locked: since when there may be plaintext in the directory.
+    private var plaintextSince: ContinuousClock.Instant?
+    /// Saved by the editor, and not sealed yet.
+    private(set) var hasUnsealed = false
+
+    /// SIGTERM and SIGHUP are ours; SIGINT and SIGQUIT from the terminal are the editor's.
+    private static let watched = [SIGCHLD, SIGTERM, SIGHUP]
+
+    /// Starts the editor.
+    ///
+    /// - Throws: status 71.
+    init(_ file: EditedFile, _ editor: Editor, in directory: EditDirectory) throws(Failure) {
+        self.file = file
+        self.directory = directory
+        var watched = sigset_t()
+        sigemptyset(&watched)
+        for signal in Self.watched { sigaddset(&watched, signal) }
+        var before = sigset_t()
+        sigprocmask(SIG_BLOCK, &watched, &before)
+        for signal in [SIGINT, SIGQUIT, SIGIO] { Glibc.signal(signal, SIG_IGN) }
+        signals = signalfd(-1, &watched, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))
+        saves = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        let events = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
+        let isWatching = directory.copies.withPlatformString { inotify_add_watch(saves, $0, events) } >= 0
+        guard signals >= 0, isWatching else {
+            throw Failure(.systemRefused, "cannot watch what the editor does: \(Errno.current.spoken)")
+        }
+        self.editor = try editor.start(
+            on: file.copyPath(in: directory), temporary: directory.temporary, mask: before)
+    }
+
+    deinit {
+        close(signals)
+        close(saves)
+    }
+
+    /// Waits until the editor has ended.
+    ///
+    /// - Returns: its exit status; 128 + the number of the signal that ended it.
+    func run() -> Int32 {
+        var waiting = [signals, saves].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        while true {
+            // A ring does not say when a key goes: it is asked once a second.
+            let isIdle = poll(&waiting, nfds_t(waiting.count), plaintextSince == nil ? 1000 : 250) == 0
+            drain(saves) { _ in hasUnsealed = true }
+            drain(signals) { isEnding = isEnding || hasBeenAskedToEnd($0) }
+            if hasUnsealed { save() }
+            checkLock()
+            wipe(isIdle: isIdle)
+            if let status = ended() { return status }
+            if isEnding { insist() }
+        }
+    }
+
+    /// Events come before the end of who caused them.
+    private func ended() -> Int32? {
+        var status: Int32 = 0
+        guard waitpid(editor, &status, WNOHANG) == editor else { return nil }
+        drain(saves) { _ in hasUnsealed = true }
+        if hasUnsealed { save() }
+        let signal = status & 0x7F
+        return signal == 0 ? status >> 8 & 0xFF : 128 + signal
+    }
+
+    private func hasBeenAskedToEnd(_ record: UnsafeRawBufferPointer) -> Bool {
+        let signal = Int32(bitPattern: record.loadUnaligned(as: UInt32.self))
+        guard signal != SIGCHLD else { return false }
+        kill(editor, signal)
+        return true
+    }
+
+    private func insist() {
+        let now = ContinuousClock.now
+        if endingSince == nil { endingSince = now }
+        if let endingSince, now - endingSince > .seconds(5) { kill(editor, SIGKILL) }
+    }
+
+    /// What cannot be sealed now is tried again every second: the copy stays as long.
+    private func save() {
+        if isLocked && plaintextSince == nil { plaintextSince = .now }
+        do throws(DataProtectionError) {
+            try file.save(directory)
+            hasUnsealed = false
+        } catch {
+            hasUnsealed = true
+        }
+    }
+
+    private func checkLock() {
+        let wasLocked = isLocked
+        isLocked = file.isShutByLock && !file.keybag.isProtectedDataAvailable
+        if isLocked && !wasLocked { save() }
+        if !isLocked { plaintextSince = nil }
+    }
+
+    /// An editor may be half way through a save, with a file that it is going to rename: the copy goes when it has been quiet
+    /// for a moment, and in any case after three seconds.
+    private func wipe(isIdle: Bool) {
+        guard let plaintextSince, !hasUnsealed, isIdle || .now - plaintextSince > .seconds(3) else { return }
+        directory.wipe()
+        self.plaintextSince = nil
+    }
+
+    /// Reads all that is there; `body` gets the beginning of each batch.
+    private func drain(_ descriptor: Int32, _ body: (UnsafeRawBufferPointer) -> Void) {
+        withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
+            while true {
+                // One signal at a time; of saves it is enough to know that there was one.
+                let limit = descriptor == signals ? MemoryLayout<signalfd_siginfo>.size : buffer.count
+                guard read(descriptor, buffer.baseAddress!, limit) > 0 else { return }
+                body(UnsafeRawBufferPointer(buffer))
+            }
+        }
+    }
+}

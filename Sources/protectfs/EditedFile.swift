@@ -1,0 +1,202 @@
+import CMemoryFiles
+import DataProtection
+import Glibc
+
+/// The protected file that is edited: read once, and replaced as a whole after each save.
+///
+/// What an editor has saved is never lost. If the file cannot be replaced, because it is locked or somebody else has changed
+/// it, the text is sealed beside it, as `FILE.edited`.
+final class EditedFile {
+    let path: FilePath
+    let keybag: Keybag
+    private let wantedClass: ProtectionClass?
+    private(set) var protectionClass: ProtectionClass
+    /// The file as we read or wrote it last; nil: there is none.
+    private var known: FileVersion?
+    /// What is sealed beside it.
+    private(set) var beside: Beside?
+
+    struct Beside {
+        enum Reason { case locked, changed }
+        let path: FilePath
+        let reason: Reason
+        private let identity: FileVersion?
+
+        fileprivate init(path: FilePath, reason: Reason) {
+            (self.path, self.reason, identity) = (path, reason, FileVersion(path))
+        }
+
+        /// Nobody has touched it since.
+        fileprivate var isOurs: Bool { identity != nil && FileVersion(path) == identity }
+    }
+
+    /// - Throws: `locked`, `notProtected`, `busy` and what else would keep the file from being read or replaced.
+    init(_ path: FilePath, as wantedClass: ProtectionClass?, _ keybags: Keybags) throws {
+        self.path = path
+        self.wantedClass = wantedClass
+        known = FileVersion(path)
+        if known == nil {
+            keybag = try keybags.own()
+            protectionClass = try ProtectedFileWriter(path, as: wantedClass, keybag: keybag, replacing: false)
+                .protectionClass
+            return
+        }
+        keybag = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+            try ProtectedFile.open(path, keybag: keybag).close()
+            return keybag
+        }
+        protectionClass = try ProtectedFileWriter(path, keybag: keybag).protectionClass
+        if let wantedClass, wantedClass != protectionClass {
+            throw Failure(
+                .refused, "\(quoted(path)) is \(protectionClass.shortName), not \(wantedClass.shortName)",
+                hint: "change its class first: protectfs class \(quoted(path)) \(wantedClass.shortName)")
+        }
+    }
+
+    /// Whether a lock shuts the file, so that its plain copy has to go.
+    var isShutByLock: Bool {
+        protectionClass = (try? ProtectedFileInfo(of: path).protectionClass) ?? protectionClass
+        return protectionClass == .complete || protectionClass == .completeUnlessOpen
+    }
+
+    // MARK: reading
+
+    /// Fills the directory: the copy for the editor, and what it is compared with. Nothing if there is no file yet.
+    func copy(to directory: EditDirectory) throws {
+        guard known != nil else { return }
+        let file = try ProtectedFile.open(path, keybag: keybag)
+        try MemoryStorage.requireRoom(for: try file.size(), of: path, in: directory.path)
+        let copy = try MemoryFile(creating: copyPath(in: directory))
+        let saved = try MemoryFile(creating: directory.saved)
+        try Pieces.forEach(of: file.pieces) { piece throws(DataProtectionError) in
+            try copy.append(piece)
+            try saved.append(piece)
+        }
+        try file.close()
+    }
+
+    /// The copy has the file's own name: editors know by it what they edit.
+    func copyPath(in directory: EditDirectory) -> FilePath { directory.copies.appending(path.lastComponent!) }
+
+    // MARK: writing back
+
+    /// Seals the copy, if it is any different from what was sealed last.
+    func save(_ directory: EditDirectory) throws(DataProtectionError) {
+        guard let copy = MemoryFile(opening: copyPath(in: directory)) else { return }
+        copy.waitForWriter()
+        let last = MemoryFile(opening: directory.saved)
+        if let last, try Pieces.areEqual(copy.read, last.read) { return }
+        // The text of this moment: the editor may save again while it is sealed.
+        let text = try MemoryFile(creating: directory.saving)
+        try Pieces.forEach(of: copy.read) { piece throws(DataProtectionError) in try text.append(piece) }
+        try seal(text.read, last: last?.read)
+        _ = directory.saving.withPlatformString { old in directory.saved.withPlatformString { rename(old, $0) } }
+    }
+
+    private func seal(_ text: Pieces.Source, last: Pieces.Source?) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            if try replace(with: text, last: last) { return removeBeside() }
+            try sealBeside(text, as: protectionClass, .changed)
+        } catch {
+            guard case .locked = error else { throw error }
+            // The one class that can be written while locked.
+            try sealBeside(text, as: .completeUnlessOpen, .locked)
+        }
+    }
+
+    /// Replaces the file as a whole: same class, owner and mode.
+    ///
+    /// - Parameter last: what was in it when we read or wrote it.
+    /// - Returns: false if somebody else has changed it, or is changing it.
+    private func replace(with text: Pieces.Source, last: Pieces.Source?) throws(DataProtectionError) -> Bool {
+        // While there is this writer nobody writes to the file in place.
+        guard let writer = try writer(), try isAsWeKnowIt(last) else { return false }
+        try Pieces.forEach(of: text) { piece throws(DataProtectionError) in try writer.append(piece) }
+        do throws(DataProtectionError) { try writer.finish() } catch {
+            guard case .exists = error else { throw error }
+            return false
+        }
+        known = FileVersion(path)
+        return true
+    }
+
+    /// A change of its class, mode or names is nobody's edit.
+    private func isAsWeKnowIt(_ last: Pieces.Source?) throws(DataProtectionError) -> Bool {
+        let now = FileVersion(path)
+        if now == known { return true }
+        guard let last, now != nil, let file = try? ProtectedFile.open(path, keybag: keybag) else { return false }
+        return try Pieces.areEqual(last, file.pieces)
+    }
+
+    /// Nil if somebody goes on writing to the file.
+    private func writer() throws(DataProtectionError) -> ProtectedFileWriter? {
+        let isNew = known == nil
+        for _ in 0..<20 {
+            do throws(DataProtectionError) {
+                return try ProtectedFileWriter(
+                    path, as: isNew ? protectionClass : nil, keybag: keybag, replacing: !isNew)
+            } catch {
+                switch error {
+                case .busy: usleep(100_000)
+                // Something else was put in its place.
+                case .notRegularFile: return nil
+                default: throw error
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Seals `text` in a new file: `FILE.edited`, `FILE.edited-2`, …; or in the one that we made before.
+    private func sealBeside(
+        _ text: Pieces.Source, as protectionClass: ProtectionClass, _ reason: Beside.Reason
+    ) throws(DataProtectionError) {
+        if let beside, beside.isOurs {
+            try write(text, to: beside.path, as: protectionClass, replacing: true)
+            self.beside = Beside(path: beside.path, reason: reason)
+            return
+        }
+        var number = 1
+        while true {
+            let other = path.withSuffix(number == 1 ? ".edited" : ".edited-\(number)")
+            do throws(DataProtectionError) {
+                try write(text, to: other, as: protectionClass, replacing: false)
+                beside = Beside(path: other, reason: reason)
+                return
+            } catch {
+                guard case .exists = error else { throw error }
+                number += 1
+            }
+        }
+    }
+
+    private func write(
+        _ text: Pieces.Source, to path: FilePath, as protectionClass: ProtectionClass, replacing: Bool
+    ) throws(DataProtectionError) {
+        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replacing)
+        try Pieces.forEach(of: text) { piece throws(DataProtectionError) in try writer.append(piece) }
+        try writer.finish()
+    }
+
+    /// After an unlock: what was sealed beside the file because of the lock takes its place.
+    func putInPlace() throws(DataProtectionError) {
+        guard let beside, beside.reason == .locked, beside.isOurs, keybag.isProtectedDataAvailable else { return }
+        let file = try ProtectedFile.open(beside.path, keybag: keybag)
+        if try replace(with: file.pieces, last: nil) { removeBeside() }
+        try file.close()
+    }
+
+    /// What we sealed beside the file is older than the file now.
+    private func removeBeside() {
+        guard let beside, beside.isOurs else { return }
+        if beside.path.withPlatformString({ unlink($0) }) == 0 { self.beside = nil }
+    }
+}
+
+extension FilePath {
+    /// The same path with more behind its last name.
+    fileprivate func withSuffix(_ suffix: String) -> FilePath {
+        let characters = (bytes + Array(suffix.utf8) + [0]).map { CChar(bitPattern: $0) }
+        return characters.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+}

@@ -1,0 +1,99 @@
+import DataProtection
+import Glibc
+
+/// The user's editor, told to keep what it has to itself.
+struct Editor {
+    /// For a shell, as in `VISUAL`: a program, perhaps with options.
+    let command: String
+
+    /// `--editor`, else `VISUAL`, else `EDITOR`, else the vi or nano that is there.
+    ///
+    /// - Throws: status 66.
+    static func chosen(_ option: String?) throws(Failure) -> Editor {
+        let variables = ["VISUAL", "EDITOR"].map { (name: String) in getenv(name).map { String(cString: $0) } }
+        for command in [option] + variables {
+            if let command, command.contains(where: { !$0.isWhitespace }) { return Editor(command: command) }
+        }
+        for command in ["vi", "nano"] where program(named: command) != nil { return Editor(command: command) }
+        throw Failure(.notFound, "there is no editor", hint: "name one: --editor COMMAND, or set EDITOR")
+    }
+
+    /// Arguments that keep an editor we know from writing what is edited anywhere else: swap and undo files, backups,
+    /// registers and marks. They come after the user's own configuration, and win.
+    private var precautions: [String] {
+        let word = command.split(whereSeparator: \.isWhitespace).first.map(String.init) ?? ""
+        let name = (Self.program(named: word) ?? FilePath(word)).lastComponent?.string ?? ""
+        let off = "set nobackup nowritebackup noswapfile noundofile"
+        // vim(1), starting.txt: -i NONE no viminfo or shada, -n no swap file.
+        if name.hasPrefix("nvim") { return ["-i", "NONE", "-n", "-c", "\(off) shada="] }
+        if name.hasPrefix("vim") { return ["-i", "NONE", "-n", "-c", "\(off) viminfo="] }
+        // nano(1): a nanorc can ask for backups and for a history of what was searched for.
+        if name.hasPrefix("nano") { return ["--ignorercfiles"] }
+        if name.hasPrefix("emacs"), !name.hasPrefix("emacsclient") {
+            return ["--eval", "(setq make-backup-files nil auto-save-default nil create-lockfiles nil)"]
+        }
+        return []
+    }
+
+    /// The shell makes way for the editor, so that signals reach it. Where it cannot, it waits: Ctrl-C is not for it.
+    private var script: String {
+        let isOneProgram = !command.contains(where: { ";&|()<>\n".contains($0) })
+        let beginsWithAssignment = command.split(whereSeparator: \.isWhitespace).first?.contains("=") ?? false
+        let run = command + " \"$@\""
+        return isOneProgram && !beginsWithAssignment ? "exec " + run : "trap : INT QUIT; " + run
+    }
+
+    /// The file that a name leads to through PATH and links: `vi` may be vim.
+    private static func program(named name: String) -> FilePath? {
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        let places = name.contains("/") ? [name] : path.split(separator: ":").map { "\($0)/\(name)" }
+        for place in places where access(place, X_OK) == 0 {
+            guard let found = realpath(place, nil) else { continue }
+            defer { free(found) }
+            return FilePath(platformString: found)
+        }
+        return nil
+    }
+
+    /// Starts it in the foreground, on the plain copy.
+    ///
+    /// The copy's path is an argument of the shell's, never part of what the shell reads. No core dump of it can be made:
+    /// the limit that ``ProcessHardening`` sets is inherited.
+    /// - Parameter mask: the signals that are blocked in it.
+    /// - Throws: status 71.
+    func start(on copy: FilePath, temporary: FilePath, mask: sigset_t) throws(Failure) -> pid_t {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var mask = mask
+        var usual = sigset_t()
+        sigemptyset(&usual)
+        for signal in [SIGINT, SIGQUIT, SIGPIPE, SIGIO] { sigaddset(&usual, signal) }
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setsigdefault(&attributes, &usual)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        let shell = ["sh", "-c", script, "sh"] + precautions
+        let words = CWords(shell.map { Array($0.utf8) } + [copy.bytes])
+        let variables = CWords(environment(temporary: temporary))
+        var child: pid_t = 0
+        let error = posix_spawn(&child, "/bin/sh", nil, &attributes, &words.pointers, &variables.pointers)
+        guard error == 0 else {
+            throw Failure(.systemRefused, "cannot start /bin/sh: \(Errno(rawValue: error).spoken)")
+        }
+        return child
+    }
+
+    /// Ours, with the temporary files in memory.
+    private func environment(temporary: FilePath) -> [[UInt8]] {
+        let names = ["TMPDIR=", "TMP=", "TEMP="].map { Array($0.utf8) }
+        var variables: [[UInt8]] = []
+        var next = environ
+        while let variable = next.pointee {
+            let bytes = Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable)))
+            if !names.contains(where: { bytes.starts(with: $0) }) { variables.append(bytes) }
+            next += 1
+        }
+        return variables + names.map { $0 + temporary.bytes }
+    }
+}

@@ -1,0 +1,94 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// What would happen now, and why.
+struct Explain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Say what could be done with a path now, and why.",
+        discussion: """
+            For a file: whether it could be read, written, replaced and changed in class now, what would help, and what would \
+            still go with a stronger class. For a name that is not there, and for a directory: the class that a new file \
+            gets, and which rule chooses it. Changes nothing and asks for no passcode.
+            """)
+
+    @Argument(help: "Files, directories, names that are not there yet.")
+    var paths: [PathsArgument]
+    @Flag(help: "As JSON.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let keybags = Keybags(keybag)
+        let outcome = Outcome()
+        var entries: [JSON] = []
+        var lines = OutputLines()
+        for (index, path) in paths.paths.enumerated() {
+            do throws(DataProtectionError) {
+                let explanation = try explanation(of: path, keybags)
+                if json {
+                    entries.append(explanation.members(named: path))
+                } else {
+                    if index > 0 { try? lines.add([]) }
+                    for line in explanation.lines(named: path) { try? lines.add(line) }
+                }
+            } catch {
+                outcome.record(error)
+            }
+        }
+        if json { try JSON.array(entries).print() } else { try lines.finish() }
+        try outcome.leave()
+    }
+
+    private func explanation(of path: FilePath, _ keybags: Keybags) throws(DataProtectionError) -> Explanation {
+        let kind: NamedItem.Kind
+        do throws(DataProtectionError) { kind = try NamedItem(following: path).kind } catch {
+            guard error.errno == .noSuchFileOrDirectory else { throw error }
+            return try Explanation(ofNewFileAt: path, ExplainedKeybag(try? keybags.own()))
+        }
+        switch kind {
+        case .directory: return try Explanation(ofDirectory: path, ExplainedKeybag(try? keybags.own()))
+        case .link, .other: return Explanation("other", "not a regular file: such things are never protected")
+        case .file: break
+        }
+        do throws(DataProtectionError) {
+            let info = try ProtectedFileInfo(of: path)
+            return try Explanation(
+                of: info, ExplainedKeybag(keybags.named(info.keybag)),
+                mayRead: access(R_OK, path), mayWrite: access(W_OK, path))
+        } catch {
+            switch error {
+            case .notProtected: return try Explanation(ofPlaintext: path, ExplainedKeybag(try? keybags.own()))
+            case .system(_, _, .permissionDenied):
+                return Explanation(
+                    "unreadable", "its owner does not let you read it; whether it is protected is not known")
+            default: throw error
+            }
+        }
+    }
+
+    private func access(_ mode: Int32, _ path: FilePath) -> Bool {
+        path.withPlatformString { Glibc.access($0, mode) } == 0
+    }
+}
+
+/// What an explanation needs to know of a keybag.
+struct ExplainedKeybag {
+    /// Nil where there is none.
+    let state: ProtectionState?
+    let directory: FilePath?
+    let spoken: String
+
+    init(_ keybag: Keybag?) throws(DataProtectionError) {
+        guard let keybag else {
+            (state, directory, spoken) = (nil, nil, "not available to you")
+            return
+        }
+        let status = try keybag.status()
+        state = status.state
+        directory = keybag.directory
+        spoken =
+            "\(quoted(keybag.directory)), "
+            + (status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition))
+    }
+}

@@ -1,0 +1,95 @@
+import DataProtection
+import Glibc
+
+extension Explanation {
+    /// A protected file.
+    init(of info: ProtectedFileInfo, _ keybag: ExplainedKeybag, mayRead: Bool, mayWrite: Bool)
+        throws(DataProtectionError)
+    {
+        let name = info.protectionClass.shortName
+        self.init("protected", "protected, class \(name), \(spoken(info.size, "byte"))")
+        add(keybag, uuid: info.keybag)
+        members += [("class", .string(name)), ("size", .number(info.size))]
+        guard let state = keybag.state else {
+            for action in ["read", "write", "change class"] { add(action, false, "its keybag is not available to you") }
+            help = "--keybag DIR, with the directory of keybag \(info.keybag)"
+            return
+        }
+        add(.openToRead, named: "read", info.protectionClass, in: state)
+        if mayWrite {
+            add(.openToWrite, named: "write", info.protectionClass, in: state)
+            addClassChange(from: info.protectionClass, in: state)
+        } else {
+            for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
+        }
+        add(.replace, named: "replace", info.protectionClass, in: state)
+        stronger = StrongerClass.all(above: info.protectionClass, in: state)
+    }
+
+    /// A name that is not there.
+    init(ofNewFileAt path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
+        self.init("missing", "not there")
+        let directory = path.removingLastComponent()
+        let choice = try ClassChoice(forNewFileAt: path)
+        try add(choice, keybag, in: directory.isEmpty ? "." : directory)
+    }
+
+    /// A directory.
+    init(ofDirectory path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
+        let own = Keybag.defaultProtection(of: path)
+        self.init(
+            "directory", "directory" + (own.map { ", default class \($0.shortName)" } ?? " without a default class"))
+        members.append(("default", own.map { .string($0.shortName) } ?? .null))
+        try add(try ClassChoice(forNewFilesIn: path), keybag, in: path)
+        facts.append(("applies to", "new files right in it; those in directories below go by their own directory"))
+    }
+
+    /// A plaintext file.
+    init(ofPlaintext path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
+        self.init("plaintext", "not protected: everybody who may read it, or has the disk, can")
+        add(keybag, uuid: nil)
+        guard let state = keybag.state, let directory = keybag.directory else {
+            add("protect", false, "there is no keybag")
+            help = "protectfs init"
+            return
+        }
+        if let reason = UnprotectableNames(keybag: directory).reason(against: path) {
+            add("protect", false, reason)
+            return
+        }
+        for protectionClass in ProtectionClass.allCases {
+            add(.protect, named: "protect as \(protectionClass.shortName)", protectionClass, in: state)
+        }
+        help = help ?? "protectfs protect \(quoted(path))"
+    }
+
+    /// The class of new files.
+    private mutating func add(
+        _ choice: ClassChoice, _ keybag: ExplainedKeybag, in directory: FilePath
+    ) throws(DataProtectionError) {
+        add(keybag, uuid: nil)
+        facts += [("new files", "class \(choice.protectionClass.shortName)"), ("because", choice.words(in: directory))]
+        members += [("class", .string(choice.protectionClass.shortName)), ("rule", .string(choice.word))]
+        guard let state = keybag.state else {
+            add("create", false, "there is no keybag")
+            help = "protectfs init"
+            return
+        }
+        if directory.withPlatformString({ access($0, W_OK | X_OK) }) == 0 {
+            add(.create, named: "create", choice.protectionClass, in: state)
+            // What is created while locked can be written until it is closed, and not be read.
+            let isReadable = AccessRule.opens(choice.protectionClass, in: state)
+            if actions.last?.isPossible == true, !isReadable { add("read back", false, "only after an unlock") }
+        } else {
+            add("create", false, "\(quoted(directory)): \(Errno(rawValue: errno).spoken)")
+        }
+        stronger = StrongerClass.all(above: choice.protectionClass, in: state)
+    }
+
+    private mutating func add(_ keybag: ExplainedKeybag, uuid: KeybagUUID?) {
+        let name = uuid.map { "\($0), " } ?? ""
+        facts.append(("keybag", name + keybag.spoken))
+        if let uuid { members.append(("keybag", .string("\(uuid)"))) }
+        members.append(("state", keybag.state.map { .string($0.rawValue) } ?? .null))
+    }
+}

@@ -1,0 +1,59 @@
+import DataProtection
+import Glibc
+
+/// What others may do to files that only their owner should touch, and to the directories that lead there.
+enum ExposureReader {
+    /// - Parameter paths: files, and directories with what is right in them.
+    static func exposures(of paths: [FilePath]) -> [DoctorFacts.Exposure] {
+        var found: [DoctorFacts.Exposure] = []
+        var parents: [FilePath] = []
+        for path in paths.compactMap(resolved) {
+            let inside = (try? TreeWalk.contents(of: path)) ?? []
+            for item in [path] + inside { found += exposure(ofOwn: item) }
+            var parent = path.removingLastComponent()
+            while !parent.isEmpty, !parents.contains(parent) {
+                parents.append(parent)
+                parent = parent.removingLastComponent()
+            }
+        }
+        return found + parents.flatMap { exposure(ofParent: $0) }
+    }
+
+    /// realpath(3).
+    static func resolved(_ path: FilePath) -> FilePath? {
+        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return nil }
+        defer { free(found) }
+        return FilePath(platformString: found)
+    }
+
+    private static func exposure(ofOwn path: FilePath) -> [DoctorFacts.Exposure] {
+        look(at: path) { status in
+            let mode = status.st_mode & 0o7777
+            if status.st_uid != geteuid() { return .foreignOwner(status.st_uid) }
+            if mode & 0o022 != 0 { return .othersCanWrite(mode: mode) }
+            return mode & 0o077 != 0 ? .othersCanRead(mode: mode) : nil
+        }
+    }
+
+    /// Who may write to a directory may put another one in the place of what is in it, but for the sticky bit. A group that
+    /// is one's own, as many distributions give everybody, is nobody else.
+    private static func exposure(ofParent path: FilePath) -> [DoctorFacts.Exposure] {
+        look(at: path) { status in
+            let mode = status.st_mode & 0o7777
+            if status.st_uid != 0 && status.st_uid != geteuid() { return .foreignOwner(status.st_uid) }
+            let isOthers = mode & 0o002 != 0 || (mode & 0o020 != 0 && status.st_gid != getegid() && status.st_gid != 0)
+            return isOthers && mode & 0o1000 == 0 ? .othersCanWrite(mode: mode) : nil
+        }
+    }
+
+    private static func look(
+        at path: FilePath, _ judge: (stat) -> DoctorFacts.Exposure.Kind?
+    ) -> [DoctorFacts.Exposure] {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
+            return [.init(path: path, kind: .unreadable(Errno.current.spoken), isDirectory: false)]
+        }
+        let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        return judge(status).map { [.init(path: path, kind: $0, isDirectory: isDirectory)] } ?? []
+    }
+}

@@ -1,0 +1,17 @@
+import DataProtection
+import Glibc
+
+/// Which file a path leads to, and when it was changed last: equal only if nobody touched it.
+struct FileVersion: Equatable {
+    private let numbers: [Int]
+
+    /// Nil if nothing is there.
+    init?(_ path: FilePath) {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        numbers = [
+            Int(status.st_dev), Int(bitPattern: status.st_ino), Int(status.st_size), status.st_mtim.tv_sec,
+            status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+        ]
+    }
+}

@@ -1,0 +1,151 @@
+import DataProtection
+import Glibc
+import Synchronization
+
+/// Work on many files by several threads. The results come back on the caller's thread, in the order of the files; a slow
+/// file holds at most ``window`` others back, so that memory is bounded however long the list is.
+final class FileWorkers<Product: Sendable>: @unchecked Sendable {  // what is not in a Mutex is the caller's thread's
+    private struct Shared {
+        var waiting: [(number: Int, path: FilePath)] = []
+        var next = 0
+        var done: [Int: Product] = [:]
+    }
+
+    private static var window: Int { 1024 }
+
+    private let shared = Mutex(Shared())
+    /// Counts files that wait, and one more for each thread when there will be none.
+    private let available = Semaphore()
+    /// Counts files that are done.
+    private let finished = Semaphore()
+    private let work: @Sendable (FilePath) -> Product
+    private let receive: (FilePath, Product) -> Void
+    private let whileWaiting: () -> Void
+    private var threads: [pthread_t] = []
+    private var outstanding: [(number: Int, path: FilePath)] = []
+    private var taken = 0
+    private var added = 0
+
+    /// - Parameters:
+    ///   - work: runs on several threads at once.
+    ///   - receive: gets each file's product.
+    ///   - whileWaiting: called several times a second.
+    init(
+        threads count: Int, work: @escaping @Sendable (FilePath) -> Product,
+        receive: @escaping (FilePath, Product) -> Void, whileWaiting: @escaping () -> Void
+    ) {
+        self.work = work
+        self.receive = receive
+        self.whileWaiting = whileWaiting
+        for _ in 0..<count {
+            guard let thread = startThread({ [self] in workOff() }) else { break }
+            threads.append(thread)
+        }
+    }
+
+    /// Gives a file to the threads, after waiting for room.
+    func add(_ path: FilePath) {
+        guard !threads.isEmpty else { return receive(path, work(path)) }  // no thread could be made
+        while outstanding.count - taken >= Self.window { takeNext(waiting: true) }
+        outstanding.append((added, path))
+        shared.withLock { $0.waiting.append((added, path)) }
+        added += 1
+        available.signal()
+        while takeNext(waiting: false) {}
+    }
+
+    /// Waits until all files are done and the threads have ended.
+    func finish() {
+        while taken < outstanding.count { takeNext(waiting: true) }
+        for _ in threads { available.signal() }
+        for thread in threads { pthread_join(thread, nil) }
+        threads = []
+    }
+
+    /// Hands on the product of the oldest file; false if it is not done.
+    @discardableResult
+    private func takeNext(waiting: Bool) -> Bool {
+        guard taken < outstanding.count else { return false }
+        let oldest = outstanding[taken]
+        while true {
+            if let product = shared.withLock({ $0.done.removeValue(forKey: oldest.number) }) {
+                taken += 1
+                if taken == Self.window {
+                    outstanding.removeFirst(taken)
+                    taken = 0
+                }
+                receive(oldest.path, product)
+                return true
+            }
+            guard waiting else { return false }
+            finished.wait(seconds: 0.1)
+            whileWaiting()
+        }
+    }
+
+    private func workOff() {
+        while true {
+            available.wait()
+            let file = shared.withLock { shared -> (number: Int, path: FilePath)? in
+                guard shared.next < shared.waiting.count else { return nil }
+                defer { shared.next += 1 }
+                if shared.next == Self.window {
+                    shared.waiting.removeFirst(shared.next)
+                    shared.next = 0
+                }
+                return shared.waiting[shared.next]
+            }
+            guard let file else { return }
+            let product = work(file.path)
+            shared.withLock { $0.done[file.number] = product }
+            finished.signal()
+        }
+    }
+}
+
+/// sem_overview(7), for threads of this process.
+private final class Semaphore: @unchecked Sendable {  // made for threads
+    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    init() { sem_init(semaphore, 0, 0) }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func signal() { sem_post(semaphore) }
+
+    func wait() { while sem_wait(semaphore) == -1 && errno == EINTR {} }
+
+    /// Gives up after a time, or at a signal.
+    func wait(seconds: Double) {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        time.tv_nsec += Int(seconds * 1e9)
+        time.tv_sec += time.tv_nsec / 1_000_000_000
+        time.tv_nsec %= 1_000_000_000
+        sem_timedwait(semaphore, &time)
+    }
+}
+
+/// Nil where the system refuses another thread.
+private func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
+    final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+    let argument = Unmanaged.passRetained(Body(body))
+    var thread = pthread_t()
+    let failure = pthread_create(
+        &thread, nil,
+        { argument in
+            Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue().run()
+            return nil
+        }, argument.toOpaque())
+    guard failure == 0 else {
+        argument.release()
+        return nil
+    }
+    return thread
+}

@@ -1,0 +1,24 @@
+import DataProtection
+
+/// A JSON object with one long list in it, printed while the list grows.
+struct JSONDocument {
+    private let name: String
+    private var isEmpty = true
+
+    init(listing name: String) { self.name = name }
+
+    /// Prints an element of the list.
+    mutating func add(_ element: JSON) throws(Failure) {
+        try StandardOutput.write(separator + "\n    " + element.encoded(indentedBy: 4))
+        isEmpty = false
+    }
+
+    /// Prints the end of the list, and what comes after it.
+    func finish(_ members: [(String, JSON)]) throws(Failure) {
+        let end = isEmpty ? separator + "]" : "\n  ]"
+        let rest = members.map { ",\n  " + JSON.string($0.0).encoded + ": " + $0.1.encoded(indentedBy: 2) }
+        try StandardOutput.write(end + rest.joined() + "\n}\n")
+    }
+
+    private var separator: String { isEmpty ? "{\n  \(JSON.string(name).encoded): [" : "," }
+}

@@ -1,0 +1,114 @@
+import CMemoryFiles
+import DataProtection
+import Glibc
+
+/// A plain file in memory.
+final class MemoryFile {
+    private let path: FilePath
+    private let descriptor: Int32
+    private var end: Int64 = 0
+
+    /// Makes the file, or empties it.
+    init(creating path: FilePath) throws(DataProtectionError) {
+        let flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
+        descriptor = path.withPlatformString { open($0, flags, 0o600) }
+        self.path = path
+        guard descriptor >= 0 else { throw Self.error(path, "open") }
+    }
+
+    /// Opens the file for reading; nil if there is no regular file.
+    init?(opening path: FilePath) {
+        descriptor = path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+        self.path = path
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    func append(_ piece: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        var done = 0
+        while done < piece.count {
+            let count = pwrite(descriptor, piece.baseAddress! + done, piece.count - done, off_t(end))
+            guard count >= 0 || errno == EINTR else { throw Self.error(path, "pwrite") }
+            done += max(count, 0)
+            end += Int64(max(count, 0))
+        }
+    }
+
+    /// Fewer bytes than `buffer` holds only at the end.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DataProtectionError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+            guard count >= 0 || errno == EINTR else { throw Self.error(path, "pread") }
+            if count == 0 { break }
+            done += max(count, 0)
+        }
+        return done
+    }
+
+    /// Waits until nobody has the file open for writing; two seconds at most, for an editor that never closes it.
+    func waitForWriter() {
+        for _ in 0..<100 where protectfs_has_no_writer(descriptor) == 0 { usleep(20_000) }
+    }
+
+    private static func error(_ path: FilePath, _ operation: String) -> DataProtectionError {
+        .system(path, operation: operation, Errno.current)
+    }
+}
+
+/// Plaintext from its beginning to its end, in pieces of 1 MiB that are wiped afterwards.
+enum Pieces {
+    /// Reads from an offset; fewer bytes than the buffer holds only at the end.
+    typealias Source = (UnsafeMutableRawBufferPointer, _ offset: Int64) throws(DataProtectionError) -> Int
+
+    static func forEach(
+        of source: Source, _ body: (UnsafeRawBufferPointer) throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
+        try withBuffer { buffer throws(DataProtectionError) in
+            var offset: Int64 = 0
+            while true {
+                let count = try source(buffer, offset)
+                if count == 0 { return }
+                try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                offset += Int64(count)
+            }
+        }
+    }
+
+    static func areEqual(_ one: Source, _ other: Source) throws(DataProtectionError) -> Bool {
+        try withBuffer { first throws(DataProtectionError) in
+            try withBuffer { second throws(DataProtectionError) in
+                var offset: Int64 = 0
+                while true {
+                    let count = try one(first, offset)
+                    guard try other(second, offset) == count,
+                        memcmp(first.baseAddress!, second.baseAddress!, count) == 0
+                    else { return false }
+                    if count == 0 { return true }
+                    offset += Int64(count)
+                }
+            }
+        }
+    }
+
+    private static func withBuffer<R>(
+        _ body: (UnsafeMutableRawBufferPointer) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        defer {
+            SecretBytes.wipe(buffer)
+            buffer.deallocate()
+        }
+        return try body(buffer)
+    }
+}
+
+extension ProtectedFile {
+    /// The plaintext.
+    var pieces: Pieces.Source {
+        { buffer, offset throws(DataProtectionError) in try self.read(into: buffer, at: offset) }
+    }
+}

@@ -1,0 +1,88 @@
+import CMemoryFiles
+import DataProtection
+import Glibc
+
+/// Where plaintext may lie for a while: in memory, never on a disk.
+enum MemoryStorage {
+    /// The user's own directory in memory, else everybody's.
+    static var candidates: [FilePath] {
+        let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
+        return (runtime.hasPrefix("/") ? [FilePath(runtime)] : []) + ["/dev/shm"]
+    }
+
+    /// The first candidate that is in memory (tmpfs or ramfs) and in which nobody can exchange what is ours.
+    ///
+    /// - Throws: status 69.
+    static func directory() throws(Failure) -> FilePath {
+        for candidate in candidates where isUsable(candidate) { return candidate }
+        throw Failure(
+            .unavailable, "there is no directory in memory for the plain copy",
+            hint: "set XDG_RUNTIME_DIR to a directory of yours on a tmpfs, or mount one on /dev/shm")
+    }
+
+    private static func isUsable(_ path: FilePath) -> Bool {
+        let descriptor = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, protectfs_is_in_memory(descriptor) == 1 else { return false }
+        guard status.st_uid == geteuid() || status.st_uid == 0 else { return false }
+        return status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
+    }
+
+    /// Refuses what would take more than a quarter of the memory that is free, or of `directory`.
+    ///
+    /// - Throws: status 71.
+    static func requireRoom(for bytes: Int64, of path: FilePath, in directory: FilePath? = nil) throws(Failure) {
+        var room = availableMemory ?? .max
+        var status = statvfs()
+        // ramfs says that it has no blocks at all.
+        if let directory, directory.withPlatformString({ statvfs($0, &status) }) == 0, status.f_blocks > 0 {
+            room = min(room, Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
+        }
+        guard bytes > room / 4 else { return }
+        throw Failure(
+            .systemRefused, "\(quoted(path)) is too large to be held in memory: \(bytes) bytes, and \(room) are free",
+            hint: "read it piece by piece: protectfs cat --range 0-1048575 \(quoted(path))")
+    }
+
+    /// `MemAvailable` of /proc/meminfo (proc_meminfo(5)), in bytes.
+    private static var availableMemory: Int64? {
+        for line in lines(of: "/proc/meminfo") where line.hasPrefix("MemAvailable:") {
+            return line.split(separator: " ").dropFirst().first.flatMap { Int64($0) }.map { $0 * 1024 }
+        }
+        return nil
+    }
+
+    /// What is in a tmpfs may be swapped out: says so where that would write it to a disk in the clear.
+    static func warnOfSwap() {
+        for line in lines(of: "/proc/swaps").dropFirst() {
+            guard let name = line.split(separator: " ").first, !isHarmlessSwap(String(name)) else { continue }
+            StandardError.line(.warning, "memory may be swapped to \(quoted(String(name))), which is not encrypted")
+            StandardError.line(.hint, "turn it off while you edit: swapoff \(quoted(String(name)))")
+            return
+        }
+    }
+
+    /// zram stays in memory; dm-crypt encrypts.
+    private static func isHarmlessSwap(_ device: String) -> Bool {
+        guard let resolved = realpath(device, nil) else { return false }
+        defer { free(resolved) }
+        let name = String(cString: resolved).split(separator: "/").last.map(String.init) ?? ""
+        if name.hasPrefix("zram") { return true }
+        return lines(of: "/sys/block/\(name)/dm/uuid").first?.hasPrefix("CRYPT-") ?? false
+    }
+
+    /// The lines of a file of the kernel's; none if it is not there.
+    private static func lines(of path: String) -> [String] {
+        guard let file = fopen(path, "re") else { return [] }
+        defer { fclose(file) }
+        var lines: [String] = []
+        var buffer = [CChar](repeating: 0, count: 4096)
+        while fgets(&buffer, Int32(buffer.count), file) != nil {
+            lines.append(
+                String(decoding: buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        }
+        return lines
+    }
+}

@@ -1,0 +1,51 @@
+import ArgumentParser
+import DataProtection
+
+/// Reads a recovery code that somebody wrote down.
+enum RecoveryCodeReader {
+    /// Bytes that are read, at most: a code, and any spaces that a person puts between.
+    private static let maximum = 256
+
+    /// From the descriptor, else from the terminal; there a typo can be mended twice.
+    ///
+    /// The terminal echoes it: nobody types 32 symbols from paper blind, and a code that is right is spent, with the new one
+    /// on the same screen.
+    static func read(from descriptor: Int32?) throws(Failure) -> RecoveryCode {
+        if let descriptor { return try code(in: SecretLine.read(from: descriptor, upTo: maximum)) }
+        for _ in 0..<2 {
+            let typed = try ask()
+            do throws(RecoveryCodeTypo) { return try RecoveryCode(reading: typed) } catch {
+                StandardError.line(.warning, error.message)
+            }
+        }
+        return try code(in: ask())
+    }
+
+    private static func code(in typed: borrowing SecretBytes) throws(Failure) -> RecoveryCode {
+        do throws(RecoveryCodeTypo) { return try RecoveryCode(reading: typed) } catch {
+            throw Failure(.usage, error.message, hint: "nothing was tried with it")
+        }
+    }
+
+    /// The code has a line of its own: it fits into 40 columns.
+    private static func ask() throws(Failure) -> SecretBytes {
+        guard let typed = try Terminal.ask("Recovery code:\n", upTo: maximum) else {
+            throw Failure(
+                .usage, "there is no terminal to ask for a recovery code",
+                hint: "give it through a file descriptor: --recovery-code-fd 3 3<FILE")
+        }
+        return typed
+    }
+}
+
+extension RecoveryCodeTypo {
+    /// What is wrong: lower case, no full stop.
+    var message: String {
+        switch self {
+        case .length(let count): "a typo: a recovery code has 32 characters, and this one \(count)"
+        case .character(let group): "a typo in group \(group): no recovery code has such a character"
+        case .checksum(let group?): "a typo, most likely in group \(group)"
+        case .checksum(nil): "a typo: the last characters do not fit the others"
+        }
+    }
+}

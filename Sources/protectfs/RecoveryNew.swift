@@ -1,0 +1,29 @@
+import ArgumentParser
+import DataProtection
+
+/// Makes a recovery code, or replaces it.
+struct RecoveryNew: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new", abstract: "Make a recovery code, in place of one that there may be.",
+        discussion: """
+            Asks for the passcode, in any lock state, and prints the code once. At a terminal one of its groups is asked \
+            back before it counts. Exports and copies of the keybag that were made before still open with the code of their \
+            time: make a new export, and destroy them.
+            """)
+
+    @OptionGroup var keybag: KeybagOption
+    @OptionGroup var passcode: PasscodeOption
+
+    func run() throws {
+        let keybag = try keybag.open()
+        try keybag.refuseThrottled()
+        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        let keepsOld = keybag.hasRecoveryCode
+        let opened = try keybag.open(passcode: secret)
+        let code = try NewRecoveryCode.make()
+        try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil))
+        do throws(DataProtectionError) { try opened.setRecoveryCode(code) } catch {
+            throw NewRecoveryCode.failure(error, keepsOld: keepsOld)
+        }
+    }
+}

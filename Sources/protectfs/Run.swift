@@ -1,0 +1,100 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// A program that reads protected files from descriptors.
+struct Run: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Run a command that reads protected files from descriptors.",
+        usage: "protectfs run <file> ... [--keybag <dir>] -- <command> [<argument> ...]",
+        discussion: """
+            Each file is decrypted into memory, never to a disk, and handed to the command as a read-only descriptor: 3, 4, … in \
+            the order of the files; whatever else was open under these numbers is not passed on. In the command's arguments {1}, {2}, … \
+            stand for /dev/fd/3, /dev/fd/4, …, and {} for {1}. The command is not run unless all files can be opened.
+
+            The command takes the place of protectfs, with its process id and exit status; 127: there is no such command, 126: \
+            it cannot be run. It makes no core dump. A lock does not take from it what it has been given.
+            """)
+
+    @Argument(help: "Files.")
+    var files: [PathsArgument]
+    @OptionGroup var keybag: KeybagOption
+
+    private static let firstDescriptor: Int32 = 3
+
+    func validate() throws {
+        if Self.command().isEmpty { throw ValidationError("there is no command; it stands behind --") }
+    }
+
+    func run() throws {
+        let paths = files.paths
+        let keybags = Keybags(keybag)
+        let outcome = Outcome()
+        var opened: [Opened] = []
+        for path in paths {
+            do {
+                // Above all numbers that the files will have, so that placing one does not close another.
+                let floor = Self.firstDescriptor + Int32(clamping: paths.count)
+                opened.append(Opened(try SealedPlaintext(path, keybags, floor: floor)))
+            } catch {
+                outcome.record(error)
+            }
+        }
+        try outcome.leave()
+        for (index, file) in opened.enumerated() {
+            try file.plaintext.place(at: Self.firstDescriptor + Int32(index))
+        }
+        try become(Self.command().enumerated().map { $0 == 0 ? $1 : Self.filledIn($1, count: paths.count) })
+    }
+
+    private final class Opened {
+        let plaintext: SealedPlaintext
+        init(_ plaintext: consuming SealedPlaintext) { self.plaintext = plaintext }
+    }
+
+    /// What the parser is for: the words behind `--` are none of its business.
+    static func withoutCommand(_ arguments: ArraySlice<String>) -> [String] {
+        guard arguments.first == configuration.commandName else { return Array(arguments) }
+        return Array(arguments.prefix { $0 != "--" })
+    }
+
+    /// The words behind the first `--`, byte for byte.
+    private static func command() -> [[UInt8]] {
+        let words = (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+            CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+        }
+        return Array(words.drop { $0 != Array("--".utf8) }.dropFirst())
+    }
+
+    /// `{}` and `{1}` are /dev/fd/3, `{2}` is /dev/fd/4; `{9}` without a ninth file is what it is.
+    static func filledIn(_ word: [UInt8], count: Int) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = word[...]
+        while let open = rest.firstIndex(of: UInt8(ascii: "{")) {
+            result += rest[..<open]
+            rest = rest[open...]
+            guard let close = rest.firstIndex(of: UInt8(ascii: "}")) else { break }
+            let digits = rest[(open + 1)..<close]
+            let number = digits.isEmpty ? 1 : Int(String(decoding: digits, as: UTF8.self))
+            if let number, (1...count).contains(number), digits.first != UInt8(ascii: "0"),
+                digits.first != UInt8(ascii: "+")
+            {
+                result += Array("/dev/fd/\(Int(firstDescriptor) + number - 1)".utf8)
+                rest = rest[(close + 1)...]
+            } else {
+                result.append(rest.removeFirst())
+            }
+        }
+        return result + rest
+    }
+
+    /// execvp(3): the limits and the environment stay; SIGPIPE is as it was before us.
+    private func become(_ words: [[UInt8]]) throws -> Never {
+        let arguments = CWords(words)
+        ProcessHardening.restoreBrokenPipe()
+        execvp(arguments.pointers[0]!, &arguments.pointers)
+        let error = Errno.current
+        let status: ExitStatus = error == .noSuchFileOrDirectory ? .commandNotFound : .commandNotRunnable
+        throw Failure(status, "cannot run \(quoted(String(decoding: words[0], as: UTF8.self))): \(error.spoken)")
+    }
+}

@@ -1,0 +1,61 @@
+import CMemoryFiles
+import DataProtection
+import Glibc
+
+/// The plaintext of a file in memory, which nobody can change any more: memfd_create(2) with every seal.
+struct SealedPlaintext: ~Copyable {
+    /// Open for reading only, at the beginning; closed on exec.
+    private let descriptor: Int32
+
+    /// Decrypts all of `path`.
+    ///
+    /// - Parameter floor: the descriptor's number is this or a higher one.
+    init(_ path: FilePath, _ keybags: Keybags, floor: Int32) throws {
+        let memory = protectfs_memory_file()
+        guard memory >= 0 else { throw Self.failure(path) }
+        defer { close(memory) }
+        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+            try ProtectedFile.open(path, keybag: keybag)
+        }
+        try MemoryStorage.requireRoom(for: try file.size(), of: path)
+        try Self.copy(file, to: memory)
+        try file.close()
+        // Mode 0400: not even for nothing is there a descriptor that can write.
+        guard fchmod(memory, 0o400) == 0, protectfs_seal_memory_file(memory) == 0 else { throw Self.failure(path) }
+        let reader = open("/proc/self/fd/\(memory)", O_RDONLY | O_CLOEXEC)
+        guard reader >= 0 else { throw Self.failure(path) }
+        defer { close(reader) }
+        let high = fcntl(reader, F_DUPFD_CLOEXEC, floor)
+        guard high >= 0 else { throw Self.failure(path) }
+        descriptor = high
+    }
+
+    deinit { close(descriptor) }
+
+    /// Puts it at `number`, for the program that this process is about to become. Whatever was there is closed.
+    func place(at number: Int32) throws(Failure) {
+        guard dup2(descriptor, number) == number else {
+            throw Failure(.systemRefused, "descriptor \(number): \(Errno.current.spoken)")
+        }
+    }
+
+    private static func copy(_ file: ProtectedFile, to memory: Int32) throws(DataProtectionError) {
+        var end: off_t = 0
+        try Pieces.forEach(of: file.pieces) { piece throws(DataProtectionError) in
+            var done = 0
+            while done < piece.count {
+                // No memory left is an error here, not a signal later.
+                let count = pwrite(memory, piece.baseAddress! + done, piece.count - done, end)
+                guard count >= 0 || errno == EINTR else {
+                    throw .system(file.path, operation: "pwrite to memory", Errno.current)
+                }
+                done += max(count, 0)
+                end += off_t(max(count, 0))
+            }
+        }
+    }
+
+    private static func failure(_ path: FilePath) -> Failure {
+        Failure(.systemRefused, "\(quoted(path)) cannot be held in memory: \(Errno.current.spoken)")
+    }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Opens everything, to know that it can be opened.
+struct Verify: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check every byte of protected files.",
+        discussion: """
+            Silent when both heads of each file are equal, the length is right and every chunk opens. A file whose last \
+            writer did not close it is reported too (status 65), in other words than damage: all its contents are there. \
+            One that is being written to is whole as far as it goes, and reported with status 75.
+
+            In a tree, files that are not protected are counted; they are named where the default class of their directory \
+            says that they should be. Nothing is repaired.
+            """)
+
+    @Argument(help: "Files, and with --recursive directories.")
+    var paths: [PathsArgument]
+    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    var recursive = false
+    @Flag(help: "Refuse files too that somebody with no more than class unless-open's public key could have made.")
+    var strict = false
+    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
+    var jobs: Int?
+    @Flag(help: "As JSON: every file, and a summary.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    func validate() throws {
+        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
+    }
+
+    func run() throws {
+        Interruption.watch()
+        let roots = try paths.paths.compactMap(root)
+        let total = isatty(2) == 1 ? bytes(below: roots) : 0
+        let run = VerificationRun(
+            keybags: Keybags(keybag), threads: jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), isStrict: strict,
+            isJSON: json, total: total)
+        for root in roots where !Interruption.isRequested { visit(root, run) }
+        try run.finish(isList: recursive || roots.count > 1)
+    }
+
+    /// A link that was named is followed.
+    private func root(_ path: FilePath) throws(Failure) -> FilePath? {
+        guard let item = try? NamedItem(following: path), item.kind == .directory else { return path }
+        guard recursive else {
+            throw Failure(.usage, "\(quoted(path)) is a directory", hint: "with everything below it: --recursive")
+        }
+        return (try? NamedItem(path).kind) == .link ? path.appending(".") : path
+    }
+
+    private func visit(_ root: FilePath, _ run: VerificationRun) {
+        guard (try? NamedItem(root).kind) == .directory else { return run.add(root, isNamed: true) }
+        TreeWalk(crossesFileSystems: false).walk(root, recordingIn: run.outcome) { item in
+            if item.kind == .file { run.add(item.path, isNamed: false) }
+            return Interruption.isRequested ? .stop : .goOn
+        }
+    }
+
+    private func bytes(below roots: [FilePath]) -> Int64 {
+        var bytes: Int64 = 0
+        for root in roots {
+            TreeWalk(crossesFileSystems: true).walk(root, recordingIn: nil) { item in
+                if item.kind == .file { bytes += item.size }
+                return Interruption.isRequested ? .stop : .goOn
+            }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@testable import protectfs
+
+private typealias OurStatus = protectfs.ExitStatus
+
+@Suite("Help, manual page and program say the same")
+struct AgreementTests {
+    private let surface: CommandSurface
+    private let page: ManualPage
+
+    init() throws {
+        surface = try .ofProgram()
+        page = try ManualPage()
+    }
+
+    @Test("The manual page has every verb, and no other")
+    func verbs() {
+        #expect(surface.verbs.count > 10)
+        #expect(Set(page.verbs.map(\.name)).subtracting(["help"]) == Set(surface.verbs.map(\.name)))
+    }
+
+    @Test("The manual page has every option of every verb, and no other")
+    func options() throws {
+        for verb in surface.verbs {
+            guard let described = page.verbs.first(where: { $0.name == verb.name }) else { continue }  // see verbs()
+            let foreign = described.items.reduce(described.synopsis) { $0.union($1) }.subtracting(verb.options)
+            #expect(foreign.isEmpty, "\(verb.name) has no \(foreign.sorted()), but the manual page says so")
+            for spelling in verb.spellings {
+                #expect(
+                    !described.synopsis.isDisjoint(with: spelling),
+                    "the synopsis of \(verb.name) lacks \(spelling.sorted())")
+                #expect(
+                    described.items.contains(spelling) || page.common.contains(spelling),
+                    "the manual page does not explain \(spelling.sorted()) of \(verb.name)")
+            }
+        }
+    }
+
+    @Test("Every option and argument explains itself")
+    func explained() {
+        for verb in surface.verbs { #expect(verb.unexplained.isEmpty, "\(verb.name): \(verb.unexplained)") }
+    }
+
+    @Test("Help of every verb: it works, and fits 80 columns")
+    func help() throws {
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        for words in [[]] + surface.verbs.map({ $0.name.split(separator: " ").map(String.init) }) {
+            let asked = try sandbox.run(words + ["--help"])
+            #expect(asked.status == 0, "\(words)")
+            #expect(asked.text.contains("USAGE: protectfs"), "\(words)")
+            let tooLong = asked.text.split(separator: "\n").map(String.init).filter { $0.count > 80 }
+            #expect(tooLong.isEmpty, "\(words): \(tooLong)")
+            let verb = try sandbox.run(["help"] + words)
+            #expect(verb.output == asked.output, "\(words)")
+        }
+    }
+
+    @Test("Every exit status is in the manual page and in help; 76 is reserved, and nothing returns it")
+    func exitStatuses() throws {
+        let ours = OurStatus.allCases.map(\.rawValue)
+        #expect(page.exitStatuses == (ours + [76]).sorted())
+        #expect(!ours.contains(76))
+        let help = try CommandSandbox(makesKeybag: false).run("--help").text
+        let words = Set(help.split { !$0.isNumber }.compactMap { Int32($0) })
+        #expect(words.isSuperset(of: ours))
+    }
+
+    @Test("mandoc and groff read the manual page without complaint")
+    func lint() throws {
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        let file = Checkout.root.appendingPathComponent("docs/protectfs.1").path
+        // That a system has no index of its manual pages is not about this one.
+        let mandoc = try sandbox.shell("mandoc -T lint \"$0\" 2>&1 | grep -v 'outdated mandoc.db'; true", [file])
+        #expect(mandoc.text == "")
+        let groff = try sandbox.shell("groff -mdoc -ww -Tutf8 \"$0\"", [file])
+        #expect(groff.status == 0)
+        #expect(groff.errors == "")
+    }
+}

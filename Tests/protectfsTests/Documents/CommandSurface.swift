@@ -1,0 +1,61 @@
+import Foundation
+
+/// The verbs and options of the built program, as it says them itself: `--experimental-dump-help`.
+struct CommandSurface {
+    /// A verb, `recovery new` for instance.
+    struct Verb {
+        let name: String
+        /// `--keybag`, `-r` …, without help and version.
+        let options: Set<String>
+        /// For each option all its names.
+        let spellings: [Set<String>]
+        /// Options and arguments that say nothing about themselves.
+        let unexplained: [String]
+    }
+
+    /// Every verb that does something, so none that only groups others.
+    let verbs: [Verb]
+
+    /// - Throws: if the program does not say.
+    static func ofProgram() throws -> CommandSurface {
+        let done = try CommandSandbox(makesKeybag: false).run("--experimental-dump-help")
+        guard done.status == 0 else { throw CommandSandbox.Unexpected(done.errors) }
+        let root = try JSONDecoder().decode(Dump.self, from: done.output).command
+        return CommandSurface(verbs: root.leaves(under: []).filter { $0.name != "help" })
+    }
+
+    private struct Dump: Decodable { let command: Command }
+
+    private struct Command: Decodable {
+        let commandName: String
+        let arguments: [Argument]?
+        let subcommands: [Command]?
+
+        func leaves(under parents: [String]) -> [Verb] {
+            guard let subcommands, !subcommands.isEmpty else { return [verb(parents.joined(separator: " "))] }
+            return subcommands.flatMap { $0.leaves(under: parents + [$0.commandName]) }
+        }
+
+        private func verb(_ name: String) -> Verb {
+            let shown = (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.valueName) }
+            let spellings = shown.map { Set(($0.names ?? []).map(\.spelling)) }
+            return Verb(
+                name: name, options: spellings.reduce([]) { $0.union($1) }, spellings: spellings.filter { !$0.isEmpty },
+                unexplained: shown.filter { $0.abstract?.isEmpty ?? true }.map { $0.valueName ?? "?" })
+        }
+    }
+
+    private struct Argument: Decodable {
+        let abstract: String?
+        let names: [Name]?
+        let shouldDisplay: Bool
+        let valueName: String?
+    }
+
+    private struct Name: Decodable {
+        let kind: String
+        let name: String
+
+        var spelling: String { (kind == "long" ? "--" : "-") + name }
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Testing
+
+@Suite("Documents: what they say is true of this program")
+struct DocumentTests {
+    @Test("Every terminal session that a document shows goes as it is shown", arguments: Checkout.documents)
+    func sessions(document: String) throws {
+        let blocks = try FencedBlock.all(of: document).filter { $0.language == "console" }
+        guard !blocks.isEmpty else { return }
+        let reader = try Reader()
+        for block in blocks {
+            if let reason = block.comment("not run") {
+                print("skipped: \(document):\(block.line) is not run: \(reason)")
+                continue
+            }
+            try expect(block.text, reader, after: block.comment("before"), "\(document):\(block.line)")
+        }
+    }
+
+    @Test("Every example of the manual page goes as it is shown")
+    func examples() throws {
+        let reader = try Reader()
+        let preparation = "mkdir taxes && echo 'twenty-four bytes of tax' >taxes/2026.ods"
+        for (index, example) in try ManualPage().examples.enumerated() {
+            try expect(example, reader, after: index == 0 ? preparation : nil, "example \(index + 1)")
+        }
+    }
+
+    private func expect(_ text: String, _ reader: Reader, after preparation: String?, _ place: String) throws {
+        let session = DocumentedSession(text)
+        try #require(!session.commands.isEmpty, "\(place) has no line that begins with $")
+        let shown = try reader.type(session, after: preparation)
+        try #require(shown.count == session.commands.count, "\(place): \(shown)")
+        for (command, lines) in zip(session.commands, shown) {
+            let expected = DocumentedSession.comparable(command.shown)
+            let actual = DocumentedSession.comparable(lines)
+            #expect(
+                DocumentedSession.agree(expected, actual),
+                "\(place): $ \(command.typed)\n\(lines.joined(separator: "\n"))")
+        }
+    }
+
+    @Test("Commands stand in blocks marked console, and nowhere else in fences", arguments: Checkout.documents)
+    func fences(document: String) throws {
+        for block in try FencedBlock.all(of: document) {
+            let place = "\(document):\(block.line)"
+            #expect(["", "console", "swift"].contains(block.language), "\(place): \(block.language)")
+            if block.language == "" {
+                let commands = block.text.split(separator: "\n").filter {
+                    $0.hasPrefix("$ ") || $0.hasPrefix("protectfs ") || $0.hasPrefix("./") || $0.hasPrefix("swift ")
+                }
+                #expect(commands.isEmpty, "\(place): a command that no test runs")
+            }
+        }
+    }
+
+    @Test("Swift in documents is taken from a file that is compiled", arguments: Checkout.documents)
+    func swift(document: String) throws {
+        for block in try FencedBlock.all(of: document) where block.language == "swift" {
+            let place = "\(document):\(block.line)"
+            let source = try #require(block.comment("from"), "\(place): no <!-- from: FILE --> above it")
+            #expect(source.hasPrefix("Examples/") || source.hasPrefix("Sources/"), "\(place)")
+            let whole = Self.unindented(source: try Checkout.text(source))
+            #expect(whole.contains(Self.unindented(source: block.text)), "\(place) is not in \(source)")
+        }
+    }
+
+    private static func unindented(source: String) -> String {
+        source.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
+    }
+
+    @Test("Verbs that documents name exist", arguments: Checkout.documents)
+    func verbs(document: String) throws {
+        let known = Set(try CommandSurface.ofProgram().verbs.map { String($0.name.split(separator: " ")[0]) })
+        for match in try Checkout.text(document).matches(of: #/[`$|] ?protectfs (?<verb>[a-z]+)/#) {
+            let verb = String(match.output.verb)
+            #expect(known.union(["help"]).contains(verb), "\(document): protectfs \(verb)")
+        }
+    }
+
+    @Test("Links lead somewhere", arguments: Checkout.documents)
+    func links(document: String) throws {
+        let directory = URL(fileURLWithPath: "/" + document).deletingLastPathComponent()
+        for match in try Checkout.text(document).matches(of: #/\]\((?<target>[^)\s]+)\)/#) {
+            let target = String(match.output.target)
+            if target.hasPrefix("https://") { continue }
+            let parts = target.split(separator: "#", omittingEmptySubsequences: false).map(String.init)
+            let path = directory.appendingPathComponent(parts[0]).standardized.path.dropFirst()
+            let file = parts[0].isEmpty ? document : String(path)
+            #expect(Checkout.has(file), "\(document): \(target)")
+            if parts.count == 2, file.hasSuffix(".md") {
+                #expect(try Self.anchors(of: file).contains(parts[1]), "\(document): \(target)")
+            }
+        }
+    }
+
+    @Test("Every Yes of the threat model is shown by a test that exists", arguments: ["docs/THREAT-MODEL.md"])
+    func threats(document: String) throws {
+        let text = try Checkout.text(document)
+        for match in text.matches(of: #/\[(?<test>[^\]]+)\]\(\.\./(?<file>Tests/[^)]+)\)/#) {
+            let (test, file) = (String(match.output.test), String(match.output.file))
+            let source = try Checkout.text(file)
+            #expect(source.contains("\"\(test)\"") || source.contains("func \(test)("), "\(file) has no test \(test)")
+        }
+        // A section that says Yes and names no test promises what nobody shows.
+        for section in text.split(separator: "\n## ").dropFirst(2) where section.contains("**Yes**") {
+            #expect(section.contains("](../Tests/"), "\(section.prefix(60))")
+        }
+    }
+
+    /// Headings, as a forge makes anchors of them.
+    private static func anchors(of file: String) throws -> Set<String> {
+        Set(
+            try Checkout.text(file).split(separator: "\n").filter { $0.hasPrefix("#") }.map { line in
+                String(
+                    line.drop { $0 == "#" }.trimmingCharacters(in: .whitespaces).lowercased()
+                        .map { $0 == " " ? "-" : $0 }.filter { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" })
+            })
+    }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+@Suite("edit, and a lock while the editor runs")
+struct EditLockTests {
+    private let bed: EditBed
+    private var sandbox: CommandSandbox { bed.sandbox }
+    init() throws { bed = try EditBed() }
+
+    /// What the hint says to do after an unlock.
+    private func placing(_ done: Finished) -> String {
+        done.errors.split(separator: "\n").last.flatMap { $0.split(separator: "unlock: ").last }.map(String.init) ?? ""
+    }
+
+    @Test("The plain copy goes; what is saved after that is sealed beside the file, and can be put in place")
+    func savedAfterLock() throws {
+        try bed.make("file", "one")
+        let script = """
+            echo "two $MARKER" >"$1"; until_reads file "two $MARKER"; echo "$MARKER" >"$TMPDIR/swap"
+            "$PROTECTFS" lock; until_gone "$1"; until_gone "$TMPDIR/swap"
+            ! grep -ra "$MARKER" "$XDG_RUNTIME_DIR"
+            echo "three $MARKER" >"$1"; until_gone "$1"; until_there file.edited
+            echo "four $MARKER" >"$1.new"; mv "$1.new" "$1"; until_gone "$1"
+            ! grep -ra "$MARKER" "$XDG_RUNTIME_DIR"
+            """
+        let done = try bed.edit("file", by: script)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(try bed.className("file.edited") == "unless-open")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("file.edited-2")))
+        try bed.expectNoPlaintext()
+
+        try sandbox.unlock()
+        #expect(try bed.contents("file") == bed.text("two"))
+        #expect(try bed.contents("file.edited") == bed.text("four"))
+        let placed = try sandbox.shell("protectfs() { \"$PROTECTFS\" \"$@\"; }; \(placing(done))")
+        #expect(placed.status == 0, "\(placed.errors) \(done.errors)")
+        #expect(try bed.contents("file") == bed.text("four"))
+        #expect(try bed.className("file") == "complete")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("file.edited")))
+    }
+
+    @Test("A save that the lock overtakes is not lost")
+    func savedBeforeLock() throws {
+        try bed.make("file", "one")
+        let done = try bed.edit(
+            "file", by: "\"$PROTECTFS\" lock; echo \"two $MARKER\" >\"$1\"; until_gone \"$1\"; until_there file.edited")
+        #expect(done.status == 75, "\(done.errors)")
+        try sandbox.unlock()
+        #expect(try bed.contents("file") == bed.text("one"))
+        #expect(try bed.contents("file.edited") == bed.text("two"))
+        try bed.expectNoPlaintext()
+    }
+
+    @Test("An editor that writes while the lock comes is waited for")
+    func writingWhileLocked() throws {
+        try bed.make("file", "one")
+        let script = """
+            exec 5>"$1"; echo "two $MARKER" >&5; "$PROTECTFS" lock; sleep 1.5; echo "end $MARKER" >&5; exec 5>&-
+            until_gone "$1"; until_there file.edited
+            """
+        let done = try bed.edit("file", by: script)
+        #expect(done.status == 75, "\(done.errors)")
+        try sandbox.unlock()
+        #expect(try bed.contents("file.edited") == bed.text("two") + bed.text("end"))
+        try bed.expectNoPlaintext()
+    }
+
+    @Test("After an unlock everything is as before: saved into the file, and nothing is left beside it")
+    func unlockedAgain() throws {
+        try bed.make("file", "one")
+        let saved = try bed.edit(
+            "file",
+            by: """
+                "$PROTECTFS" lock; until_gone "$1"; echo "two $MARKER" >"$1"; until_there file.edited; until_gone "$1"
+                unlock; echo "three $MARKER" >"$1"; until_reads file "three $MARKER"; until_gone file.edited
+                """)
+        #expect(saved.status == 0, "\(saved.errors)")
+        #expect(try bed.contents("file") == bed.text("three"))
+        #expect(try bed.className("file") == "complete")
+
+        let closed = try bed.edit(
+            "file",
+            by: """
+                "$PROTECTFS" lock; until_gone "$1"; echo "four $MARKER" >"$1"; until_there file.edited; until_gone "$1"
+                unlock
+                """)
+        #expect(closed.status == 0, "\(closed.errors)")
+        #expect(try bed.contents("file") == bed.text("four"))
+        #expect(try bed.className("file") == "complete")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("file.edited")))
+        try bed.expectNoPlaintext()
+    }
+
+    @Test("An unless-open file loses its copy too, and is written to while locked")
+    func unlessOpen() throws {
+        try bed.make("file", "one", "unless-open")
+        let done = try bed.edit(
+            "file", by: "\"$PROTECTFS\" lock; until_gone \"$1\"; echo \"two $MARKER\" >\"$1\"; until_gone \"$1\"")
+        #expect(done.status == 0, "\(done.errors)")
+        try sandbox.unlock()
+        #expect(try bed.contents("file") == bed.text("two"))
+        #expect(try bed.className("file") == "unless-open")
+        try bed.expectNoPlaintext()
+    }
+
+    @Test("Files that a lock does not shut go on", arguments: ["first-unlock", "none"])
+    func goesOn(className: String) throws {
+        try bed.make("file", "one", className)
+        let done = try bed.edit(
+            "file",
+            by: "\"$PROTECTFS\" lock; sleep 2; echo \"two $MARKER\" >>\"$1\"; until_reads file \"$(cat \"$1\")\"")
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("one") + bed.text("two"))
+        #expect(try bed.className("file") == className)
+        try bed.expectNoPlaintext()
+    }
+}
