@@ -228,7 +228,8 @@ import Testing
     }
 
     /// A log of this process, a plain append and a rotation between a killed join and the next try.
-    @Test(.enabled(if: StormProcess.canKillAtCalls), arguments: 1...6)
+    @Test(
+        .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"), arguments: 1...6)
     func whatHappensBetweenAKilledJoinAndTheNext(_ number: Int) throws {
         let bench = try Bench(hasLog: true)
         let bed = bench.bed
