@@ -17,6 +17,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // an example only
     ],
     targets: [
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -48,6 +49,15 @@ let package = Package(
         .executableTarget(
             name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
             swiftSettings: strict, linkerSettings: bindNow),
+        // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
+        .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
+        .executableTarget(
+            name: "PortFromIOS", dependencies: ["DataProtection"], path: "Examples/PortFromIOS/Linux",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "ProtectedLog",
+            dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
+            path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors"], swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
@@ -79,7 +89,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "DataProtection", "StormScript", "storm-worker",
+                "protectfs", "DataProtection", "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore",
+                "ProtectedLog",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -16,7 +16,7 @@ struct FileReference: Hashable {
     ///
     /// - Throws: `damaged` if a file id is wanted and cannot be read, `system`.
     func find() throws(DataProtectionError) -> LowerFile? {
-        if let file = try open(path) { return file }
+        if let file = try findInPlace() { return file }
         for name in (try? DirectoryListing.components(of: path.directory)) ?? [] {
             var status = stat()
             let candidate = path.directory.appending(name)
@@ -27,6 +27,9 @@ struct FileReference: Hashable {
         }
         return nil
     }
+
+    /// The file under its old name; nil if it is not there.
+    func findInPlace() throws(DataProtectionError) -> LowerFile? { try open(path) }
 
     private func open(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
         guard let file = try Self.openRegular(path) else { return nil }

@@ -134,6 +134,21 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         }
     }
 
+    /// Becomes the one writer of the file now, not with the first write.
+    ///
+    /// - Throws: `busy`, `locked`.
+    func beginWriting() throws(DataProtectionError) {
+        try inTurn(.write) { () throws(DataProtectionError) in
+            if open.writer == nil { try open.beginWriting(.write) }
+        }
+    }
+
+    /// Gives up what was written since the last ``sync()``, and goes on.
+    func forgetPending() { turn.withLock { _ in open.discard() } }
+
+    /// The file of the operating system.
+    var lower: LowerFile { open.file }
+
     /// Who could have made the file, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in

@@ -64,6 +64,16 @@ extension Keybag {
     public func performQueuedWork(
         reporting report: (QueuedWorkResult) -> Void = { _ in }
     ) throws(DataProtectionError) -> [QueuedWorkResult] {
+        try performQueuedWork(only: { _ in true }, into: nil, report)
+    }
+
+    /// Does a part of the queue.
+    ///
+    /// - Parameter log: a log that this process writes to: segments of it are appended through this handle.
+    @discardableResult
+    func performQueuedWork(
+        only isMeant: (QueuedWork) -> Bool, into log: ProtectedFile?, _ report: (QueuedWorkResult) -> Void = { _ in }
+    ) throws(DataProtectionError) -> [QueuedWorkResult] {
         var results: [QueuedWorkResult] = []
         var waitingLogs: Set<FilePath> = []
         for number in try QueueNote.numbers(in: directory) {
@@ -72,12 +82,13 @@ extension Keybag {
                 warn(.queueNoteUnreadable(seen.path))
                 continue
             }
+            guard isMeant(work) else { continue }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = try perform(number) else { continue }
+                guard let held = try perform(number, into: log) else { continue }
                 outcome = held
             }
-            if case .join(let log) = work.kind, !outcome.isOver { waitingLogs.insert(log) }
+            if case .join(let log) = work.kind, outcome.holdsUp { waitingLogs.insert(log) }
             let result = QueuedWorkResult(work: work, outcome: outcome)
             results.append(result)
             report(result)
@@ -86,19 +97,22 @@ extension Keybag {
     }
 
     /// Nil if somebody else has just done it.
-    private func perform(_ number: UInt64) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
+    private func perform(
+        _ number: UInt64, into log: ProtectedFile?
+    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
         guard var note = try QueueNote(number, in: directory, holding: true) else {
             return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
         }
-        return perform(&note)
+        return perform(&note, into: log)
     }
 
     /// Does the work of a note that this process holds.
-    func perform(_ note: inout QueueNote) -> QueuedWorkResult.Outcome {
+    func perform(_ note: inout QueueNote, into log: ProtectedFile? = nil) -> QueuedWorkResult.Outcome {
         do throws(DataProtectionError) {
             let outcome: QueuedWorkResult.Outcome
             switch note.records.first {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
+            case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
             default: return .waiting
             }
             if outcome == .gone, let work = QueuedWork(note) { warn(.queuedFileGone(work.path)) }
@@ -121,6 +135,14 @@ extension QueuedWorkResult.Outcome {
         case .inUse, .waiting, .failed: false
         }
     }
+
+    /// Whether later segments of the same log wait for this one. For one that can never be read nobody waits.
+    var holdsUp: Bool {
+        switch self {
+        case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost): false
+        case .inUse, .waiting, .failed: true
+        }
+    }
 }
 
 extension QueuedWork {
@@ -134,7 +156,7 @@ extension QueuedWork {
         if case .failed(let errno, _) = note.records.last { lastError = errno } else { lastError = nil }
     }
 
-    fileprivate func isJoin(toAnyOf logs: Set<FilePath>) -> Bool {
+    func isJoin(toAnyOf logs: Set<FilePath>) -> Bool {
         if case .join(let log) = kind { logs.contains(log) } else { false }
     }
 }

@@ -6,30 +6,52 @@ struct Append {
     let path: FilePath
     let protectionClass: ProtectionClass?
     let raiseTo: ProtectionClass?
+    let inSegments: Bool
     let keybags: Keybags
 
+    /// Where the input goes: a file, or a log with its segments.
+    private enum Target {
+        case file(ProtectedFile)
+        case log(SegmentedLog)
+    }
+
     func run() throws {
-        let file = try open()
+        let target = try inSegments ? Target.log(SegmentedLog(path, keybag: keybags.own())) : .file(open())
         let input = StandardInput(pieceSize: 256 * 1024)
         var written: Int64 = 0
         while let piece = try input.nextPiece(), !piece.isEmpty {
             do throws(DataProtectionError) {
-                try whenFree { () throws(DataProtectionError) in
-                    try file.append(piece)
-                    try file.sync()
-                }
+                try append(piece, to: target)
             } catch {
                 StandardError.line(
                     .warning,
                     "\(spoken(written, "byte")) \(written == 1 ? "was" : "were") written to \(quoted(path)); "
                         + "the next \(piece.count) of the input \(piece.count == 1 ? "was" : "were") not")
-                try? file.close()  // the error that stopped us is the one to report
+                try? close(target)  // the error that stopped us is the one to report
                 throw error
             }
             written += Int64(piece.count)
         }
-        try file.close()
+        try close(target)
         if Interruption.isRequested { throw ExitStatus.interrupted }
+    }
+
+    private func append(_ piece: UnsafeRawBufferPointer, to target: Target) throws(DataProtectionError) {
+        switch target {
+        case .log(let log): try log.append(piece)
+        case .file(let file):
+            try whenFree { () throws(DataProtectionError) in
+                try file.append(piece)
+                try file.sync()
+            }
+        }
+    }
+
+    private func close(_ target: Target) throws(DataProtectionError) {
+        switch target {
+        case .log(let log): try log.close()
+        case .file(let file): try file.close()
+        }
     }
 
     private func open() throws -> ProtectedFile {

@@ -16,6 +16,9 @@ struct Write: ParsableCommand {
 
             With --raise-to a new file is written as --class says and gets the other class when it is closed, or at the \
             next unlock if it is locked then: --class unless-open --raise-to complete.
+
+            With --append --segments an unless-open log is continued in every state: where it cannot be opened, the input \
+            goes to FILE.segment-1 and so on, which are appended to FILE after the next unlock (protectfs queue).
             """)
 
     @Argument(help: "The file.")
@@ -26,11 +29,20 @@ struct Write: ParsableCommand {
     var raiseTo: ProtectionClass?
     @Flag(help: "Continue the file, or create it.")
     var append = false
+    @Flag(help: "With --append: while the file is locked or in use, write to a segment that is joined later.")
+    var segments = false
     @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
     var allowWeaker = false
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
+        if segments && !append { throw ValidationError("--segments needs --append") }
+        if segments && raiseTo != nil {
+            throw ValidationError("a log with --segments stays unless-open: no --raise-to")
+        }
+        if segments, let protectionClass, protectionClass != .completeUnlessOpen {
+            throw ValidationError("a log with --segments is unless-open, not \(protectionClass.shortName)")
+        }
         if let protectionClass, let raiseTo, raiseTo < protectionClass {
             throw ValidationError("--raise-to \(raiseTo.shortName) is weaker than --class \(protectionClass.shortName)")
         }
@@ -40,7 +52,8 @@ struct Write: ParsableCommand {
         Interruption.watch()
         if append {
             try Append(
-                path: file.path, protectionClass: protectionClass, raiseTo: raiseTo, keybags: Keybags(keybag)
+                path: file.path, protectionClass: protectionClass, raiseTo: raiseTo, inSegments: segments,
+                keybags: Keybags(keybag)
             ).run()
         } else {
             try replace(file.path)

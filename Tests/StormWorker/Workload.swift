@@ -36,6 +36,8 @@ struct Workload {
         case "convert": try conversions()
         case "read": try reads()
         case "raise": try raises()
+        case "log": try logLines()
+        case "join": try join()
         default: throw Unknown(name: name)
         }
     }
@@ -154,6 +156,25 @@ struct Workload {
             }
             acknowledge(number)
         }
+    }
+
+    /// A line a number, in a log that goes on through locks. With a second argument it is rotated after that many lines.
+    private func logLines() throws {
+        let log = try SegmentedLog(path, keybag: keybag)
+        let every = rest.count > 1 ? Int(rest[1])! : Int.max
+        for number in first... {
+            if number % every == every - 1 { try log.rotate(keeping: 1000) }
+            // Some lines are larger than what a head holds.
+            let filling = String(repeating: "x", count: number % 7 == 0 ? 5000 : number % 50)
+            try log.append(line: "\(number) \(filling)")
+            acknowledge(number)
+        }
+    }
+
+    /// The queue, once.
+    private func join() throws {
+        try keybag.performQueuedWork()
+        acknowledge(first)
     }
 
     /// Reads a file over and over beside its writer; a line is `COUNT` of full reads, or `error …` and the end.

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import DataProtection
+
 @Suite("write --append")
 struct AppendTests {
     private let sandbox: CommandSandbox
@@ -101,5 +103,40 @@ struct AppendTests {
         try sandbox.put("plain", at: "log")
         #expect(try sandbox.run("write", "--append", "log", input: Data("2".utf8)).status == 65)
         #expect(try sandbox.stored("log") == Data("plain".utf8))
+    }
+
+    @Test("With --segments a log goes on in every state, and is one after the unlock")
+    func segments() throws {
+        func append(_ line: String) throws -> Finished {
+            try sandbox.run("write", "--append", "--segments", "log", input: Data("\(line)\n".utf8))
+        }
+        #expect(try append("1").status == 0)
+        #expect(try sandbox.run("class", "log").text == "unless-open\n")
+        try sandbox.run("lock")
+        for line in ["2", "3"] {
+            let done = try append(line)
+            #expect(done.status == 0, "\(done.errors)")
+        }
+        let root = try FilePath(sandbox.root).resolved()
+        #expect(try sandbox.run("queue").text == "join  \(root)/log.segment-1\njoin  \(root)/log.segment-2\n")
+        let entries = try sandbox.run("queue", "list", "--json").json() as? [[String: Any]]
+        #expect(entries?.map { $0["log"] as? String } == ["\(root)/log", "\(root)/log"])
+        try sandbox.unlock()
+        #expect(try append("4").status == 0)
+        // The process that the unlock has left may be at it too.
+        #expect(try waits { try sandbox.run("queue", "run").status == 0 && sandbox.run("queue").text == "" })
+        #expect(try sandbox.run("cat", "log").text == "1\n2\n3\n4\n")
+    }
+
+    @Test("--segments goes with --append and unless-open only")
+    func segmentsUsage() throws {
+        for options in [
+            ["--segments"], ["--append", "--segments", "--class", "complete"],
+            ["--append", "--segments", "--raise-to", "complete"],
+        ] {
+            #expect(try sandbox.run(["write"] + options + ["log"]).status == 64)
+        }
+        try sandbox.protectedFile("log", Data("1".utf8), "complete")
+        #expect(try sandbox.run("write", "--append", "--segments", "log").status == 77)
     }
 }

@@ -19,15 +19,6 @@ struct QueueVerbTests {
         return try sandbox.run(line, input: Data("text\n".utf8))
     }
 
-    /// The background process has no time to keep: waits for what it does.
-    private func waits(for condition: () throws -> Bool) rethrows -> Bool {
-        for _ in 0..<1200 {
-            if try condition() { return true }
-            usleep(50_000)
-        }
-        return false
-    }
-
     @Test("Raised at once while unlocked, queued while locked, done after the unlock")
     func raise() throws {
         #expect(try write("a").status == 0)

@@ -1,0 +1,45 @@
+import Glibc
+import SystemPackage
+
+/// The names of a log and of its older parts: `LOG`, `LOG.1`, `LOG.2` …, and `LOG.segment-N`.
+struct RotatedLog {
+    private let log: FilePath
+
+    init(_ log: FilePath) { self.log = log }
+
+    /// The part that is `age` rotations old.
+    func path(_ age: Int) -> FilePath { age == 0 ? log : beside("\(age)") }
+
+    /// The segment of that number.
+    func segment(_ number: UInt64) -> FilePath { beside("segment-\(number)") }
+
+    /// A number that no segment has: one more than the highest.
+    func nextSegment() throws(DataProtectionError) -> UInt64 {
+        (try suffixes().compactMap { $0.hasPrefix("segment-") ? UInt64($0.dropFirst(8)) : nil }.max() ?? 0) + 1
+    }
+
+    /// The log and its older parts, as far as they are there.
+    func paths() throws(DataProtectionError) -> [FilePath] {
+        [log] + (try suffixes().compactMap { Int($0) }.filter { $0 > 0 }.map { path($0) })
+    }
+
+    /// Renames each part to the next older one, up to the first age that is free; the part of age `count` goes if none is.
+    ///
+    /// rename(2) needs no key. Killed in the middle it leaves an age free, which the next rotation uses.
+    func rotate(keeping count: Int) throws(DataProtectionError) {
+        let free = (1...max(count, 1)).first { !OwnDirectory.exists(path($0)) } ?? max(count, 1)
+        for age in stride(from: free, through: 1, by: -1) {
+            try AtomicReplace.rename(path(age - 1), to: path(age))
+        }
+        try AtomicReplace.flushDirectory(log.directory)
+    }
+
+    private func suffixes() throws(DataProtectionError) -> [Substring] {
+        let beginning = (log.lastComponent?.string ?? "") + "."
+        return try DirectoryListing.names(of: log.directory).compactMap {
+            $0.hasPrefix(beginning) ? $0.dropFirst(beginning.count) : nil
+        }
+    }
+
+    private func beside(_ suffix: String) -> FilePath { FilePath(bytes: log.bytes + Array(".\(suffix)".utf8)) }
+}

@@ -1,0 +1,172 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// Appending a segment to its log, each byte exactly once, whatever dies where. FORMAT.md §2.6.
+///
+/// Before bytes of the segment are written, the note says where they will be. They are one commit of the log: after a crash
+/// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
+/// becomes its writer finishes the join first.
+extension Keybag {
+    /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
+    private static let piece: UInt64 = 64 << 20
+
+    /// - Parameter own: a handle that is the log's writer, if this process has one.
+    /// - Throws: `busy` while somebody writes to the log, and what opening either file throws.
+    func join(
+        _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
+    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        guard let segment = try reference.findInPlace() else {
+            // It is only removed when all of it has been appended.
+            if note.begun != nil { return .done }
+            guard DirectoryDefault.isDirectory(log.directory) else {
+                throw .system(log, operation: "open", .noSuchFileOrDirectory)
+            }
+            return .gone
+        }
+        if try segment.hasBecome(log) { return try remove(segment) }
+        if note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) { return try remove(segment) }
+        let target = try target(log, note, own)
+        let source = try ProtectedFile.open(reference.path, keybag: self)
+        do throws(DataProtectionError) {
+            try append(source, to: target, &note)
+        } catch {
+            target.forgetPending()
+            throw error
+        }
+        // What failed on the way out was committed before.
+        if target !== own { try? target.close() }
+        return try remove(segment)
+    }
+
+    /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
+    /// the name now.
+    private func target(
+        _ log: FilePath, _ note: QueueNote, _ own: ProtectedFile?
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let path = try note.begun?.log.find()?.path ?? log
+        if let own, try FileReference.isSame(own.lower, path) { return own }
+        let file = try ProtectedFile.open(path, .readWrite, keybag: self)
+        try file.beginWriting()
+        return file
+    }
+
+    private func append(
+        _ source: ProtectedFile, to target: ProtectedFile, _ note: inout QueueNote
+    ) throws(DataProtectionError) {
+        let size = UInt64(try source.size())
+        var done = try appended(of: source, in: target, note)
+        guard let id = try target.lower.fileID() else { throw .notProtected(target.path) }
+        let reference = try FileReference(target.lower, id, named: target.path)
+        while done < size {
+            let offset = UInt64(try target.size())
+            let count = min(size - done, Self.piece)
+            try note.add(.begun(reference, offset: offset, from: done, count: count))
+            try source.copy(from: done, count: count, to: target, at: offset)
+            try target.sync()
+            done += count
+        }
+    }
+
+    /// How many bytes of the segment are in the log already.
+    private func appended(
+        of source: ProtectedFile, in target: ProtectedFile, _ note: QueueNote
+    ) throws(DataProtectionError) -> UInt64 {
+        guard let begun = note.begun else { return 0 }
+        guard try target.lower.fileID() == begun.log.fileID, UInt64(try target.size()) >= begun.offset + begun.count,
+            try source.hasSameBytes(from: begun.from, count: begun.count, as: target, at: begun.offset)
+        else { return begun.from }
+        return begun.from + begun.count
+    }
+
+    private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        try AtomicReplace.remove(segment.path)
+        try AtomicReplace.flushDirectory(segment.path.directory)
+        return .done
+    }
+}
+
+extension QueueNote {
+    /// What the last attempt to join was about to write, if there was one.
+    fileprivate var begun: (log: FileReference, offset: UInt64, from: UInt64, count: UInt64)? {
+        for case .begun(let log, let offset, let from, let count) in records.reversed() {
+            return (log, offset, from, count)
+        }
+        return nil
+    }
+}
+
+extension LowerFile {
+    /// Gives a segment the name of its log, if nothing has it.
+    ///
+    /// - Returns: false if something has.
+    fileprivate func become(_ log: FilePath) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            _ = try retrying(log, "link") {
+                path.withPlatformString { path in log.withPlatformString { link(path, $0) } }
+            }
+        } catch .system(_, _, .fileExists) {
+            return false
+        }
+        try AtomicReplace.flushDirectory(log.directory)
+        return true
+    }
+
+    /// Whether that has happened and only the segment's own name is left to be removed. The log may have been rotated since.
+    fileprivate func hasBecome(_ log: FilePath) throws(DataProtectionError) -> Bool {
+        guard try status().st_nlink > 1 else { return false }
+        for path in try RotatedLog(log).paths() where try FileReference.isSame(self, path) { return true }
+        return false
+    }
+}
+
+extension FileReference {
+    /// Whether the open file is what has that name.
+    static func isSame(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) -> Bool {
+        var named = stat()
+        let own = try file.status()
+        return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
+            && named.st_dev == own.st_dev
+    }
+}
+
+extension ProtectedFile {
+    fileprivate func copy(
+        from start: UInt64, count: UInt64, to target: ProtectedFile, at offset: UInt64
+    ) throws(DataProtectionError) {
+        try forEachSegment(from: start, count: count) { bytes, done throws(DataProtectionError) in
+            try target.write(bytes, at: Int64(offset + done))
+            return true
+        }
+    }
+
+    fileprivate func hasSameBytes(
+        from start: UInt64, count: UInt64, as other: ProtectedFile, at offset: UInt64
+    ) throws(DataProtectionError) -> Bool {
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var isSame = true
+        try forEachSegment(from: start, count: count) { bytes, done throws(DataProtectionError) in
+            let read = try other.read(into: buffer.prefix(bytes.count), at: Int64(offset + done))
+            isSame = read == bytes.count && memcmp(bytes.baseAddress!, buffer.bytes.baseAddress!, read) == 0
+            return isSame
+        }
+        return isSame
+    }
+
+    /// Lends the plaintext piece by piece, with where it begins behind `start`, until `body` returns false.
+    private func forEachSegment(
+        from start: UInt64, count: UInt64,
+        _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Bool
+    ) throws(DataProtectionError) {
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while done < count {
+            let wanted = Int(min(count - done, UInt64(OpenFile.segment)))
+            let read = try self.read(into: buffer.prefix(wanted), at: Int64(start + done))
+            guard read > 0 else { throw .busy(path) }  // it was cut meanwhile
+            guard try body(UnsafeRawBufferPointer(buffer.prefix(read)), done) else { return }
+            done += UInt64(read)
+        }
+    }
+}
