@@ -18,8 +18,8 @@ extension Keybag {
         }
     }
 
-    /// FORMAT.md §4 rule 12.
-    private func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+    /// FORMAT.md §4 rule 12. Under the slot lock.
+    func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
         let heads = try ClassChange.heads(of: file)
         let head = heads.head
         guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }

@@ -20,7 +20,7 @@ struct ClassChangeIntent {
         // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.
         let unnamed = try UnnamedFile(name)
         try unnamed.file.write(
-            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try Self.resolved(file.path)).bytes, at: 0)
+            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
         try unnamed.link(to: name)
         note = unnamed.file
     }
@@ -44,18 +44,18 @@ struct ClassChangeIntent {
     }
 
     private static func finish(_ note: LowerFile, _ warn: (ProtectionWarning) -> Void) {
-        guard let (device, inode, path) = read(note) else { return }
+        guard let reference = read(note) else { return }
         do throws(DataProtectionError) {
-            guard let file = try find(device, inode, path) else {
+            guard let file = try reference.find() else {
                 // Deleted, or moved to where nobody finds it: said once.
-                warn(.classChangeUnfinished(path, nil))
+                warn(.classChangeUnfinished(reference.path, nil))
                 return try AtomicReplace.remove(note.path)
             }
             try lockSlot(of: file)
             try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
             try AtomicReplace.remove(note.path)
         } catch {
-            warn(.classChangeUnfinished(path, error))
+            warn(.classChangeUnfinished(reference.path, error))
         }
     }
 
@@ -68,48 +68,12 @@ struct ClassChangeIntent {
         }
     }
 
-    private static func read(_ note: LowerFile) -> (device: UInt64, inode: UInt64, path: FilePath)? {
+    private static func read(_ note: LowerFile) -> FileReference? {
         guard let bytes = try? note.bytes(at: 0, count: Int(PATH_MAX) + 64) else { return nil }
         let parts = bytes.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let device = UInt64(String(decoding: parts[0], as: UTF8.self)),
             let inode = UInt64(String(decoding: parts[1], as: UTF8.self))
         else { return nil }
-        return (device, inode, FilePath(bytes: Array(parts[2])))
-    }
-
-    /// The file under its old name, or under another one in the same directory.
-    private static func find(
-        _ device: UInt64, _ inode: UInt64, _ path: FilePath
-    ) throws(DataProtectionError) -> LowerFile? {
-        if let file = try open(path, device, inode) { return file }
-        for name in (try? DirectoryListing.components(of: path.directory)) ?? [] {
-            var status = stat()
-            let candidate = path.directory.appending(name)
-            guard candidate.withPlatformString({ lstat($0, &status) }) == 0, UInt64(status.st_ino) == inode else {
-                continue
-            }
-            if let file = try open(candidate, device, inode) { return file }
-        }
-        return nil
-    }
-
-    private static func open(
-        _ path: FilePath, _ device: UInt64, _ inode: UInt64
-    ) throws(DataProtectionError) -> LowerFile? {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return nil
-        }
-        let file = try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
-        let opened = try file.status()
-        return UInt64(opened.st_dev) == device && UInt64(opened.st_ino) == inode ? file : nil
-    }
-
-    private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard path.withPlatformString({ realpath($0, &buffer) }) != nil else {
-            throw .system(path, operation: "realpath", Errno(rawValue: errno))
-        }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        return FileReference(device: device, inode: inode, path: FilePath(bytes: Array(parts[2])))
     }
 }

@@ -39,6 +39,9 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     /// A weaker class than the file has, without saying so explicitly.
     case wouldWeaken(FilePath, from: ProtectionClass, to: ProtectionClass)
 
+    /// A protection class that there is not, asked for by name.
+    case unknownClass(FilePath, name: String)
+
     // MARK: keybags
 
     /// No keybag in that directory.
@@ -96,7 +99,7 @@ extension DataProtectionError {
         case .busy, .throttled: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable: .invalidArgument
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass: .invalidArgument
         case .exists, .keybagExists: .fileExists
         case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
         case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied

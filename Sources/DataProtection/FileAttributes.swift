@@ -4,17 +4,22 @@ import SystemPackage
 /// What a file carries beside its bytes: owner, mode, times, extended attributes and with them ACLs.
 enum FileAttributes {
     /// Copies all of it, so that a converted file is the same to everybody but for its bytes.
-    static func copy(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+    ///
+    /// - Parameter keepingOwner: false: a copy belongs to whoever makes it, and so runs as nobody else.
+    static func copy(
+        from source: LowerFile, to target: LowerFile, keepingOwner: Bool = true
+    ) throws(DataProtectionError) {
         let status = try source.status()
         let own = try target.status()
-        if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
+        if keepingOwner, own.st_uid != status.st_uid || own.st_gid != status.st_gid {
             _ = try retrying(target.path, "fchown") { fchown(target.descriptor, status.st_uid, status.st_gid) }
         }
         // The mode comes last: a read-only file takes no attributes from an ordinary user.
         try ExtendedAttributes.copy(from: source, to: target) { name in
             name.hasPrefix("user.") || name == "system.posix_acl_access"
         }
-        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
+        let mode = status.st_mode & (keepingOwner ? 0o7777 : 0o777)
+        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
         var times = [status.st_atim, status.st_mtim]
         _ = try retrying(target.path, "futimens") { futimens(target.descriptor, &times) }
     }

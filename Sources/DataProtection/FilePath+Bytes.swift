@@ -1,3 +1,4 @@
+import Glibc
 package import SystemPackage
 
 /// Paths as the bytes that they are: names need not be UTF-8.
@@ -26,5 +27,23 @@ extension FilePath {
     var directory: FilePath {
         let directory = removingLastComponent()
         return directory.isEmpty ? "." : directory
+    }
+
+    /// The same place without links and dots. The C call is `realpath`; the place must be there.
+    func resolved() throws(DataProtectionError) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        guard withPlatformString({ realpath($0, &buffer) }) != nil else {
+            throw .system(self, operation: "realpath", Errno(rawValue: errno))
+        }
+        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// `.NAME.protectfs-unfinished-N`: what is being made and is to be renamed to this path.
+    func beside(unfinished number: Int) -> FilePath {
+        let name = lastComponent?.string ?? ""
+        // With what is put around it, it has at most 255 bytes, as the name itself may have.
+        var end = name.startIndex
+        while end < name.endIndex, name[...end].utf8.count <= 200 { end = name.index(after: end) }
+        return directory.appending(".\(name[..<end]).protectfs-unfinished-\(number)")
     }
 }

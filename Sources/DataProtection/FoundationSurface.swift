@@ -34,10 +34,14 @@ extension Data {
     /// The class is the one in `options` (`.completeFileProtection` …), else that of the file that is replaced, else the
     /// directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`. Without `.atomic` an existing
     /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
+    /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then. The
+    ///   file appears as a whole.
     /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, with the ``DataProtectionError`` underneath.
-    public func write(to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag) throws {
+    public func write(
+        to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag, raiseTo: ProtectionClass? = nil
+    ) throws {
         do throws(DataProtectionError) {
-            try write(try url.filePath(), options, keybag)
+            try write(try url.filePath(), options, keybag, raiseTo)
         } catch {
             throw error.cocoaError(for: url, isWriting: true)
         }
@@ -67,13 +71,13 @@ extension Data {
     }
 
     private func write(
-        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag
+        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag, _ raiseTo: ProtectionClass?
     ) throws(DataProtectionError) {
         let explicit = options.protectionClass
         let isNewOnly = options.contains(.withoutOverwriting)
-        if !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
+        if raiseTo == nil, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
         let writer = try ProtectedFileWriter(
-            path, as: explicit, keybag: keybag, replacing: !isNewOnly, expecting: count)
+            path, as: explicit, raiseTo: raiseTo, keybag: keybag, replacing: !isNewOnly, expecting: count)
         try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
         try writer.finish()
     }
@@ -106,7 +110,8 @@ extension Data {
         return true
     }
 
-    private func lend(
+    /// Lends the bytes to a body whose errors are ours.
+    func lend(
         _ body: (UnsafeRawBufferPointer) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
         let result: Result<Void, DataProtectionError> = withUnsafeBytes { bytes in
@@ -139,32 +144,5 @@ extension Keybag {
         } catch {
             throw error.cocoaError(for: url, isWriting: true)
         }
-    }
-}
-
-extension URL {
-    fileprivate func filePath() throws(DataProtectionError) -> FilePath {
-        guard isFileURL else { throw .notRegularFile(FilePath(absoluteString)) }
-        return withUnsafeFileSystemRepresentation { $0.map { FilePath(platformString: $0) } } ?? FilePath(path)
-    }
-}
-
-extension DataProtectionError {
-    /// The error that Foundation would throw, with this one as its underlying error.
-    func cocoaError(for url: URL, isWriting: Bool) -> CocoaError {
-        let code: CocoaError.Code =
-            switch self {
-            case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
-            case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded): .fileWriteOutOfSpace
-            case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
-            case .exists: .fileWriteFileExists
-            case .damaged, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
-            case .locked, .foreignKeybag, .keyLost, .unverifiedOrigin, .system(_, _, .permissionDenied),
-                .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice:
-                isWriting ? .fileWriteNoPermission : .fileReadNoPermission
-            default: isWriting ? .fileWriteUnknown : .fileReadUnknown
-            }
-        // NSUnderlyingErrorKey and NSURLErrorKey, whose names only the whole of Foundation has.
-        return CocoaError(code, userInfo: ["NSUnderlyingError": self, "NSURL": url])
     }
 }

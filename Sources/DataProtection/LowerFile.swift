@@ -25,6 +25,11 @@ final class LowerFile: Sendable {
         self.descriptor = descriptor
     }
 
+    /// Another descriptor of the same open file description: the same locks.
+    func duplicate() throws(DataProtectionError) -> Int32 {
+        try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+    }
+
     deinit { if !isClosed.load(ordering: .relaxed) { _ = Glibc.close(descriptor) } }
 
     /// close(2), with its error; the descriptor is gone in any case. Called once.

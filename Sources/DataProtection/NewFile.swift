@@ -13,6 +13,7 @@ final class NewFile {
     private let behind: WriteBehind
     private let memory = SealedMemory()
     var file: LowerFile { unnamed.file }
+    var fileID: FileID { head.prefix.fileID }
     var protectionClass: ProtectionClass { head.wrap.classKey.protectionClass }
     private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
@@ -54,13 +55,15 @@ final class NewFile {
 
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
     ///
-    /// - Parameter source: a file whose mode, owner, times and extended attributes it gets, after the last write: that
-    ///   would set the time and take a set-user-id bit away.
-    func finish(looksOf source: LowerFile? = nil) throws(DataProtectionError) {
+    /// - Parameters:
+    ///   - source: a file whose mode, owner, times and extended attributes it gets, after the last write: that would set
+    ///     the time and take a set-user-id bit away.
+    ///   - keepingOwner: false: it is another file than the source and belongs to whoever makes it.
+    func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
-        if let source { try FileAttributes.copy(from: source, to: file) }
+        if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
         try file.flushAll()
     }
 

@@ -22,11 +22,13 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// Where the file is.
     public let path: FilePath
     private let open: OpenFile
+    private let raise: QueuedRaise?
     private let turn = Mutex(false)  // whether the handle is closed
 
-    init(_ open: OpenFile) {
+    init(_ open: OpenFile, raise: QueuedRaise? = nil) {
         path = open.file.path
         self.open = open
+        self.raise = raise
     }
 
     /// Opens a protected file, or creates it.
@@ -36,12 +38,13 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     ///   - access: what the handle is for.
     ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
     ///   - keybag: the one that the file belongs to.
+    ///   - raiseTo: the class that a file which this call creates gets when it is closed; see ``create(_:as:raiseTo:keybag:)``.
     ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
     /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `unverifiedOrigin`, `system`. Nothing is left
     ///   behind when a file cannot get its key.
     public static func open(
-        _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil, keybag: Keybag,
-        requireVerifiedOrigin: Bool = false
+        _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil,
+        raiseTo: ProtectionClass? = nil, keybag: Keybag, requireVerifiedOrigin: Bool = false
     ) throws(DataProtectionError) -> ProtectedFile {
         let file: LowerFile
         do throws(DataProtectionError) {
@@ -49,7 +52,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         } catch {
             guard let create, access == .readWrite, error.errno == .noSuchFileOrDirectory else { throw error }
             do throws(DataProtectionError) {
-                return try Self.create(path, as: create, keybag: keybag)
+                return try Self.create(path, as: create, raiseTo: raiseTo, keybag: keybag)
             } catch .exists {
                 return try open(path, access, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
             }
@@ -66,15 +69,18 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
 
     /// Creates a protected file that must not be there yet.
     ///
-    /// - Throws: `exists`, `locked`, `system`.
+    /// - Parameter raiseTo: the class that it gets when it is closed, or at the next unlock if it is locked then: written as
+    ///   `completeUnlessOpen`, kept as `complete`. That is noted before the file appears, and holds for a process that is
+    ///   killed too. What somebody does by hand meanwhile counts more: no class is lowered by it, no lowering is undone.
+    /// - Throws: `exists`, `locked`, `wouldWeaken` if `raiseTo` is weaker, `system`.
     public static func create(
-        _ path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag
     ) throws(DataProtectionError) -> ProtectedFile {
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: nil)
         let new = try NewFile(path, as: resolved, layout: .small, keybag: keybag)
         try new.finish()
-        try new.publish(replacing: false)
-        return ProtectedFile(try new.handle())
+        let raise = try new.publish(replacing: false, raiseTo: raiseTo)
+        return ProtectedFile(try new.handle(), raise: raise)
     }
 
     /// Reads up to `buffer.count` bytes from plaintext `offset` on; fewer only at the end of the file.
@@ -123,6 +129,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         try turn.withLock { isClosed throws(DataProtectionError) in
             if isClosed { return }
             isClosed = true
+            defer { raise?.perform() }  // what is not raised now stays in the queue
             try open.close()
         }
     }
@@ -149,12 +156,17 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
             isClosed = true
             open.discard()
             try? open.close()  // nothing was acknowledged that could be lost
+            raise?.perform()
         }
     }
 
     deinit {
         // Best effort for a handle that was forgotten: an error of a commit is only seen by who closes.
-        turn.withLock { isClosed in if !isClosed { try? open.close() } }
+        turn.withLock { isClosed in
+            if isClosed { return }
+            try? open.close()
+            raise?.perform()
+        }
     }
 
     private func inTurn<R>(

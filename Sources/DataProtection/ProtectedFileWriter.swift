@@ -14,6 +14,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     public var protectionClass: ProtectionClass { new.protectionClass }
     private let new: NewFile
     private let isReplacing: Bool
+    private let raiseTo: ProtectionClass?
     /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
     private let old: LowerFile?
     private let turn = Mutex(false)  // whether the file is finished or given up
@@ -25,24 +26,31 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
     ///     user's, `completeUntilFirstUserAuthentication`.
     ///   - keybag: whose class key the file gets.
+    ///   - raiseTo: the class that the file gets when it is finished, or at the next unlock if it is locked then; see
+    ///     ``ProtectedFile/create(_:as:raiseTo:keybag:)``.
     ///   - replacing: false: a file of that name is an error when it is finished.
-    /// - Throws: `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
+    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than the class, `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
     public convenience init(
-        _ path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag, replacing: Bool = true
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag,
+        replacing: Bool = true
     ) throws(DataProtectionError) {
-        try self.init(path, as: protectionClass, keybag: keybag, replacing: replacing, expecting: nil)
+        try self.init(
+            path, as: protectionClass, raiseTo: raiseTo, keybag: keybag, replacing: replacing, expecting: nil)
     }
 
     init(
-        _ path: FilePath, as protectionClass: ProtectionClass?, keybag: Keybag, replacing: Bool, expecting size: Int?
+        _ path: FilePath, as protectionClass: ProtectionClass?, raiseTo: ProtectionClass? = nil, keybag: Keybag,
+        replacing: Bool, expecting size: Int?
     ) throws(DataProtectionError) {
         self.path = path
         isReplacing = replacing
+        self.raiseTo = raiseTo
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try Self.protectionClass(of: old) } ?? nil
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
+        if let raiseTo, raiseTo < resolved { throw .wouldWeaken(path, from: resolved, to: raiseTo) }
         let isSmall = size.map { $0 < ChunkLayout.wholeFileThreshold } ?? false
         new = try NewFile(path, as: resolved, layout: isSmall ? .small : .large, keybag: keybag)
         if let old { try FileAttributes.inherit(from: old, to: new.file) }
@@ -64,7 +72,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             guard !isOver else { throw .notOpen(path, for: .write) }
             isOver = true
             try new.finish()
-            try new.publish(replacing: isReplacing)
+            try new.publish(replacing: isReplacing, raiseTo: raiseTo)?.perform()
         }
     }
 

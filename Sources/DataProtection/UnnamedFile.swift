@@ -52,10 +52,9 @@ struct UnnamedFile {
 
     /// A name for a moment, for rename(2) to replace with. One that a dead process left is taken away first.
     private func linkTemporary() throws(DataProtectionError) -> FilePath {
-        let name = Self.beginning(of: path.lastComponent?.string ?? "")
         var number = 0
         while true {
-            let temporary = path.directory.appending(".\(name).protectfs-unfinished-\(number)")
+            let temporary = path.beside(unfinished: number)
             do throws(DataProtectionError) {
                 try link(to: temporary)
                 return temporary
@@ -66,16 +65,10 @@ struct UnnamedFile {
         }
     }
 
-    /// The beginning of a name: with what is put around it, it has at most 255 bytes, as the name itself may have.
-    private static func beginning(of name: String) -> Substring {
-        var end = name.startIndex
-        while end < name.endIndex, name[...end].utf8.count <= 200 { end = name.index(after: end) }
-        return name[..<end]
-    }
-
     /// Takes a dead process's name away, under the lock that its file would hold if it were alive.
     private func removeAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {
         guard let other = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+            (try? other.requireRegular()) != nil,  // a directory is a copy that is being made, or was
             flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
         else { return false }
         var named = stat()

@@ -5,6 +5,7 @@ import Glibc
 struct Append {
     let path: FilePath
     let protectionClass: ProtectionClass?
+    let raiseTo: ProtectionClass?
     let keybags: Keybags
 
     func run() throws {
@@ -38,7 +39,8 @@ struct Append {
             guard error.errno == .noSuchFileOrDirectory, case .system = error else { throw error }
         }
         do throws(DataProtectionError) {
-            return try ProtectedFile.create(path, as: protectionClass, keybag: keybags.own())
+            return try ProtectedFile.create(
+                path, as: protectionClass, raiseTo: raiseTo, keybag: keybags.own())
         } catch {
             guard case .exists = error else { throw error }
             return try openExisting()  // somebody else made it in this moment

@@ -10,7 +10,7 @@ extension DataProtectionError {
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey: .refused
         case .wrongPasscode, .wrongRecoveryCode: .refused
         case .exists, .keybagExists: .exists
-        case .passcodeUnusable: .usage
+        case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable
         case .configuration: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange: .inputOutput

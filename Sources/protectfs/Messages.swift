@@ -28,6 +28,8 @@ extension DataProtectionError {
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
+        case .unknownClass(let path, let name):
+            "\(quoted(path)) cannot have the class \(quoted(name)): there is none of that name"
         default: keybagMessage
         }
     }
@@ -96,6 +98,9 @@ extension ProtectionWarning {
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
+        case .queuedFileGone(let path):
+            "\(quoted(path)) is not there any more; if it was moved to another directory, give it its class there"
         }
     }
 }

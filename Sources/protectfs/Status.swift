@@ -58,6 +58,8 @@ struct Status: ParsableCommand {
             if let wait = status.retryAfter, wait > 0 {
                 lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
             }
+            let queued = keybag.queuedWorkCount
+            if queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
             lines.append(Array("CLASS         KEY".utf8))
             for protectionClass in ProtectionClass.allCases {
                 let name = protectionClass.shortName
@@ -88,6 +90,7 @@ struct Status: ParsableCommand {
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
+                    ("retryAfter", .optional(status.retryAfter)), ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ])
         }
     }

@@ -5,7 +5,12 @@ import DataProtection
 struct Unlock: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unlock", abstract: "Load the class keys, so that protected files open.",
-        discussion: "For every process and session of this user, until: protectfs lock")
+        discussion: """
+            For every process and session of this user, until: protectfs lock
+
+            Returns as soon as the keys can be used. Work that waited for them is then done by a process of its own, in the \
+            background: protectfs queue
+            """)
 
     @Option(
         name: .customLong("for"),
@@ -21,5 +26,6 @@ struct Unlock: ParsableCommand {
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
         try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
+        if keybag.queuedWorkCount > 0 { BackgroundQueue.start(for: keybag) }
     }
 }

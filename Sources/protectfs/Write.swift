@@ -13,22 +13,35 @@ struct Write: ParsableCommand {
             With --append each piece of the input is on disk before the next one is read. An unless-open or first-unlock \
             file goes on through a lock; at a complete file a lock ends the command with status 75, and it says how much \
             was written.
+
+            With --raise-to a new file is written as --class says and gets the other class when it is closed, or at the \
+            next unlock if it is locked then: --class unless-open --raise-to complete.
             """)
 
     @Argument(help: "The file.")
     var file: PathArgument
     @Option(name: .customLong("class"), help: "The class.")
     var protectionClass: ProtectionClass?
+    @Option(help: ArgumentHelp("The class of a new file once it is written.", valueName: "class"))
+    var raiseTo: ProtectionClass?
     @Flag(help: "Continue the file, or create it.")
     var append = false
     @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
     var allowWeaker = false
     @OptionGroup var keybag: KeybagOption
 
+    func validate() throws {
+        if let protectionClass, let raiseTo, raiseTo < protectionClass {
+            throw ValidationError("--raise-to \(raiseTo.shortName) is weaker than --class \(protectionClass.shortName)")
+        }
+    }
+
     func run() throws {
         Interruption.watch()
         if append {
-            try Append(path: file.path, protectionClass: protectionClass, keybags: Keybags(keybag)).run()
+            try Append(
+                path: file.path, protectionClass: protectionClass, raiseTo: raiseTo, keybags: Keybags(keybag)
+            ).run()
         } else {
             try replace(file.path)
         }
@@ -36,7 +49,8 @@ struct Write: ParsableCommand {
 
     private func replace(_ path: FilePath) throws {
         try refuseWeakening(of: path)
-        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: Keybags(keybag).forReplacing(path))
+        let writer = try ProtectedFileWriter(
+            path, as: protectionClass, raiseTo: raiseTo, keybag: Keybags(keybag).forReplacing(path))
         let input = StandardInput(pieceSize: 1 << 20)
         let progress = Progress("writing", total: StandardInput.size, isTyped: isatty(0) == 1)
         var done: Int64 = 0

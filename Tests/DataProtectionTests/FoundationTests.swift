@@ -7,18 +7,6 @@ import Testing
 @Suite struct FoundationTests {
     private static let data = Data("as Foundation has it".utf8)
 
-    /// Expects a `CocoaError` of that code with the named `DataProtectionError` underneath.
-    private func expectCocoa(
-        _ code: CocoaError.Code, _ name: String, at location: SourceLocation = #_sourceLocation,
-        _ body: () throws -> Void
-    ) {
-        let error = #expect(throws: CocoaError.self, sourceLocation: location, performing: body)
-        #expect(error?.code == code, sourceLocation: location)
-        let underlying = error?.userInfo["NSUnderlyingError"] as? DataProtectionError
-        #expect(underlying?.caseName == name, sourceLocation: location)
-        #expect(error?.userInfo["NSURL"] as? URL != nil, sourceLocation: location)
-    }
-
     static let options: [(Data.WritingOptions, ProtectionClass)] = [
         (.completeFileProtection, .complete), (.completeFileProtectionUnlessOpen, .completeUnlessOpen),
         (.completeFileProtectionUntilFirstUserAuthentication, .completeUntilFirstUserAuthentication),

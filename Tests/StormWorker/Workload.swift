@@ -35,6 +35,7 @@ struct Workload {
         case "recover": try recoveries()
         case "convert": try conversions()
         case "read": try reads()
+        case "raise": try raises()
         default: throw Unknown(name: name)
         }
     }
@@ -131,6 +132,26 @@ struct Workload {
     private func conversions() throws {
         for number in first... {
             if number % 2 == 0 { try keybag.protect(path, as: .complete) } else { try keybag.unprotect(path) }
+            acknowledge(number)
+        }
+    }
+
+    /// New files that are to be raised when they are closed, by every way to make one.
+    private func raises() throws {
+        for number in first... {
+            let file = path.appending("\(number)")
+            let bytes = newFileBytes(number, seed: seed)
+            if number % 2 == 0 {
+                let writer = try ProtectedFileWriter(
+                    file, as: .completeUnlessOpen, raiseTo: .complete, keybag: keybag, replacing: false)
+                try bytes.withUnsafeBytes { try writer.append($0) }
+                try writer.finish()
+            } else {
+                let handle = try ProtectedFile.create(
+                    file, as: .completeUnlessOpen, raiseTo: .complete, keybag: keybag)
+                try bytes.withUnsafeBytes { try handle.write($0, at: 0) }
+                try handle.close()
+            }
             acknowledge(number)
         }
     }

@@ -44,6 +44,7 @@ struct ExitStatusTests {
         (.system("f", operation: "open", .noSuchFileOrDirectory), 66),
         (.system("f", operation: "open", .permissionDenied), 77), (.system("f", operation: "pwrite", .noSpace), 74),
         (.system("f", operation: "pread", .ioError), 74), (.system("f", operation: "open", .tooManyOpenFiles), 71),
+        (.unknownClass("f", name: "n"), 64),
         (.cryptography(.unwrapFailed), 70),
     ]
 

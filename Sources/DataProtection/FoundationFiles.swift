@@ -1,0 +1,84 @@
+public import FoundationEssentials
+import ProtectionKeys
+import SystemPackage
+
+extension FileManager {
+    /// Creates a protected file, or replaces one, as a whole.
+    ///
+    /// - Parameters:
+    ///   - data: nil: the file is empty.
+    ///   - attributes: `.protectionKey` is the class; without it the file gets that of the file which it replaces, else the
+    ///     directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`. The others are set when
+    ///     the file has its name.
+    /// - Returns: true, so that what iOS code does with the result still compiles. Foundation's false says nothing of why:
+    ///   this throws instead.
+    /// - Throws: `CocoaError` 513 while locked, 3328 for a class that there is not; nothing is created or replaced then.
+    @discardableResult
+    public func createFile(
+        atPath path: String, contents data: Data?, attributes: [FileAttributeKey: Any]? = nil,
+        protectedBy keybag: Keybag
+    ) throws -> Bool {
+        let protectionClass = try attributes?.protectionClass(of: path)
+        try inFoundationsWords(path, isWriting: true) { path throws(DataProtectionError) in
+            let writer = try ProtectedFileWriter(
+                path, as: protectionClass, keybag: keybag, replacing: true, expecting: data?.count ?? 0)
+            try data?.lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
+            try writer.finish()
+        }
+        if let others = attributes?.withoutProtection, !others.isEmpty {
+            try setAttributes(others, ofItemAtPath: path)
+        }
+        return true
+    }
+
+    /// The plaintext of a protected file; nil only if there is no such file.
+    ///
+    /// Foundation's nil may also mean that the file cannot be read: this throws then.
+    /// - Throws: `CocoaError` 257 while locked, 259 for plaintext and for a damaged file, with the ``DataProtectionError``
+    ///   underneath.
+    public func contents(atPath path: String, protectedBy keybag: Keybag) throws -> Data? {
+        try inFoundationsWords(path, isWriting: false) { path throws(DataProtectionError) in
+            do throws(DataProtectionError) {
+                let file = try ProtectedFile.open(path, keybag: keybag)
+                return try file.read(Int.max, at: 0)
+            } catch .system(_, _, .noSuchFileOrDirectory) {
+                return nil
+            }
+        }
+    }
+
+    /// Copies a file, a link, or a directory with everything below it. The copies are protected, under keys of their own.
+    ///
+    /// A protected file is opened and its copy has its class. The copy of a plaintext file is a new file of the default
+    /// class there. Links are copied as links. Modes, times and `user.` attributes go along. The copy appears whole or not
+    /// at all; after a kill, a hidden `.NAME.protectfs-unfinished-N` may stay, which the next such copy takes away.
+    /// - Throws: `CocoaError` 257 while a source is locked, 513 while a key for a copy is, 516 if there is something at
+    ///   `target`; `busy` underneath while somebody is writing to a source.
+    public func copyItem(atPath source: String, toPath target: String, protectedBy keybag: Keybag) throws {
+        try copyItem(at: URL(filePath: source), to: URL(filePath: target), protectedBy: keybag)
+    }
+
+    /// Copies as ``copyItem(atPath:toPath:protectedBy:)``.
+    public func copyItem(at source: URL, to target: URL, protectedBy keybag: Keybag) throws {
+        do throws(DataProtectionError) {
+            try ItemCopy(keybag: keybag).copy(try source.filePath(), to: try target.filePath())
+        } catch {
+            let isReading = error.isAbout(source, not: target)
+            throw error.cocoaError(for: isReading ? source : target, isWriting: !isReading)
+        }
+    }
+}
+
+extension DataProtectionError {
+    /// Whether it was met at `source` or below it, while something was read there, and not at `target`, which may be inside.
+    fileprivate func isAbout(_ source: URL, not target: URL) -> Bool {
+        guard let source = try? source.filePath(), let target = try? target.filePath() else { return false }
+        switch self {
+        case .locked(let path, _, _, _, _), .damaged(let path, _, _, _), .unsupported(let path, _),
+            .foreignKeybag(let path, _), .keyLost(let path, _, _), .busy(let path), .notRegularFile(let path),
+            .system(let path, _, _):
+            return path.starts(with: source) && !path.starts(with: target)
+        default: return false
+        }
+    }
+}

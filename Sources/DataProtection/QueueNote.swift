@@ -1,0 +1,87 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// One piece of work that waits for the keys: a file in `queue` in the keybag's directory. FORMAT.md §2.8.
+///
+/// Its name is a number, and work is done in the order of the numbers. Whoever works on it, or has the file open that it is
+/// about, holds its flock: a note that can be locked is nobody's.
+struct QueueNote {
+    static let directoryName = "queue"
+
+    let number: UInt64
+    private let file: LowerFile
+    /// What was noted, oldest first: the work itself, then what came of it.
+    private(set) var records: [QueueRecord]
+
+    /// Makes a note that lasts, and is held by this process until the note is removed or this value is gone.
+    ///
+    /// - Throws: `system` where none can be made: what it is about must not be begun then.
+    init(_ work: QueueRecord, in keybag: FilePath) throws(DataProtectionError) {
+        let directory = keybag.appending(Self.directoryName)
+        try OwnDirectory.make(directory)
+        let unnamed = try UnnamedFile(directory.appending("note"))
+        _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
+        try unnamed.file.write(work.encoded, at: 0)
+        try unnamed.file.flushAll()
+        var number = try Self.numbers(in: keybag).last ?? 0
+        while true {
+            number += 1
+            do throws(DataProtectionError) {
+                try unnamed.link(to: directory.appending("\(number)"))
+                break
+            } catch {
+                guard error.errno == .fileExists else { throw error }
+            }
+        }
+        try AtomicReplace.flushDirectory(directory)
+        self.number = number
+        file = LowerFile(path: directory.appending("\(number)"), descriptor: try unnamed.file.duplicate())
+        records = [work]
+    }
+
+    /// Reads a note; nil if it has just gone.
+    ///
+    /// - Parameter holding: lock it; nil also if somebody else has.
+    init?(_ number: UInt64, in keybag: FilePath, holding: Bool) throws(DataProtectionError) {
+        let path = keybag.appending(Self.directoryName).appending("\(number)")
+        do throws(DataProtectionError) {
+            let flags = (holding ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK
+            file = try LowerFile(path, flags: flags)
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return nil
+        }
+        if holding {
+            guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
+            // Whoever held it before may have done the work.
+            guard try file.status().st_nlink > 0 else { return nil }
+        }
+        self.number = number
+        records = QueueRecord.decode(try file.bytes(at: 0, count: 64 * 1024))
+    }
+
+    /// Where the note is.
+    var path: FilePath { file.path }
+
+    /// Adds what came of the work. When this returns it lasts.
+    mutating func add(_ record: QueueRecord) throws(DataProtectionError) {
+        // Behind the last whole record: a torn one was never acknowledged.
+        let end = records.reduce(0) { $0 + $1.encoded.count }
+        try file.write(record.encoded, at: UInt64(end))
+        try file.truncate(to: UInt64(end + record.encoded.count))
+        try file.flushAll()
+        records.append(record)
+    }
+
+    /// The work is done, or of no use any more. A note that comes back through a power cut costs one look.
+    func remove() throws(DataProtectionError) { try AtomicReplace.remove(file.path) }
+
+    /// The numbers of all notes, ascending.
+    static func numbers(in keybag: FilePath) throws(DataProtectionError) -> [UInt64] {
+        do throws(DataProtectionError) {
+            return try DirectoryListing.names(of: keybag.appending(directoryName)).compactMap { UInt64($0) }.sorted()
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return []
+        }
+    }
+}

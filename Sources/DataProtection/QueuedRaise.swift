@@ -1,0 +1,87 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The promise to give a new file a stronger class when whoever created it has closed it.
+///
+/// It is noted before the file has a name, so that the file of a process that is killed is raised too, and held while the
+/// file is open: a `complete` file would be shut for its writer by the next lock.
+final class QueuedRaise {
+    private let keybag: Keybag
+    /// Nil when it is over or left to the queue: only then can others work on it.
+    private var note: QueueNote?
+
+    /// Nil if the file has the class already.
+    ///
+    /// - Throws: `wouldWeaken` if it has a stronger one; `system` where it cannot be noted.
+    init?(_ new: NewFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+        guard new.protectionClass <= protectionClass else {
+            throw .wouldWeaken(new.path, from: new.protectionClass, to: protectionClass)
+        }
+        if new.protectionClass == protectionClass { return nil }
+        keybag = new.keybag
+        let file = try FileReference(new.file, new.fileID, named: new.path)
+        note = try QueueNote(
+            .raise(file, from: new.protectionClass, to: protectionClass), in: new.keybag.directory)
+    }
+
+    /// The file is closed: raises it now, or leaves that to the next unlock.
+    func perform() {
+        guard var held = note.take() else { return }
+        _ = keybag.perform(&held)
+    }
+
+    /// The file did not get its name and is nowhere.
+    func withdraw() { try? note?.remove() }  // a note too many costs one look
+}
+
+extension NewFile {
+    /// Gives the finished file its name, with the promise of `raiseTo` noted before.
+    func publish(
+        replacing: Bool, raiseTo: ProtectionClass?
+    ) throws(DataProtectionError) -> QueuedRaise? {
+        guard let raiseTo else {
+            try publish(replacing: replacing)
+            return nil
+        }
+        let raise = try QueuedRaise(self, to: raiseTo)
+        do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
+            // After any other error the file may be there all the same.
+            if case .exists = error { raise?.withdraw() }
+            throw error
+        }
+        return raise
+    }
+}
+
+extension Keybag {
+    /// Raises a file that was created with class `from`. What somebody has said by hand since then counts more.
+    func raise(
+        _ reference: FileReference, from: ProtectionClass, to: ProtectionClass
+    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        var file = try reference.find()
+        // A file that has replaced it as a whole has inherited its class, and is meant too.
+        if file == nil, let replacement = try FileReference.openRegular(reference.path),
+            let info = try? ProtectedFileInfo(path: reference.path, file: replacement),
+            info.protectionClass == from, info.keybag == uuid
+        {
+            file = replacement
+        }
+        guard let file else {
+            // A directory that is not there may be on a disk that is not there now.
+            guard DirectoryDefault.isDirectory(reference.path.directory) else {
+                throw .system(reference.path, operation: "open", .noSuchFileOrDirectory)
+            }
+            return .gone
+        }
+        // Whoever is writing to it would be shut out by the next lock.
+        guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+            guard from <= now, now < to else { return .unneeded }
+            try change(file, to: to)
+            return .done
+        }
+    }
+}

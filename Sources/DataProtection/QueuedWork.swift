@@ -1,0 +1,140 @@
+public import ProtectionKeys
+public import SystemPackage
+
+/// A piece of work that could not be done while locked, or waits for a file to be closed.
+public struct QueuedWork: Hashable, Sendable {
+    /// What is to be done.
+    public enum Kind: Hashable, Sendable {
+        /// Give the file this class.
+        case raise(to: ProtectionClass)
+        /// Append the file, a segment, to this log.
+        case join(log: FilePath)
+    }
+
+    public let kind: Kind
+    /// The file, under the name that it had when the work was noted.
+    public let path: FilePath
+    /// Why it was tried in vain the last time; nil: it was not tried, or was only locked.
+    public let lastError: Errno?
+}
+
+/// What came of a piece of work.
+public struct QueuedWorkResult: Hashable, Sendable {
+    /// How it ended.
+    public enum Outcome: Hashable, Sendable {
+        /// It is done, and lasts.
+        case done
+        /// There was nothing to do any more: somebody gave the file its class, or another one, by hand.
+        case unneeded
+        /// The file is neither under its name nor under another one in its directory. The work was dropped.
+        case gone
+        /// Whoever created the file has it open, or another process works on it. It stays in the queue.
+        case inUse
+        /// Locked, or an earlier segment of the same log has not been joined. It stays in the queue.
+        case waiting
+        /// It stays in the queue, and the error with it.
+        case failed(DataProtectionError)
+    }
+
+    public let work: QueuedWork
+    public let outcome: Outcome
+}
+
+extension Keybag {
+    /// How much work is queued. Needs no key, and reads no more than the names in one directory.
+    public var queuedWorkCount: Int { (try? QueueNote.numbers(in: directory).count) ?? 0 }
+
+    /// The work that is queued, in the order in which it will be done. Needs no key.
+    public func queuedWork() throws(DataProtectionError) -> [QueuedWork] {
+        var works: [QueuedWork] = []
+        for number in try QueueNote.numbers(in: directory) {
+            guard let note = try QueueNote(number, in: directory, holding: false) else { continue }
+            if let work = QueuedWork(note) { works.append(work) } else { warn(.queueNoteUnreadable(note.path)) }
+        }
+        return works
+    }
+
+    /// Does the work that is queued, in order; goes on after failures, and stops between files when a lock comes.
+    ///
+    /// Any number of processes may do so at once. What failed stays in the queue.
+    /// - Parameter report: called with each result as it comes.
+    /// - Returns: every result.
+    /// - Throws: `system` if the queue cannot be read.
+    @discardableResult
+    public func performQueuedWork(
+        reporting report: (QueuedWorkResult) -> Void = { _ in }
+    ) throws(DataProtectionError) -> [QueuedWorkResult] {
+        var results: [QueuedWorkResult] = []
+        var waitingLogs: Set<FilePath> = []
+        for number in try QueueNote.numbers(in: directory) {
+            guard let seen = try QueueNote(number, in: directory, holding: false) else { continue }
+            guard let work = QueuedWork(seen) else {
+                warn(.queueNoteUnreadable(seen.path))
+                continue
+            }
+            var outcome = QueuedWorkResult.Outcome.waiting
+            if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
+                guard let held = try perform(number) else { continue }
+                outcome = held
+            }
+            if case .join(let log) = work.kind, !outcome.isOver { waitingLogs.insert(log) }
+            let result = QueuedWorkResult(work: work, outcome: outcome)
+            results.append(result)
+            report(result)
+        }
+        return results
+    }
+
+    /// Nil if somebody else has just done it.
+    private func perform(_ number: UInt64) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
+        guard var note = try QueueNote(number, in: directory, holding: true) else {
+            return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
+        }
+        return perform(&note)
+    }
+
+    /// Does the work of a note that this process holds.
+    func perform(_ note: inout QueueNote) -> QueuedWorkResult.Outcome {
+        do throws(DataProtectionError) {
+            let outcome: QueuedWorkResult.Outcome
+            switch note.records.first {
+            case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
+            default: return .waiting
+            }
+            if outcome == .gone, let work = QueuedWork(note) { warn(.queuedFileGone(work.path)) }
+            try note.remove()
+            return outcome
+        } catch {
+            if case .locked = error { return .waiting }
+            // The same once more would only make the note grow. That it cannot be noted is no second failure.
+            if QueuedWork(note)?.lastError != error.errno { try? note.add(.failed(error.errno, at: Clock.now())) }
+            return .failed(error)
+        }
+    }
+}
+
+extension QueuedWorkResult.Outcome {
+    /// Whether the work has left the queue.
+    var isOver: Bool {
+        switch self {
+        case .done, .unneeded, .gone: true
+        case .inUse, .waiting, .failed: false
+        }
+    }
+}
+
+extension QueuedWork {
+    /// Nil for a note that makes no sense.
+    init?(_ note: QueueNote) {
+        switch note.records.first {
+        case .raise(let file, _, let to): (kind, path) = (.raise(to: to), file.path)
+        case .join(let segment, let log): (kind, path) = (.join(log: log), segment.path)
+        default: return nil
+        }
+        if case .failed(let errno, _) = note.records.last { lastError = errno } else { lastError = nil }
+    }
+
+    fileprivate func isJoin(toAnyOf logs: Set<FilePath>) -> Bool {
+        if case .join(let log) = kind { logs.contains(log) } else { false }
+    }
+}

@@ -1,0 +1,67 @@
+import Glibc
+import SystemPackage
+
+/// A directory that is being filled under a hidden name beside the one it is to have.
+///
+/// It is locked while its maker lives: one that a dead process left is taken away by the next who needs the name.
+struct UnfinishedDirectory {
+    let path: FilePath
+    private let directory: LowerFile
+
+    /// Makes `.NAME.protectfs-unfinished-N` beside `target`, mode 0700.
+    init(for target: FilePath) throws(DataProtectionError) {
+        var number = 0
+        while true {
+            let path = target.beside(unfinished: number)
+            do throws(DataProtectionError) {
+                _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
+                let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+                _ = try retrying(path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
+                (self.path, self.directory) = (path, directory)
+                return
+            } catch {
+                guard error.errno == .fileExists, number < 1000 else { throw error }
+            }
+            if !Self.removeAbandoned(path) { number += 1 }
+        }
+    }
+
+    /// Gives the directory its name, and makes that last.
+    ///
+    /// - Throws: `exists` if there is something under that name.
+    func publish(as target: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            // rename(2) would also replace an empty directory that somebody has just made: nothing is lost by that.
+            var status = stat()
+            guard target.withPlatformString({ lstat($0, &status) }) != 0 else { throw .exists(target) }
+            try AtomicReplace.rename(path, to: target)
+        } catch {
+            let taken: [Errno] = [.directoryNotEmpty, .notDirectory, .fileExists]
+            throw taken.contains(error.errno) ? .exists(target) : error
+        }
+        try AtomicReplace.flushDirectory(target.directory)
+    }
+
+    /// Takes the directory away with all that is in it, as far as that goes.
+    func remove() { Self.remove(path) }
+
+    private static func removeAbandoned(_ path: FilePath) -> Bool {
+        guard let other = try? LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
+            flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
+        else { return false }
+        remove(path)
+        return withExtendedLifetime(other) { !OwnDirectory.exists(path) }
+    }
+
+    private static func remove(_ path: FilePath) {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            _ = path.withPlatformString { unlink($0) }
+            return
+        }
+        _ = path.withPlatformString { chmod($0, 0o700) }
+        for name in (try? DirectoryListing.components(of: path)) ?? [] { remove(path.appending(name)) }
+        _ = path.withPlatformString { rmdir($0) }
+    }
+}

@@ -1,0 +1,86 @@
+import ArgumentParser
+import DataProtection
+
+/// Work that waits for an unlock.
+struct Queue: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue", abstract: "Show the work that waits for an unlock, or do it.",
+        discussion: """
+            Files that get a stronger class once they can be opened (write --raise-to), and segments of logs that are to be \
+            joined (write --segments). An unlock starts it in the background; what fails stays in the queue.
+            """,
+        subcommands: [QueueList.self, QueueRun.self], defaultSubcommand: QueueList.self)
+}
+
+/// Lists the queue.
+struct QueueList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the work, in the order in which it will be done.",
+        discussion: "Columns: what is to be done, the file, and why it was tried in vain.")
+
+    @Flag(help: "As JSON.")
+    var json = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let works = try keybag.open().queuedWork()
+        if json { return try JSON.array(works.map(members)).print() }
+        var lines = OutputLines()
+        for work in works {
+            let failure = work.lastError.map { "  (\($0.spoken))" } ?? ""
+            try lines.add(
+                Array("\(work.kind.spoken)  ".utf8) + listed(work.path) + Array(failure.utf8))
+        }
+        try lines.finish()
+    }
+
+    private func members(_ work: QueuedWork) -> JSON {
+        let what: [(String, JSON)] =
+            switch work.kind {
+            case .raise(let protectionClass):
+                [("kind", .string("raise")), ("class", .string(protectionClass.shortName))]
+            case .join(let log): [("kind", .string("join"))] + JSON.members(of: log, named: "log")
+            }
+        return .object(
+            what + JSON.members(of: work.path) + [("error", work.lastError.map { .string($0.spoken) } ?? .null)])
+    }
+}
+
+/// Does the work.
+struct QueueRun: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Do the work now, and wait for it.",
+        discussion: "Goes on after failures; a lock stops it between files. What is not done stays in the queue.")
+
+    @Flag(help: .hidden)
+    var background = false
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        if background { BackgroundQueue.giveWay() }
+        let outcome = Outcome()
+        let results = try keybag.open().performQueuedWork { result in
+            switch result.outcome {
+            case .failed(let error): outcome.record(error)
+            case .inUse: StandardError.line(.note, "\(quoted(result.work.path)) is still open; its work stays queued")
+            case .done, .unneeded, .gone, .waiting: break
+            }
+        }
+        let waiting = results.filter { $0.outcome == .waiting }.count
+        if waiting > 0, outcome.status == .done {
+            throw Failure(
+                .notNow, "\(waiting) of \(results.count) wait for an unlock", hint: "unlock first: protectfs unlock")
+        }
+        try outcome.leave()
+    }
+}
+
+extension QueuedWork.Kind {
+    /// What is to be done, as one word or two.
+    fileprivate var spoken: String {
+        switch self {
+        case .raise(let protectionClass): "raise to \(protectionClass.shortName)"
+        case .join: "join"
+        }
+    }
+}
