@@ -12,7 +12,7 @@ final class EditedFile {
     private let wantedClass: ProtectionClass?
     private(set) var protectionClass: ProtectionClass
     /// The file as we read or wrote it last; nil: there is none.
-    private var known: FileIdentity?
+    private var known: FileVersion?
     /// What is sealed beside it.
     private(set) var beside: Beside?
 
@@ -20,21 +20,21 @@ final class EditedFile {
         enum Reason { case locked, changed }
         let path: FilePath
         let reason: Reason
-        private let identity: FileIdentity?
+        private let identity: FileVersion?
 
         fileprivate init(path: FilePath, reason: Reason) {
-            (self.path, self.reason, identity) = (path, reason, FileIdentity(path))
+            (self.path, self.reason, identity) = (path, reason, FileVersion(path))
         }
 
         /// Nobody has touched it since.
-        fileprivate var isOurs: Bool { identity != nil && FileIdentity(path) == identity }
+        fileprivate var isOurs: Bool { identity != nil && FileVersion(path) == identity }
     }
 
     /// - Throws: `locked`, `notProtected`, `busy` and what else would keep the file from being read or replaced.
     init(_ path: FilePath, as wantedClass: ProtectionClass?, _ keybags: Keybags) throws {
         self.path = path
         self.wantedClass = wantedClass
-        known = FileIdentity(path)
+        known = FileVersion(path)
         if known == nil {
             keybag = try keybags.own()
             protectionClass = try ProtectedFileWriter(path, as: wantedClass, keybag: keybag, replacing: false)
@@ -116,13 +116,13 @@ final class EditedFile {
             guard case .exists = error else { throw error }
             return false
         }
-        known = FileIdentity(path)
+        known = FileVersion(path)
         return true
     }
 
     /// A change of its class, mode or names is nobody's edit.
     private func isAsWeKnowIt(_ last: Pieces.Source?) throws(DataProtectionError) -> Bool {
-        let now = FileIdentity(path)
+        let now = FileVersion(path)
         if now == known { return true }
         guard let last, now != nil, let file = try? ProtectedFile.open(path, keybag: keybag) else { return false }
         return try Pieces.areEqual(last, file.pieces)

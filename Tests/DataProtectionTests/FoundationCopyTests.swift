@@ -43,7 +43,7 @@ import Testing
         try bed.makePlain("d/a", [4])
         try bed.begin(moment)
         // The plaintext file becomes one of class C.
-        let goes = bed.keybag.canOpen(its, in: moment.state) && moment != .beforeFirstUnlock
+        let goes = AccessRule.opens(its, in: moment.state) && moment != .beforeFirstUnlock
         if goes {
             try files.copyItem(at: bed.path("d").url, to: bed.path("g").url, protectedBy: bed.keybag)
             #expect(try bed.read(bed.path("g/e/f")) == [1, 2, 3])
@@ -53,7 +53,7 @@ import Testing
                 try files.copyItem(at: bed.path("d").url, to: bed.path("g").url, protectedBy: bed.keybag)
             }
         }
-        if !bed.keybag.canOpen(its, in: moment.state) {
+        if !AccessRule.opens(its, in: moment.state) {
             expectCocoa(.fileReadNoPermission, "locked") {
                 try files.copyItem(at: source.url, to: bed.path("h").url, protectedBy: bed.keybag)
             }

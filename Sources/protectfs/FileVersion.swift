@@ -2,7 +2,7 @@ import DataProtection
 import Glibc
 
 /// Which file a path leads to, and when it was changed last: equal only if nobody touched it.
-struct FileIdentity: Equatable {
+struct FileVersion: Equatable {
     private let numbers: [Int]
 
     /// Nil if nothing is there.
