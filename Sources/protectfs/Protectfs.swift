@@ -14,7 +14,7 @@ struct Protectfs: ParsableCommand {
 
             Silent on success. Exit status: 0 done, 64 usage, 65 damaged or not protected, 66 no such file or keybag, \
             69 no kernel keyring, 70 a bug, 71 the system refused, 73 exists already, 74 disk or I/O, 75 not now (locked, \
-            throttled, busy), 77 refused, 78 bad configuration, 130 interrupted.
+            throttled, busy), 77 refused, 78 bad configuration, 126 and 127 the command of run, 130 interrupted.
             """,
         version: "0.1.0",
         subcommands: [
