@@ -4,13 +4,19 @@ public import ProtectionKeys
 public enum FileOperation: String, Sendable, Hashable, CaseIterable {
     /// A new file of that class.
     case create
-    case openToRead, openToWrite, truncateByPath
+    /// Opening a file that is there, and reading.
+    case openToRead
+    /// Opening a file that is there, and writing.
+    case openToWrite
+    /// truncate(2), by name.
+    case truncateByPath
     /// A new file in the place of an old one: the old contents are never read.
     case replace
     /// Reading, writing and cutting through a handle that was opened while unlocked.
     case useHandle
     /// The same through a handle that created the file while locked or before first unlock.
     case useCreatedHandle
+    /// Committing what was written: everything is sealed by then.
     case syncAndClose
     /// stat(2), class, unverified size, mode, times.
     case inspect
@@ -18,6 +24,7 @@ public enum FileOperation: String, Sendable, Hashable, CaseIterable {
     case rename
     /// Exchanging the data of two files: each is sealed under its own key.
     case exchangeData
+    /// Giving a directory the class of new files in it.
     case setDirectoryDefault
     /// The bytes as they are stored, for backups.
     case copyCiphertext
@@ -32,6 +39,7 @@ public enum FileOperation: String, Sendable, Hashable, CaseIterable {
 public enum AccessRule {
     /// What an operation meets.
     public enum Answer: Sendable, Hashable {
+        /// It goes.
         case allowed
         /// ENOKEY: an unlock helps.
         case locked

@@ -11,6 +11,7 @@ public struct FileInspection: Hashable, Sendable {
     public struct Slot: Hashable, Sendable {
         /// What lies there.
         public enum Condition: Hashable, Sendable {
+            /// The newest whole head: it counts.
             case inForce
             /// The same bytes as the one in force.
             case equal
@@ -25,6 +26,7 @@ public struct FileInspection: Hashable, Sendable {
             /// The check is good, but the head breaks a rule, or this version does not know it.
             case refused(reason: String)
         }
+        /// What lies there.
         public let condition: Condition
         /// Raised by every class change.
         public let wrapCounter: UInt64?
@@ -65,7 +67,9 @@ public struct FileInspection: Hashable, Sendable {
 
     /// Reads both heads, and records if there are any.
     ///
-    /// - Parameter keybag: to say whether the header is authentic; nil: it is not known which.
+    /// - Parameters:
+    ///   - path: the file; a link is followed.
+    ///   - keybag: to say whether the header is authentic; nil: it is not known which.
     /// - Throws: `notProtected`, `notRegularFile`, `system`; damage is no error.
     public init(of path: FilePath, keybag: Keybag?) throws(DataProtectionError) {
         let file = try LowerFile(regular: path, flags: O_RDONLY)

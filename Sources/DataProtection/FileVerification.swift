@@ -44,6 +44,7 @@ public struct FileVerification: Hashable, Sendable {
 
     /// What it comes to.
     public enum Verdict: String, Sendable, Hashable {
+        /// Every byte is as it was written.
         case whole
         /// Somebody has the file open for writing, and nothing is found that a close does not put right.
         case beingWritten
@@ -88,7 +89,9 @@ extension Keybag {
     /// Opens every chunk of a file and judges both heads, the area and the length. Changes nothing, and disturbs no writer:
     /// what looks damaged is looked at again under the shared slot lock, as readers do.
     ///
-    /// - Parameter goOn: called with the plaintext bytes that are done, about every MiB; false stops.
+    /// - Parameters:
+    ///   - path: the file; a link is followed.
+    ///   - goOn: called with the plaintext bytes that are done, about every MiB; false stops.
     /// - Returns: nil if `goOn` said so.
     /// - Throws: `locked`, `notProtected`, `unsupported`, `foreignKeybag`, `keyLost`, `notRegularFile`, `system`. Damage is no error
     ///   but a finding.

@@ -22,7 +22,10 @@ extension Keybag {
 
     /// The same with a recovery code, which opens the keybag without passcode and device key.
     ///
-    /// - Parameter recoveryCode: new, and shown to the user already: it cannot be had a second time.
+    /// - Parameters:
+    ///   - directory: where nothing is yet, or an empty directory.
+    ///   - passcode: 1 to 1,024 bytes.
+    ///   - recoveryCode: new, and shown to the user already: it cannot be had a second time.
     @discardableResult
     public static func create(
         at directory: FilePath, passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode

@@ -9,24 +9,33 @@ public struct KeybagInspection: Hashable, Sendable {
     public struct Copy: Hashable, Sendable {
         /// What it is beside the other one.
         public enum Condition: Hashable, Sendable {
+            /// The newest whole copy: it counts.
             case inForce
             /// The same bytes as the one in force.
             case equal
             /// Whole, but not the same: the next unlock repairs it.
             case other(sequence: UInt64)
+            /// Broken, and why.
             case damaged(reason: String)
+            /// Not there.
             case missing
         }
+        /// Where it is.
         public let path: FilePath
+        /// What it is beside the other one.
         public let condition: Condition
     }
 
     /// A way to the keybag key.
     public struct Slot: Hashable, Sendable {
+        /// What the way begins with.
         public enum Kind: String, Hashable, Sendable {
+            /// The passcode, and the device key.
             case passcode
+            /// The recovery code alone.
             case recoveryCode = "recovery code"
         }
+        /// What the way begins with.
         public let kind: Kind
         /// PBKDF2-HMAC-SHA256 iterations.
         public let iterations: Int
@@ -40,6 +49,7 @@ public struct KeybagInspection: Hashable, Sendable {
         public let kind: UInt8
         /// Nil for other kinds.
         public let protectionClass: ProtectionClass?
+        /// Raised by every rotation of the class key.
         public let generation: UInt32
         /// Whether it wraps new files; otherwise it opens old ones only.
         public let isActive: Bool
@@ -49,12 +59,15 @@ public struct KeybagInspection: Hashable, Sendable {
 
     /// The copies: two of a directory, one of a file.
     public let copies: [Copy]
+    /// The keybag's name.
     public let uuid: KeybagUUID
     /// Raised by every replacement.
     public let sequence: UInt64
     /// Where the device key is meant to be.
     public let deviceKey: FilePath
+    /// The ways to its key.
     public let slots: [Slot]
+    /// The class keys, retired ones too.
     public let entries: [Entry]
 
     /// Reads the copies in a keybag's directory, or one copy by its own name.

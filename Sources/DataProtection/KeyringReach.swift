@@ -7,14 +7,23 @@ public import SystemPackage
 public struct KeyringReach: Sendable, Hashable {
     /// A step of that.
     public enum Step: String, Sendable, Hashable {
-        case add, find, read, evict
+        /// add_key(2).
+        case add
+        /// keyctl_search(3) in the user keyring.
+        case find
+        /// keyctl_read(3).
+        case read
+        /// Taking it away, and not finding it afterwards.
+        case evict
     }
     /// The first step that failed, with its error; nil if all went well.
     public let failure: Failure?
 
     /// A step that the kernel refused.
     public struct Failure: Error, Sendable, Hashable {
+        /// Which step.
         public let step: Step
+        /// What the kernel said.
         public let errno: Errno
     }
 

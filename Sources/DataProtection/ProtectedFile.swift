@@ -69,9 +69,13 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
 
     /// Creates a protected file that must not be there yet.
     ///
-    /// - Parameter raiseTo: the class that it gets when it is closed, or at the next unlock if it is locked then: written as
-    ///   `completeUnlessOpen`, kept as `complete`. That is noted before the file appears, and holds for a process that is
-    ///   killed too. What somebody does by hand meanwhile counts more: no class is lowered by it, no lowering is undone.
+    /// - Parameters:
+    ///   - path: where nothing is yet.
+    ///   - protectionClass: nil: the directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`.
+    ///   - raiseTo: the class that it gets when it is closed, or at the next unlock if it is locked then: written as
+    ///     `completeUnlessOpen`, kept as `complete`. That is noted before the file appears, and holds for a process that is
+    ///     killed too. What somebody does by hand meanwhile counts more: no class is lowered by it, no lowering is undone.
+    ///   - keybag: whose class key the file gets.
     /// - Throws: `exists`, `locked`, `wouldWeaken` if `raiseTo` is weaker, `system`.
     public static func create(
         _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag

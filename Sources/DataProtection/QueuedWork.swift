@@ -11,6 +11,7 @@ public struct QueuedWork: Hashable, Sendable {
         case join(log: FilePath)
     }
 
+    /// What is to be done.
     public let kind: Kind
     /// The file, under the name that it had when the work was noted.
     public let path: FilePath
@@ -36,7 +37,9 @@ public struct QueuedWorkResult: Hashable, Sendable {
         case failed(DataProtectionError)
     }
 
+    /// What was to be done.
     public let work: QueuedWork
+    /// How it ended.
     public let outcome: Outcome
 }
 

@@ -14,13 +14,13 @@ struct Protectfs: ParsableCommand {
 
             Silent on success. Exit status: 0 done, 64 usage, 65 damaged or not protected, 66 no such file or keybag, \
             69 no kernel keyring, 70 a bug, 71 the system refused, 73 exists already, 74 disk or I/O, 75 not now (locked, \
-            throttled, busy), 77 refused, 78 bad configuration, 126 and 127 as of env(1) for run, 130 interrupted.
+            throttled, busy), 77 refused, 78 bad configuration, 126 and 127 from run as from env(1), 130 interrupted.
             """,
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
-            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Queue.self, Verify.self,
-            Inspect.self, Explain.self, Doctor.self, Erase.self,
+            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Erase.self, Queue.self,
+            Verify.self, Inspect.self, Explain.self, Doctor.self,
         ])
 
     static func main() {

@@ -52,6 +52,12 @@ struct ExitStatusReachedTests {
                 exec "$PROTECTFS" write new <plain
                 """, says: "line 1"),
         Way(
+            status: 126, name: "run: a command that cannot be run", script: "exec \"$PROTECTFS\" run secret -- ./plain",
+            says: "plain"),
+        Way(
+            status: 127, name: "run: no such command", script: "exec \"$PROTECTFS\" run secret -- no-such-command",
+            says: "no-such-command"),
+        Way(
             status: 130, name: "interrupted, once it listens to signals (bit 14 is SIGTERM; killed by it would be 143)",
             script: """
                 mkfifo pipe; "$PROTECTFS" write new <pipe & exec 5>pipe

@@ -32,7 +32,7 @@ struct AgreementTests {
                     !described.synopsis.isDisjoint(with: spelling),
                     "the synopsis of \(verb.name) lacks \(spelling.sorted())")
                 #expect(
-                    described.items.contains(spelling) || page.common.contains(spelling),
+                    (described.items + page.common).contains { $0.isSuperset(of: spelling) },
                     "the manual page does not explain \(spelling.sorted()) of \(verb.name)")
             }
         }
@@ -70,6 +70,10 @@ struct AgreementTests {
     @Test("mandoc and groff read the manual page without complaint")
     func lint() throws {
         let sandbox = try CommandSandbox(makesKeybag: false)
+        guard try sandbox.shell("command -v mandoc && command -v groff").status == 0 else {
+            print("skipped: the manual page is not checked: mandoc or groff is not installed")
+            return
+        }
         let file = Checkout.root.appendingPathComponent("docs/protectfs.1").path
         // That a system has no index of its manual pages is not about this one.
         let mandoc = try sandbox.shell("mandoc -T lint \"$0\" 2>&1 | grep -v 'outdated mandoc.db'; true", [file])

@@ -29,6 +29,7 @@ struct DocumentedSession {
         ("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", "DATE"),
         ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
         ("([0-9A-Z]{4}-){7}[0-9A-Z]{4}", "RECOVERY CODE"),
+        ("type group [1-8] of it: [0-9A-Z]{4}", "GROUP"),
         ("\\b[0-9a-f]{32}\\b", "ID"),
         // A line, for what depends on the machine.
         ("secrets in this command: .*", "secrets in this command: …"),
@@ -115,7 +116,8 @@ final class Reader {
             .map { $0.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) }
     }
 
-    /// bash on a terminal of its own. A prompt that a document answers is answered so; others want the passcode.
+    /// bash on a terminal of its own. A prompt that a document answers is answered so; one for a group of a recovery code
+    /// that was shown, with that; others want the passcode.
     private static let terminal = """
         import os, pty, re, select, sys, time
         script, passcode, lines = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -132,6 +134,8 @@ final class Reader {
             last = re.split("[\\n\\036]", shown.decode(errors="replace").replace("\\r", ""))[-1]
             if len(shown) == answered or not re.search("[:?\\\\]] $", last): continue
             answers = [line[len(last):] for line in lines if line.startswith(last) and len(line) > len(last)]
+            group = re.search("type group ([1-8]) of it: $", last)
+            if group: answers = [re.findall(b"(?:[0-9A-Z]{4}-){7}[0-9A-Z]{4}", shown)[-1].decode().split("-")[int(group[1]) - 1]]
             os.write(master, ((answers[0] if answers else passcode) + "\\n").encode())
             answered = len(shown)
         else: sys.exit("still running: %r" % shown)

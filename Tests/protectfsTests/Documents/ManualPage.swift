@@ -39,7 +39,9 @@ struct ManualPage {
     /// `.Op Fl -class Ar class` → `--class`.
     private static func options(_ line: String) -> Set<String> {
         let words = line.split(separator: " ")
-        return Set(zip(words, words.dropFirst()).filter { $0.0 == "Fl" || $0.0 == ".Fl" }.map { "-" + $0.1 })
+        // `Fl \\&-` is the `--` that ends options.
+        return Set(
+            zip(words, words.dropFirst()).filter { ["Fl", ".Fl"].contains($0.0) && $0.1 != "\\&-" }.map { "-" + $0.1 })
     }
 
     private static func parts(_ lines: [String], at mark: String) -> [String: [String]] {

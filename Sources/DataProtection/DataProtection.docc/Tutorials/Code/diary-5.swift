@@ -15,8 +15,6 @@ do {
     let text = try Data(contentsOf: diary, protectedBy: keybag)
     print(String(decoding: text, as: UTF8.self), terminator: "")
 } catch let error as CocoaError {
-    guard let reason = error.userInfo["NSUnderlyingError"] as? DataProtectionError, reason.remedy == .unlock else {
-        throw error
-    }
+    guard error.dataProtectionError?.remedy == .unlock else { throw error }
     print("locked; the diary is read after the next unlock")
 }
