@@ -29,6 +29,7 @@ public enum FormatError: Error, Hashable, Sendable {
         case attempts
         /// What the kernel keyring holds.
         case ringPayload = "keyring payload"
+        /// A keybag as text. FORMAT.md §2.9.
         case recoveryExport = "recovery export"
     }
 }

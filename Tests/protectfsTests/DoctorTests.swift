@@ -21,8 +21,8 @@ struct DoctorFindingTests {
 
     @Test("Swap and hibernation")
     func swap() {
-        let safe = DoctorFacts.Swap(name: "/dev/zram0", isSafe: true)
-        let plain = DoctorFacts.Swap(name: "/dev/sda2", isSafe: false)
+        let safe = Swap(name: "/dev/zram0", isSafe: true)
+        let plain = Swap(name: "/dev/sda2", isSafe: false)
         #expect(level(\.swapFinding) { $0.swaps = .known([]) } == .ok)
         #expect(level(\.swapFinding) { $0.swaps = .known([safe]) } == .ok)
         #expect(level(\.swapFinding) { $0.swaps = .known([safe, plain]) } == .warning)

@@ -48,7 +48,8 @@ enum MemoryStorage {
 
     /// `MemAvailable` of /proc/meminfo (proc_meminfo(5)), in bytes.
     private static var availableMemory: Int64? {
-        for line in lines(of: "/proc/meminfo") where line.hasPrefix("MemAvailable:") {
+        guard case .known(let text) = KernelFile.text(of: "/proc/meminfo") else { return nil }
+        for line in text.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
             return line.split(separator: " ").dropFirst().first.flatMap { Int64($0) }.map { $0 * 1024 }
         }
         return nil
@@ -56,34 +57,8 @@ enum MemoryStorage {
 
     /// What is in a tmpfs may be swapped out: says so where that would write it to a disk in the clear.
     static func warnOfSwap() {
-        for line in lines(of: "/proc/swaps").dropFirst() {
-            guard let name = line.split(separator: " ").first, !isHarmlessSwap(String(name)) else { continue }
-            StandardError.line(.warning, "memory may be swapped to \(quoted(String(name))), which is not encrypted")
-            StandardError.line(.hint, "turn it off while you edit: swapoff \(quoted(String(name)))")
-            return
-        }
-    }
-
-    /// zram stays in memory; dm-crypt encrypts.
-    private static func isHarmlessSwap(_ device: String) -> Bool {
-        let resolved = realpath(device, nil)
-        defer { free(resolved) }
-        let path = resolved.map { String(cString: $0) } ?? device
-        let name = path.split(separator: "/").last.map(String.init) ?? ""
-        if name.hasPrefix("zram") { return true }
-        return lines(of: "/sys/block/\(name)/dm/uuid").first?.hasPrefix("CRYPT-") ?? false
-    }
-
-    /// The lines of a file of the kernel's; none if it is not there.
-    private static func lines(of path: String) -> [String] {
-        guard let file = fopen(path, "re") else { return [] }
-        defer { fclose(file) }
-        var lines: [String] = []
-        var buffer = [CChar](repeating: 0, count: 4096)
-        while fgets(&buffer, Int32(buffer.count), file) != nil {
-            lines.append(
-                String(decoding: buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
-        }
-        return lines
+        guard case .known(let swaps) = Swap.read(), let swap = swaps.first(where: { !$0.isSafe }) else { return }
+        StandardError.line(.warning, "memory may be swapped to \(quoted(swap.name)), which is not encrypted")
+        StandardError.line(.hint, "turn it off while you edit: swapoff \(quoted(swap.name))")
     }
 }

@@ -1,22 +1,7 @@
 import DataProtection
 
-/// A fact, or why it cannot be known.
-enum Reading<Value> {
-    case known(Value)
-    case unknown(String)
-}
-
-extension Reading: Equatable where Value: Equatable {}
-extension Reading: Sendable where Value: Sendable {}
-
 /// What `doctor` looks at, read from the system and judged elsewhere.
 struct DoctorFacts {
-    /// Where the kernel moves memory to when there is not enough.
-    struct Swap: Equatable {
-        let name: String
-        /// Compressed memory, or a disk that dm-crypt encrypts.
-        let isSafe: Bool
-    }
     var swaps: Reading<[Swap]> = .known([])
     /// Whether the machine can write all its memory to swap.
     var canHibernate: Reading<Bool> = .known(false)

@@ -3,7 +3,7 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// Appending a segment to its log, each byte exactly once, whatever dies where. FORMAT.md §2.6.
+/// Appending a segment to its log, each byte exactly once, whatever dies where. FORMAT.md §2.8.
 ///
 /// Before bytes of the segment are written, the note says where they will be. They are one commit of the log: after a crash
 /// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever

@@ -6,19 +6,19 @@ extension DoctorFacts {
     /// Reads everything. A key of no meaning goes through the kernel keyring; nothing else is changed.
     static func read(keybag directory: FilePath) -> DoctorFacts {
         var facts = DoctorFacts()
-        facts.swaps = SwapReader.read()
+        facts.swaps = Swap.read()
         facts.canHibernate = hibernation()
         facts.initOnFree = initOnFreeNow()
         facts.coreDumps = coreDumpsNow()
         facts.keyringFailure = KeyringReach().failure
-        facts.isInUserNamespace = text(of: "/proc/self/uid_map").map { map in
+        facts.isInUserNamespace = KernelFile.text(of: "/proc/self/uid_map").map { map in
             map.split(whereSeparator: \.isWhitespace).map(String.init) != ["0", "0", "4294967295"]
         }
-        facts.controlGroup = text(of: "/proc/self/cgroup").map { text in
+        facts.controlGroup = KernelFile.text(of: "/proc/self/cgroup").map { text in
             text.split(separator: "\n").first { $0.hasPrefix("0::") }.map { String($0.dropFirst(3)) } ?? ""
         }
         facts.quota = quotaNow()
-        facts.gcDelay = text(of: "/proc/sys/kernel/keys/gc_delay").flatMap { text in
+        facts.gcDelay = KernelFile.text(of: "/proc/sys/kernel/keys/gc_delay").flatMap { text in
             Int(text).map { .known($0) } ?? .unknown("/proc/sys/kernel/keys/gc_delay is not a number")
         }
         facts.libcrypto = (CryptographyLibrary.majorVersion, CryptographyLibrary.version)
@@ -38,14 +38,14 @@ extension DoctorFacts {
 
     private static func hibernation() -> Reading<Bool> {
         guard NamedItem.exists("/sys/power/state") else { return .known(false) }
-        return text(of: "/sys/power/state").flatMap { states in
+        return KernelFile.text(of: "/sys/power/state").flatMap { states in
             guard states.split(separator: " ").contains("disk") else { return .known(false) }
-            return text(of: "/sys/power/disk").map { !$0.contains("[disabled]") }
+            return KernelFile.text(of: "/sys/power/disk").map { !$0.contains("[disabled]") }
         }
     }
 
     private static func initOnFreeNow() -> Reading<Bool> {
-        text(of: "/proc/cmdline").flatMap { line in
+        KernelFile.text(of: "/proc/cmdline").flatMap { line in
             let words = line.split(separator: " ")
             if let word = words.last(where: { $0.hasPrefix("init_on_free=") }) {
                 return .known(["1", "on", "y"].contains(word.dropFirst("init_on_free=".count)))
@@ -54,7 +54,7 @@ extension DoctorFacts {
             uname(&name)
             let release = withUnsafeBytes(of: &name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             guard
-                case .known(let configuration) = text(
+                case .known(let configuration) = KernelFile.text(
                     of: FilePath("/boot/config-\(release)"), count: 1 << 20)
             else {
                 return .unknown("not asked for at the start, and the kernel's own default cannot be read")
@@ -64,10 +64,10 @@ extension DoctorFacts {
     }
 
     private static func coreDumpsNow() -> Reading<CoreDumps> {
-        text(of: "/proc/sys/kernel/core_pattern").map { pattern in
+        KernelFile.text(of: "/proc/sys/kernel/core_pattern").map { pattern in
             // Our own limit is 0 already: that of the shell counts.
             var limit: UInt64?
-            if case .known(let limits) = text(of: FilePath("/proc/\(getppid())/limits")) {
+            if case .known(let limits) = KernelFile.text(of: FilePath("/proc/\(getppid())/limits")) {
                 let line = limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") }
                 limit = line?.split(separator: " ").dropFirst(4).first.flatMap { UInt64($0) }
             }
@@ -76,7 +76,7 @@ extension DoctorFacts {
     }
 
     private static func quotaNow() -> Reading<Quota> {
-        text(of: "/proc/key-users", count: 1 << 20).flatMap { users in
+        KernelFile.text(of: "/proc/key-users", count: 1 << 20).flatMap { users in
             // UID: usage keys/instantiated keys/maximum bytes/maximum, proc_key-users(5)
             for line in users.split(separator: "\n") {
                 let fields = line.split(whereSeparator: { " :/".contains($0) }).compactMap { Int($0) }
@@ -92,31 +92,6 @@ extension DoctorFacts {
         guard let resolved = ExposureReader.resolved(directory) else { return .unknown(Errno.current.spoken) }
         return MountTable.now().flatMap { table in
             table.mount(of: resolved).map { .known($0.type) } ?? .unknown("/proc/self/mountinfo does not name it")
-        }
-    }
-
-    /// A file of /proc or /sys, without the newline at its end.
-    static func text(of path: FilePath, count: Int = 65_536) -> Reading<String> {
-        let descriptor = path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-        guard descriptor >= 0 else { return .unknown("\(path) cannot be read: \(Errno.current.spoken)") }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 16_384)
-        while bytes.count < count, case let done = Glibc.read(descriptor, &piece, piece.count), done > 0 {
-            bytes += piece[..<done]
-        }
-        while bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-        return .known(String(decoding: bytes, as: UTF8.self))
-    }
-}
-
-extension Reading {
-    func map<Other>(_ body: (Value) -> Other) -> Reading<Other> { flatMap { .known(body($0)) } }
-
-    func flatMap<Other>(_ body: (Value) -> Reading<Other>) -> Reading<Other> {
-        switch self {
-        case .known(let value): body(value)
-        case .unknown(let reason): .unknown(reason)
         }
     }
 }

@@ -1,15 +1,20 @@
 import DataProtection
 import Glibc
 
-/// What swap lies on: proc_swaps(5), and sysfs for what is below a device.
-enum SwapReader {
-    static func read() -> Reading<[DoctorFacts.Swap]> {
+/// Where the kernel moves memory to when there is not enough: proc_swaps(5), and sysfs for what is below a device.
+struct Swap: Equatable {
+    let name: String
+    /// Compressed memory, or a disk that dm-crypt encrypts.
+    let isSafe: Bool
+
+    /// All that is turned on now.
+    static func read() -> Reading<[Swap]> {
         guard NamedItem.exists("/proc/swaps") else { return .known([]) }  // a kernel without swap
-        return DoctorFacts.text(of: "/proc/swaps").map { text in
+        return KernelFile.text(of: "/proc/swaps").map { text in
             text.split(separator: "\n").dropFirst().compactMap { line in
                 line.split(whereSeparator: { $0 == " " || $0 == "\t" }).first.map { field in
                     let name = MountTable.unescaped(field)
-                    return DoctorFacts.Swap(name: name, isSafe: isSafe(name))
+                    return Swap(name: name, isSafe: isSafe(name))
                 }
             }
         }
@@ -18,7 +23,7 @@ enum SwapReader {
     private static func isSafe(_ name: String) -> Bool {
         let path = FilePath(name)
         if let device = path.lastComponent?.string, device.hasPrefix("zram") {
-            let backing = DoctorFacts.text(of: FilePath("/sys/block/\(device)/backing_dev"))
+            let backing = KernelFile.text(of: FilePath("/sys/block/\(device)/backing_dev"))
             guard case .known(let backing) = backing else { return true }  // a kernel without write-back
             return backing == "none"
         }
@@ -37,7 +42,7 @@ enum SwapReader {
 
     /// A device mapping of type CRYPT, or one that lies on such mappings only.
     private static func isEncrypted(sysfs: FilePath) -> Bool {
-        if case .known(let uuid) = DoctorFacts.text(of: sysfs.appending("dm").appending("uuid")),
+        if case .known(let uuid) = KernelFile.text(of: sysfs.appending("dm").appending("uuid")),
             uuid.hasPrefix("CRYPT-")
         {
             return true

@@ -26,7 +26,7 @@ struct MountTable {
     }
 
     static func now() -> Reading<MountTable> {
-        DoctorFacts.text(of: "/proc/self/mountinfo", count: 1 << 20).map { MountTable(parsing: $0) }
+        KernelFile.text(of: "/proc/self/mountinfo", count: 1 << 20).map { MountTable(parsing: $0) }
     }
 
     /// The mount that `path`, absolute and without links, is on: of several at one place the last one hides the others.

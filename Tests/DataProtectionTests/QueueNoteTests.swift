@@ -1,0 +1,49 @@
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// What a note of the queue says. FORMAT.md §2.8.
+@Suite struct QueueNoteTests {
+    static let records: [QueueRecord] = {
+        let id = try! FileID(bytes: 0..<16)
+        let file = FileReference(device: 2064, inode: 12, path: FilePath(bytes: Array("/a\n \u{FF}b".utf8)), fileID: id)
+        return [
+            .raise(file, from: .completeUnlessOpen, to: .complete), .join(file, log: "/log\nfile"),
+            .begun(file, offset: 5, from: 0, count: .max), .failed(.ioError, at: 1_700_000_000),
+        ]
+    }()
+
+    @Test func whatIsWrittenIsRead() throws {
+        let all = Self.records.flatMap(\.encoded)
+        #expect(QueueRecord.decode(all) == Self.records)
+        for count in 0..<all.count {
+            let read = QueueRecord.decode(Array(all.prefix(count)))
+            #expect(read == Array(Self.records.prefix(read.count)), "torn after \(count) bytes")
+            #expect(read.flatMap(\.encoded).count <= count)
+        }
+    }
+
+    @Test func anythingElseIsNoNote() throws {
+        var generator = Randomised.generator("queue records")
+        let all = Self.records.flatMap(\.encoded)
+        for _ in 0..<20_000 {
+            var bytes = all
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            }
+            _ = QueueRecord.decode(bytes)
+        }
+        let bed = try FileTestBed()
+        try OwnDirectory.make(bed.keybag.directory.appending("queue"))
+        for (number, bytes) in [[], [0], [0, 10], Array("raise".utf8), Array("raise\0\0\0\0\0\0\n".utf8)].enumerated() {
+            try bed.keybag.directory.appending("queue/\(number + 1)").overwrite(bytes)
+        }
+        try bed.keybag.directory.appending("queue/other").overwrite([])
+        #expect(try bed.keybag.queuedWork() == [])
+        #expect(try bed.keybag.performQueuedWork() == [])
+        #expect(bed.bag.warnings.unusual.map(\.caseName) == Array(repeating: "queueNoteUnreadable", count: 10))
+    }
+}
