@@ -7,7 +7,9 @@ extension Keybag {
     /// Writes the keybag to a text file for safe keeping. FORMAT.md §2.9.
     ///
     /// No key is needed. The file opens nothing by itself: only with the recovery code, or with passcode and device key.
-    /// - Parameter isReplacing: whether a file under that name gives way.
+    /// - Parameters:
+    ///   - path: the name of the text file.
+    ///   - isReplacing: whether a file under that name gives way.
     /// - Throws: `noRecoveryCode`: it would not help where passcode or device key are lost; `exists`, `system`.
     public func export(to path: FilePath, replacing isReplacing: Bool = false) throws(DataProtectionError) {
         let loaded = try file.load()
@@ -34,6 +36,7 @@ extension Keybag {
     /// - Parameters:
     ///   - directory: made if it is missing.
     ///   - path: a regular file; see FORMAT.md §2.9.
+    ///   - warn: gets what was put right on the way.
     /// - Throws: `keybagIntact` if there is a keybag that opens; `damaged` if the export is; `unsupported`, `system`.
     @discardableResult
     public static func restore(
