@@ -61,13 +61,14 @@ let package = Package(
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors"], swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
+        .target(name: "KeyQuota", path: "Tests/KeyQuota", swiftSettings: strict),
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
-                "KernelKeyring", "CKeyutils", .product(name: "SystemPackage", package: "swift-system"),
+                "KernelKeyring", "CKeyutils", "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
@@ -82,7 +83,7 @@ let package = Package(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils", "StormScript",
-                "storm-worker", "TestVectors",
+                "storm-worker", "TestVectors", "KeyQuota",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

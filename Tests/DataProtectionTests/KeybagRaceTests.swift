@@ -1,5 +1,6 @@
 import Glibc
 import KernelKeyring
+import KeyQuota
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage

@@ -1,6 +1,7 @@
 import CKeyutils
 import Glibc
 import KernelKeyring
+import KeyQuota
 import SystemPackage
 import Testing
 

@@ -1,4 +1,5 @@
 import KernelKeyring
+import KeyQuota
 import ProtectionKeys
 import Synchronization
 import SystemPackage

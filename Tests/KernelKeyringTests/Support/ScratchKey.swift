@@ -1,6 +1,7 @@
 import CKeyutils
 import Glibc
 import KernelKeyring
+import KeyQuota
 import SystemPackage
 
 /// A name in the user keyring that no other test and no other run uses. What is left under it goes with this object.

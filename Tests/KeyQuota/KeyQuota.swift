@@ -1,9 +1,9 @@
 import Glibc
 
 /// An ordinary user may have 200 keys and 20,000 bytes of them, dead ones included until the kernel's collector comes by.
-enum KeyQuota {
+public enum KeyQuota {
     /// Waits while half of that is used up, two seconds at most. The tests make keys faster than the kernel forgets them.
-    static func waitForRoom() {
+    public static func waitForRoom() {
         for _ in 0..<400 where isShort { usleep(5_000) }
     }
 
