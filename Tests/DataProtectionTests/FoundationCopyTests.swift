@@ -88,6 +88,24 @@ import Testing
         #expect(try files.destinationOfSymbolicLink(atPath: bed.path("g/link").string) == "../elsewhere")
     }
 
+    /// As Foundation does: an empty path is no file, and not the working directory; `~` is a letter.
+    @Test func pathsAreTakenAsTheyAre() throws {
+        let bed = try FileTestBed()
+        for path in ["", "~"] {
+            expectCocoa(.fileReadNoSuchFile, "system") {
+                try files.copyItem(atPath: path, toPath: bed.path("g").string, protectedBy: bed.keybag)
+            }
+        }
+        let source = try bed.make("f", .complete, [1])
+        expectCocoa(.fileNoSuchFile, "system") {
+            try files.copyItem(atPath: source.string, toPath: bed.path("no/g").string, protectedBy: bed.keybag)
+        }
+        expectCocoa(.fileNoSuchFile, "system") {
+            try files.copyItem(atPath: source.string, toPath: "", protectedBy: bed.keybag)
+        }
+        #expect(try bed.names() == ["f"])
+    }
+
     @Test func aLinkIsCopiedAsOne() throws {
         let bed = try FileTestBed()
         try bed.path("l").makeSymbolicLink(to: "nowhere")

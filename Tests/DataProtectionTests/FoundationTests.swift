@@ -58,6 +58,35 @@ import Testing
         #expect(try bed.names() == ["f"])
     }
 
+    /// What iOS 17 has as `.completeFileProtectionWhenUserInactive`, and bits that nobody has.
+    @Test(arguments: [0x5000_0000, 0x6000_0000, 0xF000_0000] as [UInt])
+    func aClassThatThereIsNotIsNoDefault(_ bits: UInt) throws {
+        let bed = try FileTestBed()
+        try Self.data.write(to: bed.path("f").url, options: .completeFileProtection, protectedBy: bed.keybag)
+        for (name, options) in [("f", []), ("f", .atomic), ("g", [])] as [(String, Data.WritingOptions)] {
+            expectCocoa(.featureUnsupported, "unknownClass") {
+                try Data([1]).write(
+                    to: bed.path(name).url, options: options.union(.init(rawValue: bits)), protectedBy: bed.keybag)
+            }
+        }
+        #expect(try bed.names() == ["f"])
+        #expect(try Data(contentsOf: bed.path("f").url, protectedBy: bed.keybag) == Self.data)
+    }
+
+    /// The codes that Foundation itself gives.
+    @Test func namesThatCannotBe() throws {
+        let bed = try FileTestBed()
+        let url = bed.path(String(repeating: "n", count: 300)).url
+        let reading = expectCocoa(.fileReadInvalidFileName, "system") {
+            _ = try Data(contentsOf: url, protectedBy: bed.keybag)
+        }
+        #expect(reading?.userInfo["NSFilePath"] as? String == url.path)
+        expectCocoa(.fileWriteInvalidFileName, "system") { try Self.data.write(to: url, protectedBy: bed.keybag) }
+        expectCocoa(.fileNoSuchFile, "system") {
+            try Self.data.write(to: bed.path("missing/f").url, protectedBy: bed.keybag)
+        }
+    }
+
     @Test func plaintextIsRefusedUnlessAskedFor() throws {
         let bed = try FileTestBed()
         for text in [Data(), Self.data, Data(repeating: 9, count: 10_000)] {

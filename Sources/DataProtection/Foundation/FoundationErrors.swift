@@ -2,8 +2,8 @@ public import FoundationEssentials
 import ProtectionKeys
 import SystemPackage
 
-/// What the `userInfo` of a `CocoaError` of this library holds beside `NSUnderlyingError`, the ``DataProtectionError``, and
-/// `NSURL`.
+/// What the `userInfo` of a `CocoaError` of this library holds beside `NSUnderlyingError`, the ``DataProtectionError``,
+/// `NSURL` and `NSFilePath`.
 public enum ProtectionErrorKey {
     /// The lock state that the operation met: ``ProtectionState``. With *locked* only, as the next three.
     public static let state = "ProtectionState"
@@ -27,8 +27,8 @@ extension CocoaError {
 extension DataProtectionError {
     /// The error that Foundation would throw, with this one as its underlying error.
     func cocoaError(for url: URL, isWriting: Bool) -> CocoaError {
-        // NSUnderlyingErrorKey and NSURLErrorKey, whose names only the whole of Foundation has.
-        var userInfo: [String: Any] = ["NSUnderlyingError": self, "NSURL": url]
+        // NSUnderlyingErrorKey, NSURLErrorKey and NSFilePathErrorKey, whose names only the whole of Foundation has.
+        var userInfo: [String: Any] = ["NSUnderlyingError": self, "NSURL": url, "NSFilePath": url.path]
         userInfo.merge(facts) { $1 }
         return CocoaError(cocoaCode(isWriting: isWriting), userInfo: userInfo)
     }
@@ -38,6 +38,7 @@ extension DataProtectionError {
         case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
         case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded): .fileWriteOutOfSpace
         case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
+        case .system(_, _, .fileNameTooLong): isWriting ? .fileWriteInvalidFileName : .fileReadInvalidFileName
         case .exists: .fileWriteFileExists
         case .unknownClass: .featureUnsupported
         case .damaged, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile

@@ -55,24 +55,33 @@ extension FileManager {
     /// - Throws: `CocoaError` 257 while a source is locked, 513 while a key for a copy is, 516 if there is something at
     ///   `target`; `busy` underneath while somebody is writing to a source.
     public func copyItem(atPath source: String, toPath target: String, protectedBy keybag: Keybag) throws {
-        try copyItem(at: URL(filePath: source), to: URL(filePath: target), protectedBy: keybag)
+        // Not by way of URLs, for which an empty path is the working directory.
+        try copy(
+            FilePath(source), to: FilePath(target), named: (URL(filePath: source), URL(filePath: target)), keybag)
     }
 
     /// Copies as ``copyItem(atPath:toPath:protectedBy:)``.
     public func copyItem(at source: URL, to target: URL, protectedBy keybag: Keybag) throws {
-        do throws(DataProtectionError) {
-            try ItemCopy(keybag: keybag).copy(try source.filePath(), to: try target.filePath())
-        } catch {
+        let paths: (source: FilePath, target: FilePath)
+        do throws(DataProtectionError) { paths = (try source.filePath(), try target.filePath()) } catch {
+            throw error.cocoaError(for: source.isFileURL ? target : source, isWriting: source.isFileURL)
+        }
+        try copy(paths.source, to: paths.target, named: (source, target), keybag)
+    }
+
+    private func copy(
+        _ source: FilePath, to target: FilePath, named urls: (source: URL, target: URL), _ keybag: Keybag
+    ) throws {
+        do throws(DataProtectionError) { try ItemCopy(keybag: keybag).copy(source, to: target) } catch {
             let isReading = error.isAbout(source, not: target)
-            throw error.cocoaError(for: isReading ? source : target, isWriting: !isReading)
+            throw error.cocoaError(for: isReading ? urls.source : urls.target, isWriting: !isReading)
         }
     }
 }
 
 extension DataProtectionError {
     /// Whether it was met at `source` or below it, while something was read there, and not at `target`, which may be inside.
-    fileprivate func isAbout(_ source: URL, not target: URL) -> Bool {
-        guard let source = try? source.filePath(), let target = try? target.filePath() else { return false }
+    fileprivate func isAbout(_ source: FilePath, not target: FilePath) -> Bool {
         switch self {
         case .locked(let path, _, _, _, _), .damaged(let path, _, _, _), .unsupported(let path, _),
             .foreignKeybag(let path, _), .keyLost(let path, _, _), .busy(let path), .notRegularFile(let path),

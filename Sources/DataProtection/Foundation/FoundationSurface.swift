@@ -36,7 +36,8 @@ extension Data {
     /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
     /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then. The
     ///   file appears as a whole.
-    /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, with the ``DataProtectionError`` underneath.
+    /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, 3328 (`featureUnsupported`) for a class in `options`
+    ///   that there is not, with the ``DataProtectionError`` underneath.
     public func write(
         to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag, raiseTo: ProtectionClass? = nil
     ) throws {
@@ -73,7 +74,7 @@ extension Data {
     private func write(
         _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag, _ raiseTo: ProtectionClass?
     ) throws(DataProtectionError) {
-        let explicit = options.protectionClass
+        let explicit = try options.protectionClass(for: path)
         let isNewOnly = options.contains(.withoutOverwriting)
         if raiseTo == nil, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
         let writer = try ProtectedFileWriter(
@@ -123,13 +124,16 @@ extension Data {
 
 extension Data.WritingOptions {
     /// The class that the options name, if any.
-    var protectionClass: ProtectionClass? {
+    ///
+    /// - Throws: `unknownClass` for one that we do not have: the default could be weaker.
+    func protectionClass(for path: FilePath) throws(DataProtectionError) -> ProtectionClass? {
         switch intersection(.fileProtectionMask) {
-        case .completeFileProtection: .complete
-        case .completeFileProtectionUnlessOpen: .completeUnlessOpen
-        case .completeFileProtectionUntilFirstUserAuthentication: .completeUntilFirstUserAuthentication
-        case .noFileProtection: ProtectionClass.none
-        default: nil
+        case []: return nil
+        case .completeFileProtection: return .complete
+        case .completeFileProtectionUnlessOpen: return .completeUnlessOpen
+        case .completeFileProtectionUntilFirstUserAuthentication: return .completeUntilFirstUserAuthentication
+        case .noFileProtection: return ProtectionClass.none
+        case let other: throw .unknownClass(path, name: "writing option 0x\(String(other.rawValue, radix: 16))")
         }
     }
 }

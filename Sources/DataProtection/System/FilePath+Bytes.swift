@@ -38,6 +38,17 @@ extension FilePath {
         return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
     }
 
+    /// lstat(2); nil if there is nothing.
+    func status() throws(DataProtectionError) -> stat? {
+        var status = Glibc.stat()
+        do throws(DataProtectionError) {
+            _ = try retrying(self, "lstat") { withPlatformString { lstat($0, &status) } }
+            return status
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return nil
+        }
+    }
+
     /// `.NAME.protectfs-unfinished-N`: what is being made and is to be renamed to this path.
     func beside(unfinished number: Int) -> FilePath {
         let name = lastComponent?.string ?? ""

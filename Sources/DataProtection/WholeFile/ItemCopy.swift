@@ -11,8 +11,8 @@ struct ItemCopy {
     ///
     /// - Throws: `exists`, `locked`, `busy`, `notRegularFile` for devices and sockets, `system`.
     func copy(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
-        if try Self.status(of: target) != nil { throw .exists(target) }
-        guard let status = try Self.status(of: source) else {
+        if try target.status() != nil { throw .exists(target) }
+        guard let status = try source.status() else {
             throw .system(source, operation: "lstat", .noSuchFileOrDirectory)
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { return try copyLeaf(source, status, to: target) }
@@ -37,7 +37,7 @@ struct ItemCopy {
         }
         for name in try DirectoryListing.components(of: source) {
             let (inner, copy) = (source.appending(name), target.appending(name))
-            guard let status = try Self.status(of: inner) else { continue }  // it has just gone
+            guard let status = try inner.status() else { continue }  // it has just gone
             if status.st_mode & S_IFMT == S_IFDIR {
                 _ = try retrying(copy, "mkdir") { copy.withPlatformString { mkdir($0, 0o700) } }
                 try copyContents(of: inner, to: copy)
@@ -116,24 +116,13 @@ struct ItemCopy {
 
     // MARK: names
 
-    /// lstat(2); nil if there is nothing.
-    private static func status(of path: FilePath) throws(DataProtectionError) -> stat? {
-        var status = stat()
-        do throws(DataProtectionError) {
-            _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
-            return status
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            return nil
-        }
-    }
-
     /// A tree that is copied into itself has no end.
     private func requireOutside(
         _ source: FilePath, _ status: stat, _ target: FilePath
     ) throws(DataProtectionError) {
         var directory = try target.directory.resolved()
         while true {
-            let above = try Self.status(of: directory)
+            let above = try directory.status()
             if above?.st_ino == status.st_ino, above?.st_dev == status.st_dev {
                 throw .system(target, operation: "copy", .invalidArgument)
             }
