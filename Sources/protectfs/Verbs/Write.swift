@@ -80,7 +80,7 @@ struct Write: ParsableCommand {
     }
 
     private func refuseWeakening(of path: FilePath) throws(DataProtectionError) {
-        guard let protectionClass, !allowWeaker else { return }
+        guard let protectionClass = raiseTo ?? protectionClass, !allowWeaker else { return }
         do throws(DataProtectionError) {
             let old = try ProtectedFileInfo(of: path).protectionClass
             guard protectionClass < old else { return }
