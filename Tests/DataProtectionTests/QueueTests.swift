@@ -137,18 +137,6 @@ import Testing
         #expect(try protectionClass(bed.path("g")) == .completeUntilFirstUserAuthentication)
     }
 
-    @Test func aDiskThatIsNotThereMayComeBack() throws {
-        let bed = try FileTestBed()
-        try FileManager.default.createDirectory(atPath: bed.path("d").string, withIntermediateDirectories: false)
-        _ = try queued("d/f", bed)
-        try AtomicReplace.rename(bed.path("d"), to: bed.path("e"))
-        try bed.enter(.unlocked)
-        for _ in 0..<2 { #expect(try bed.keybag.performQueuedWork().count == 1) }
-        #expect(try bed.keybag.queuedWork().map(\.lastError) == [.noSuchFileOrDirectory])
-        try AtomicReplace.rename(bed.path("e"), to: bed.path("d"))
-        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
-    }
-
     /// What somebody says by hand counts more.
     @Test(arguments: ProtectionClass.allCases) func reclassedByHand(_ byHand: ProtectionClass) throws {
         let bed = try FileTestBed()

@@ -63,6 +63,32 @@ struct QueueVerbTests {
         #expect(try sandbox.run("queue", "run").status == 65)
     }
 
+    @Test("A file that was moved away stays in the list until somebody is told")
+    func lost() throws {
+        #expect(try write("a").status == 0)
+        try FileManager.default.createDirectory(atPath: sandbox.path("d"), withIntermediateDirectories: false)
+        try FileManager.default.moveItem(atPath: sandbox.path("a"), toPath: sandbox.path("d/a"))
+        try sandbox.unlock()
+        #expect(try waits { try sandbox.run("queue").text.hasSuffix("/a  (no such file or directory)\n") })
+        #expect(try sandbox.run("status").text.contains("\n1 queued: protectfs queue\n"))
+        let done = try sandbox.run("queue", "run")
+        #expect(done.status == 0)
+        #expect(done.errors.contains("/a' is not there any more"))
+        #expect(try sandbox.run("queue").text == "")
+    }
+
+    @Test("What is raised to the class that the file has is no weakening")
+    func again() throws {
+        try sandbox.unlock()
+        for _ in 0..<2 {
+            #expect(try write("a").status == 0)
+            #expect(try className("a") == "complete\n")
+        }
+        let done = try sandbox.run(
+            ["write", "--class", "unless-open", "--raise-to", "unless-open", "a"], input: Data("text\n".utf8))
+        #expect(done.errors.contains("would be weaker"))
+    }
+
     /// The process that an unlock leaves is held up by a lock on the file that it is to raise, and looked at.
     @Test("The background process keeps nothing of its parent's and gives way")
     func background() throws {

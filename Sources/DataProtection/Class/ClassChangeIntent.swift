@@ -51,20 +51,11 @@ struct ClassChangeIntent {
                 warn(.classChangeUnfinished(reference.path, nil))
                 return try AtomicReplace.remove(note.path)
             }
-            try lockSlot(of: file)
+            try file.lockSlot(.exclusive, waiting: 1_000_000_000)  // a lock must not take long
             try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file)
             try AtomicReplace.remove(note.path)
         } catch {
             warn(.classChangeUnfinished(reference.path, error))
-        }
-    }
-
-    /// A lock must not wait for long for somebody who sits on the file; closing the file gives the slot lock back.
-    private static func lockSlot(of file: LowerFile) throws(DataProtectionError) {
-        let deadline = Clock.monotonic() + 1_000_000_000
-        while try !file.tryByteLock(OpenFile.slotLock, .exclusive) {
-            guard Clock.monotonic() < deadline else { throw .busy(file.path) }
-            usleep(5_000)
         }
     }
 

@@ -42,7 +42,8 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
 
     /// Appends bytes, one line or several. When this returns they survive a crash and a power cut.
     ///
-    /// - Throws: `system` with what keeps the disk from taking them, `handleFailed`. The next call opens the log anew.
+    /// - Throws: `system` with what keeps the disk from taking them, `handleFailed`. They may be in the log all the same, as
+    ///   after any flush that failed. The next call opens the log anew.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
         try turn.withLock { isClosed throws(DataProtectionError) in
             guard !isClosed else { throw .notOpen(path, for: .write) }
@@ -124,6 +125,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
         case .segment(let file, let note): try leaveSegment(file, note)
         case .none: break
         }
+        if case .none = place { try open() }
     }
 
     private func open() throws(DataProtectionError) {
@@ -147,53 +149,59 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
         }
         do throws(DataProtectionError) {
             let file = try ProtectedFile.open(path, .readWrite, create: .completeUnlessOpen, keybag: keybag)
-            try refuseComplete()
+            if try file.protectionClass() == .complete { throw refusal }
             try file.beginWriting()
             // Rotated in this moment: it is not the log any more.
             return try FileReference.isSame(file.lower, path) ? file : nil
         } catch {
             switch error {
-            case .locked:
-                try refuseComplete()
-                return nil
-            case .busy: return nil
+            case .locked(_, .complete, _, _, _): throw refusal
+            case .locked, .busy: return nil
+            case .system(_, _, .noSuchFileOrDirectory): return nil  // rotated in this moment
             default: throw error
             }
         }
     }
 
-    private func refuseComplete() throws(DataProtectionError) {
-        guard try ProtectedFileInfo(of: path).protectionClass == .complete else { return }
-        throw .wouldWeaken(path, from: .complete, to: .completeUnlessOpen)
-    }
+    private var refusal: DataProtectionError { .wouldWeaken(path, from: .complete, to: .completeUnlessOpen) }
 
     private func newSegment() throws(DataProtectionError) -> Place {
         while true {
             let new = try NewFile(
                 names.segment(try names.nextSegment()), as: .completeUnlessOpen, layout: .small, keybag: keybag)
+            try new.finish()
             // Queued before it has a name, so before its first byte.
             let note = try QueueNote(
                 .join(try FileReference(new.file, new.fileID, named: new.path), log: path), in: keybag.directory)
-            try new.finish()
             do throws(DataProtectionError) {
                 try new.publish(replacing: false)
                 return .segment(ProtectedFile(try new.handle()), note)
-            } catch .exists {
-                try note.remove()  // another process has taken the number
+            } catch {
+                // Where only the last flush failed, the segment is there.
+                if try !FileReference.isSame(new.file, new.path) { try note.remove() }
+                guard case .exists = error else { throw error }  // another process has taken the number
             }
         }
     }
 
     /// Goes back to the log when all earlier segments are in it.
     private func leaveSegment(_ file: ProtectedFile, _ note: QueueNote) throws(DataProtectionError) {
-        guard let log = try openLog() else { return }
+        let log = try openLog()
+        if log == nil, OwnDirectory.exists(path) { return }
+        // A log that is missing begins with the first segment.
         let firstLeft = try join(into: log).first(where: \.outcome.holdsUp)
-        guard firstLeft == nil || firstLeft?.work.path == file.path else { return try log.close() }
+        guard firstLeft == nil || firstLeft?.work.path == file.path else {
+            try log?.close()
+            return
+        }
         place = .none
-        try file.close()
+        try? file.close()  // every line was acknowledged before
         var note = note
-        guard keybag.perform(&note, into: log).isOver else { return try log.close() }
-        place = .log(log)
+        if keybag.perform(&note, into: log).isOver, let log {
+            place = .log(log)
+        } else {
+            try log?.close()
+        }
     }
 
     // MARK: segments
@@ -204,6 +212,6 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
 
     @discardableResult
     private func join(into log: ProtectedFile?) throws(DataProtectionError) -> [QueuedWorkResult] {
-        try keybag.performQueuedWork(only: isOurs, into: log)
+        try keybag.performQueuedWork(only: isOurs, into: log, keepingLost: false)
     }
 }

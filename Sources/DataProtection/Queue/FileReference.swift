@@ -5,6 +5,7 @@ import SystemPackage
 
 /// Which file is meant, for somebody who looks for it later: it may have been renamed in its directory by then.
 struct FileReference: Hashable {
+    /// Only tells whether a disk is away: after the next boot the same disk may have another number.
     let device: UInt64
     let inode: UInt64
     /// Absolute, without links in its directory.
@@ -17,35 +18,52 @@ struct FileReference: Hashable {
     /// - Throws: `damaged` if a file id is wanted and cannot be read, `system`.
     func find() throws(DataProtectionError) -> LowerFile? {
         if let file = try findInPlace() { return file }
-        for name in (try? DirectoryListing.components(of: path.directory)) ?? [] {
-            var status = stat()
+        guard DirectoryDefault.isDirectory(path.directory) else { return nil }
+        for name in try DirectoryListing.components(of: path.directory) {
             let candidate = path.directory.appending(name)
-            guard candidate.withPlatformString({ lstat($0, &status) }) == 0, UInt64(status.st_ino) == inode else {
-                continue
-            }
-            if let file = try open(candidate) { return file }
+            guard let status = try candidate.status(), UInt64(status.st_ino) == inode,
+                let file = try Self.openRegular(candidate), try isMeant(file)
+            else { continue }
+            return file
         }
         return nil
     }
 
-    /// The file under its old name; nil if it is not there.
-    func findInPlace() throws(DataProtectionError) -> LowerFile? { try open(path) }
-
-    private func open(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
-        guard let file = try Self.openRegular(path) else { return nil }
-        let opened = try file.status()
-        guard UInt64(opened.st_dev) == device, UInt64(opened.st_ino) == inode else { return nil }
-        if let fileID, try file.fileID() != fileID { return nil }
+    /// The file under its old name; nil if it is not there. One that was restored from a backup is meant too.
+    func findInPlace() throws(DataProtectionError) -> LowerFile? {
+        guard let file = try Self.openRegular(path), try isMeant(file) else { return nil }
         return file
+    }
+
+    private func isMeant(_ file: LowerFile) throws(DataProtectionError) -> Bool {
+        guard let fileID else { return UInt64(try file.status().st_ino) == inode }
+        return try file.fileID() == fileID
     }
 
     /// For reading and writing; nil if there is no regular file of that name.
     static func openRegular(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        do throws(DataProtectionError) {
+            guard let status = try path.status(), status.st_mode & S_IFMT == S_IFREG else { return nil }
+            return try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+        } catch {
+            guard error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory else { throw error }
             return nil
         }
-        return try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+    }
+
+    /// What is to be said of a file that is not found.
+    ///
+    /// - Throws: `system` with ENOENT if its disk is away: the directory on which it is mounted is there without it.
+    func gone() throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        var status = stat()
+        var directory = path.directory
+        while directory.withPlatformString({ stat($0, &status) }) != 0 {
+            guard errno == ENOENT, directory.removeLastComponent() else { break }
+        }
+        guard UInt64(status.st_dev) == device else {
+            throw .system(path, operation: "open", .noSuchFileOrDirectory)
+        }
+        return .gone
     }
 }
 
@@ -63,12 +81,28 @@ extension FileReference {
 extension LowerFile {
     /// The id of a protected file, unverified; nil if this is none.
     func fileID() throws(DataProtectionError) -> FileID? {
+        try lockSlot(.shared, waiting: QueuedWork.patience)
+        let result: Result<FileID?, DataProtectionError>
         do throws(DataProtectionError) {
-            return try withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
-                try ClassChange.heads(of: self).head.prefix.fileID
-            }
+            result = .success(try ClassChange.heads(of: self).head.prefix.fileID)
         } catch .notProtected {
-            return nil
+            result = .success(nil)
+        } catch {
+            result = .failure(error)
+        }
+        try unlockByte(OpenFile.slotLock)
+        return try result.get()
+    }
+
+    /// Takes the slot lock until the file is closed or the byte is given back. Somebody may sit on it for ever.
+    ///
+    /// - Parameter patience: in nanoseconds.
+    /// - Throws: `busy`.
+    func lockSlot(_ kind: LockKind, waiting patience: UInt64) throws(DataProtectionError) {
+        let deadline = Clock.monotonic() + patience
+        while try !tryByteLock(OpenFile.slotLock, kind) {
+            guard Clock.monotonic() < deadline else { throw .busy(path) }
+            usleep(5_000)
         }
     }
 }

@@ -57,14 +57,19 @@ struct QueueNote {
             guard try file.status().st_nlink > 0 else { return nil }
         }
         self.number = number
-        records = QueueRecord.decode(try file.bytes(at: 0, count: 64 * 1024))
+        records = QueueRecord.decode(try file.bytes(at: 0, count: Int(clamping: try file.length())))
     }
 
     /// Where the note is.
     var path: FilePath { file.path }
 
     /// Adds what came of the work. When this returns it lasts.
+    ///
+    /// It takes the place of an earlier failure and is not said twice: a disk may be full for a long time.
     mutating func add(_ record: QueueRecord) throws(DataProtectionError) {
+        if case .failed = records.last { records.removeLast() }
+        // Whoever wrote it may have been killed before it lasted.
+        if records.last == record { return try file.flushAll() }
         // Behind the last whole record: a torn one was never acknowledged.
         let end = records.reduce(0) { $0 + $1.encoded.count }
         try file.write(record.encoded, at: UInt64(end))

@@ -47,8 +47,8 @@ extension NewFile {
         }
         let raise = try QueuedRaise(self, to: raiseTo)
         do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
-            // After any other error the file may be there all the same.
-            if case .exists = error { raise?.withdraw() }
+            // Where only the last flush failed, the file is there.
+            if (try? FileReference.isSame(file, path)) == false { raise?.withdraw() }
             throw error
         }
         return raise
@@ -68,20 +68,17 @@ extension Keybag {
         {
             file = replacement
         }
-        guard let file else {
-            // A directory that is not there may be on a disk that is not there now.
-            guard DirectoryDefault.isDirectory(reference.path.directory) else {
-                throw .system(reference.path, operation: "open", .noSuchFileOrDirectory)
-            }
-            return .gone
-        }
+        guard let file else { return try reference.gone() }
         // Whoever is writing to it would be shut out by the next lock.
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
-        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
-            guard from <= now, now < to else { return .unneeded }
-            try change(file, to: to)
-            return .done
+        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        defer { withExtendedLifetime(file) {} }
+        let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+        guard from <= now, now < to else {
+            try file.flush()  // whoever wrote that class may have been killed before it lasted
+            return .unneeded
         }
+        try change(file, to: to)
+        return .done
     }
 }

@@ -27,7 +27,7 @@ public struct QueuedWorkResult: Hashable, Sendable {
         case done
         /// There was nothing to do any more: somebody gave the file its class, or another one, by hand.
         case unneeded
-        /// The file is neither under its name nor under another one in its directory. The work was dropped.
+        /// The file is neither under its name nor under another one in its directory. The work was dropped, with a warning.
         case gone
         /// Whoever created the file has it open, or another process works on it. It stays in the queue.
         case inUse
@@ -67,15 +67,18 @@ extension Keybag {
     public func performQueuedWork(
         reporting report: (QueuedWorkResult) -> Void = { _ in }
     ) throws(DataProtectionError) -> [QueuedWorkResult] {
-        try performQueuedWork(only: { _ in true }, into: nil, report)
+        try performQueuedWork(keepingLost: false, reporting: report)
     }
 
-    /// Does a part of the queue.
+    /// Does the queue, or a part of it.
     ///
-    /// - Parameter log: a log that this process writes to: segments of it are appended through this handle.
+    /// - Parameters:
+    ///   - log: a log that this process writes to: segments of it are appended through this handle.
+    ///   - keepingLost: what is *gone* stays in the queue: nobody would see the warning.
     @discardableResult
-    func performQueuedWork(
-        only isMeant: (QueuedWork) -> Bool, into log: ProtectedFile?, _ report: (QueuedWorkResult) -> Void = { _ in }
+    package func performQueuedWork(
+        only isMeant: (QueuedWork) -> Bool = { _ in true }, into log: ProtectedFile? = nil, keepingLost: Bool,
+        reporting report: (QueuedWorkResult) -> Void = { _ in }
     ) throws(DataProtectionError) -> [QueuedWorkResult] {
         var results: [QueuedWorkResult] = []
         var waitingLogs: Set<FilePath> = []
@@ -88,7 +91,7 @@ extension Keybag {
             guard isMeant(work) else { continue }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = try perform(number, into: log) else { continue }
+                guard let held = try perform(number, into: log, keepingLost) else { continue }
                 outcome = held
             }
             if case .join(let log) = work.kind, outcome.holdsUp { waitingLogs.insert(log) }
@@ -101,16 +104,18 @@ extension Keybag {
 
     /// Nil if somebody else has just done it.
     private func perform(
-        _ number: UInt64, into log: ProtectedFile?
+        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
         guard var note = try QueueNote(number, in: directory, holding: true) else {
             return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
         }
-        return perform(&note, into: log)
+        return perform(&note, into: log, keepingLost: keepingLost)
     }
 
     /// Does the work of a note that this process holds.
-    func perform(_ note: inout QueueNote, into log: ProtectedFile? = nil) -> QueuedWorkResult.Outcome {
+    func perform(
+        _ note: inout QueueNote, into log: ProtectedFile? = nil, keepingLost: Bool = false
+    ) -> QueuedWorkResult.Outcome {
         do throws(DataProtectionError) {
             let outcome: QueuedWorkResult.Outcome
             switch note.records.first {
@@ -118,15 +123,23 @@ extension Keybag {
             case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
             default: return .waiting
             }
+            if outcome == .gone, keepingLost {
+                noteFailure(.noSuchFileOrDirectory, &note)
+                return outcome
+            }
             if outcome == .gone, let work = QueuedWork(note) { warn(.queuedFileGone(work.path)) }
             try note.remove()
             return outcome
         } catch {
             if case .locked = error { return .waiting }
-            // The same once more would only make the note grow. That it cannot be noted is no second failure.
-            if QueuedWork(note)?.lastError != error.errno { try? note.add(.failed(error.errno, at: Clock.now())) }
+            noteFailure(error.errno, &note)
             return .failed(error)
         }
+    }
+
+    /// That it cannot be noted is no second failure.
+    private func noteFailure(_ errno: Errno, _ note: inout QueueNote) {
+        if QueuedWork(note)?.lastError != errno { try? note.add(.failed(errno, at: Clock.now())) }
     }
 }
 
@@ -149,6 +162,9 @@ extension QueuedWorkResult.Outcome {
 }
 
 extension QueuedWork {
+    /// How long somebody may hold the lock of a file before it counts as in use, in nanoseconds.
+    static let patience: UInt64 = 5_000_000_000
+
     /// Nil for a note that makes no sense.
     init?(_ note: QueueNote) {
         switch note.records.first {

@@ -18,15 +18,15 @@ extension Keybag {
         _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
         guard let segment = try reference.findInPlace() else {
-            // It is only removed when all of it has been appended.
-            if note.begun != nil { return .done }
-            guard DirectoryDefault.isDirectory(log.directory) else {
-                throw .system(log, operation: "open", .noSuchFileOrDirectory)
-            }
-            return .gone
+            // It is only removed when all of it has been appended, to a log that is there then.
+            if let begun = note.begun, try begun.log.find() != nil { return .done }
+            return try reference.gone()
         }
         if try segment.hasBecome(log) { return try remove(segment) }
-        if note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) { return try remove(segment) }
+        // A writer of a log that was rotated in this moment would write its next line before a new one's first.
+        if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
+            return try remove(segment)
+        }
         let target = try target(log, note, own)
         let source = try ProtectedFile.open(reference.path, keybag: self)
         do throws(DataProtectionError) {
@@ -45,10 +45,16 @@ extension Keybag {
     private func target(
         _ log: FilePath, _ note: QueueNote, _ own: ProtectedFile?
     ) throws(DataProtectionError) -> ProtectedFile {
-        let path = try note.begun?.log.find()?.path ?? log
+        let begun = try note.begun?.log.find()
+        let path = begun?.path ?? log
         if let own, try FileReference.isSame(own.lower, path) { return own }
+        if own != nil, begun == nil { throw .busy(path) }
+        // Says *busy* where somebody sits on the log's lock; what follows would wait for ever.
+        if begun == nil { _ = try FileReference.openRegular(path)?.fileID() }
         let file = try ProtectedFile.open(path, .readWrite, keybag: self)
         try file.beginWriting()
+        // Rotated in this moment: it is another log.
+        if begun != nil, try file.lower.fileID() != note.begun?.log.fileID { throw .busy(path) }
         return file
     }
 

@@ -106,7 +106,8 @@ extension ProtectionWarning {
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
         case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
         case .queuedFileGone(let path):
-            "\(quoted(path)) is not there any more; if it was moved to another directory, give it its class there"
+            "\(quoted(path)) is not there any more, and its queued work is dropped; if it was moved to another directory, "
+                + "give it its class there, or append it to its log"
         }
     }
 }

@@ -59,7 +59,7 @@ struct QueueRun: ParsableCommand {
     func run() throws {
         if background { BackgroundQueue.giveWay() }
         let outcome = Outcome()
-        let results = try keybag.open().performQueuedWork { result in
+        let results = try keybag.open().performQueuedWork(keepingLost: background) { result in
             switch result.outcome {
             case .failed(let error): outcome.record(error)
             case .inUse: StandardError.line(.note, "\(quoted(result.work.path)) is still open; its work stays queued")
