@@ -45,6 +45,20 @@ import Testing
         #expect(try bed.read(path) == [1, 2, 3])
     }
 
+    /// A power cut between the slots takes the note of the change with it, but never that of the queue.
+    @Test func theQueueFinishesItToo() throws {
+        let bed = try FileTestBed()
+        let path = try interrupted(bed)
+        for note in bed.notes { try bed.keybag.directory.appending("changing").appending(note).remove() }
+        let file = try LowerFile(path, flags: O_RDWR)
+        let reference = try FileReference(file, try #require(try file.fileID()), named: path)
+        _ = try QueueNote(
+            .raise(reference, from: .completeUntilFirstUserAuthentication, to: .complete), in: bed.keybag.directory)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.unneeded])
+        #expect(try wraps(path).count == 1)
+        #expect(try bed.read(path) == [1, 2, 3])
+    }
+
     @Test func aFileThatSomebodyWritesToIsNotReplaced() throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, [1])

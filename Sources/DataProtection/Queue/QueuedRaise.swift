@@ -73,9 +73,12 @@ extension Keybag {
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
         try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
         defer { withExtendedLifetime(file) {} }
-        let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+        let heads = try ClassChange.heads(of: file)
+        let now = heads.head.wrap.classKey.protectionClass
         guard from <= now, now < to else {
-            try file.flush()  // whoever wrote that class may have been killed before it lasted
+            // Whoever gave it that class may have been killed, or lost power, before it lasted and the old wrap was gone.
+            try file.flush()
+            try ClassChange.removeStaleWrap(heads, file)
             return .unneeded
         }
         try change(file, to: to)
