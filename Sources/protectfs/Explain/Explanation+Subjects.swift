@@ -49,7 +49,8 @@ extension Explanation {
     }
 
     /// A plaintext file.
-    init(ofPlaintext path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
+    init(ofPlaintext item: NamedItem, _ keybag: ExplainedKeybag, mayReplace: Bool) throws(DataProtectionError) {
+        let path = item.path
         self.init("plaintext", "not protected: everybody who may read it, or has the disk, can")
         add(keybag, uuid: nil)
         guard let state = keybag.state, let directory = keybag.directory else {
@@ -59,6 +60,14 @@ extension Explanation {
         }
         if let reason = UnprotectableNames(keybag: directory).reason(against: path) {
             add("protect", false, reason)
+            return
+        }
+        guard item.nameCount == 1 else {
+            add("protect", false, "it has \(item.nameCount) names; the others would keep the plaintext")
+            return
+        }
+        guard mayReplace else {
+            add("protect", false, "the permissions of its directory do not let you")
             return
         }
         for protectionClass in ProtectionClass.allCases {
@@ -93,6 +102,7 @@ extension Explanation {
     private mutating func add(_ keybag: ExplainedKeybag, uuid: KeybagUUID?) {
         let name = uuid.map { "\($0), " } ?? ""
         facts.append(("keybag", name + keybag.spoken))
+        deviceKeyProblem = keybag.deviceKeyProblem
         if let uuid { members.append(("keybag", .string("\(uuid)"))) }
         members.append(("state", keybag.state.map { .string($0.rawValue) } ?? .null))
     }
