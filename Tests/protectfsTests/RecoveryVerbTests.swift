@@ -55,7 +55,8 @@ struct RecoveryVerbTests {
         let refused = try sandbox.run(
             "unlock", "--passcode-fd", "3", passcodes: Data(CommandSandbox.passcode.utf8))
         #expect(refused.status == 66)
-        #expect(refused.errors.contains("was made with another device key"))
+        #expect(refused.errors.contains("was made with another device key: '"))
+        #expect(refused.errors.contains("device-key' is not there\n"))
         #expect(refused.errors.contains("hint: with the recovery code: protectfs passcode --with-recovery-code\n"))
         #expect(try sandbox.keybagFiles() == before)
 
@@ -95,6 +96,32 @@ struct RecoveryVerbTests {
         try sandbox.expectSpent(code, butNot: #require(recovered.recoveryCode))
     }
 
+    @Test("What cannot become a keybag is said before a code is shown")
+    func initialiseWhereSomethingIs() throws {
+        let fresh = try CommandSandbox(makesKeybag: false)
+        try fresh.put("x", at: "keybag/letter")
+        let done = try fresh.run("init", "--recovery-code", "--passcode-fd", "3", passcodes: Data("one".utf8))
+        #expect(done.status == 73 && done.text == "")
+        #expect(done.errors.contains("keybag' exists already"))
+    }
+
+    @Test("An export takes the place of a regular file only")
+    func exportOverOthers() throws {
+        _ = try sandbox.makeRecoveryCode()
+        try sandbox.put("x", at: "letter")
+        _ = try sandbox.shell("ln -s letter link; mkfifo pipe; mkdir directory")
+        for name in ["link", "pipe", "directory"] {
+            let done = try sandbox.run("recovery", "export", "--replace", name)
+            #expect(done.status == 77 && done.errors.contains("not a regular file"), "\(name): \(done.errors)")
+        }
+        #expect(try sandbox.shell("test -L link && test -p pipe && test -d directory && cat letter").text == "x")
+        #expect(try sandbox.run("recovery", "export", "--replace", "letter").status == 0)
+        // A file where the keybag's directory should be stays as it is.
+        _ = try sandbox.shell("umask 022; echo x >file")
+        #expect(try sandbox.run("recovery", "restore", "letter", "--keybag", "file").status != 0)
+        #expect(try sandbox.shell("stat -c %a file").text == "644\n")
+    }
+
     @Test("Typos are 64 and change nothing")
     func typos() throws {
         let code = try sandbox.makeRecoveryCode()
@@ -102,6 +129,7 @@ struct RecoveryVerbTests {
         let first = code.first == "0" ? "1" : "0"
         let typos = [
             (String(code.dropLast()), "has 32 characters, and this one 31"), ("", "has 32 characters, and this one 0"),
+            (String(repeating: "0", count: 300), "and this one more than 256"),
             ("U" + code.dropFirst(), "a typo in group 1"), (first + code.dropFirst(), "a typo, most likely in group 1"),
         ]
         for (text, message) in typos {
@@ -152,6 +180,14 @@ struct RecoveryVerbTests {
         #expect(done.status != 0)
         #expect(done.errors.contains("the recovery code shown is void, the old one is not"))
         try FileManager.default.removeItem(atPath: sandbox.keybagDirectory + "/keybag.new")
+        // A device key that cannot be used: what helps is said too.
+        try sandbox.put("short", at: "state/protectfs/device-key-2")
+        let (key, other) = (sandbox.path("state/protectfs/device-key"), sandbox.path("state/protectfs/device-key-2"))
+        _ = try sandbox.shell("mv \"$0\" away; mv \"$1\" \"$0\"", [key, other])
+        let unusable = try sandbox.recover(with: code)
+        #expect(unusable.status == 66 && unusable.errors.contains("recovery code shown is void"))
+        #expect(unusable.errors.contains("or move it away"))
+        _ = try sandbox.shell("mv away \"$0\"", [key])
         #expect(try sandbox.unlocks(with: CommandSandbox.passcode) == 0)
         #expect(try sandbox.recover(with: code).status == 0)
     }

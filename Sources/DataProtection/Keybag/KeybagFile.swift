@@ -61,15 +61,28 @@ struct KeybagFile: Sendable {
     }
 
     /// Replaces the keybag under the directory's lock: `change` gets what is there now and returns the new bytes.
+    ///
+    /// - Returns: nil, or why one copy may still be the old one. The new one is in force in any case, and outlasts a power cut.
+    /// - Throws: `keybagUnconfirmed` if the new one is in force but may not outlast a power cut; else the old one is in force.
     func replace(
         _ change: (Loaded) throws(DataProtectionError) -> [UInt8]
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> DataProtectionError? {
+        var leftOver: DataProtectionError?
         try withDirectoryLock { () throws(DataProtectionError) in
             let loaded = try load()
             let bytes = try change(loaded)
-            try put(bytes, Self.names[1 - loaded.index])
-            try put(bytes, Self.names[loaded.index])
+            let spare = Self.names[1 - loaded.index]
+            do throws(DataProtectionError) { try put(bytes, spare) } catch {
+                // Only behind the rename it is there, and then it is not known whether that lasts.
+                guard (try? read(spare)) == bytes else { throw error }
+                leftOver = error
+            }
+            do throws(DataProtectionError) { try put(bytes, Self.names[loaded.index]) } catch {
+                if leftOver != nil { throw .keybagUnconfirmed(directory, error.errno) }
+                leftOver = error
+            }
         }
+        return leftOver
     }
 
     /// Makes both copies equal to the one in force, whose MAC the caller has checked.
@@ -120,7 +133,8 @@ struct KeybagFile: Sendable {
         return path
     }
 
-    private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+    /// Nobody else replaces, restores or erases copies meanwhile.
+    func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
         _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
         defer { withExtendedLifetime(lock) {} }  // closing the descriptor gives the lock back

@@ -26,10 +26,11 @@ extension DataProtectionError {
         case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
         case .noRecoveryCode(let directory): "make one, with the passcode: protectfs recovery new\(option(directory))"
         case .deviceKeyUnusable(let path, _):
-            "put back the file \(quoted(path)), or move it away and use the recovery code: protectfs passcode "
-                + "--with-recovery-code"
+            "put \(quoted(path)) right; or move it away, and use the recovery code: protectfs passcode --with-recovery-code"
         case .keybagDamaged(let directory, _):
             "put back an export: protectfs recovery restore\(option(directory)) FILE; or a copy of the directory"
+        case .keybagUnconfirmed:
+            "the disk may be failing; keep old and new passcode and recovery code until, after a restart, one has opened it"
         case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
         case .system(_, _, .noSpace): "make room; what was there before is as it was"
         default: nil
