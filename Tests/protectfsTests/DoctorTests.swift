@@ -155,6 +155,9 @@ struct DoctorTests {
         let text = try sandbox.run("doctor")
         #expect(text.text.contains("warning  derivation: the passcode is protected by 1000 iterations only\n"))
         #expect(text.text.contains("         mend: protectfs passcode\n"))
+        try sandbox.makeKeybag(in: sandbox.path("other"))
+        let other = try sandbox.run("doctor", "--keybag", "other")
+        #expect(other.text.contains("         mend: protectfs recovery new --keybag 'other';"), "and not for this one")
         // No key is left in the ring.
         #expect(try sandbox.shell("grep protectfs-doctor /proc/keys").status != 0)
     }

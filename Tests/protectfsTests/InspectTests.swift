@@ -152,6 +152,11 @@ struct ExplainTests {
         try sandbox.protectedFile("secret")
         try sandbox.run("lock")
         #expect(try explain("secret")["wouldHelp"] as? String == "protectfs unlock")
+        _ = try sandbox.shell("mv keybag moved")
+        #expect(
+            try sandbox.run("explain", "--keybag", "moved", "secret").text.contains("protectfs unlock --keybag 'moved'")
+        )
+        _ = try sandbox.shell("mv moved keybag")
         let text = try sandbox.run("explain", "secret").text
         #expect(text.contains("the key of class complete is there only while unlocked"))
     }

@@ -73,7 +73,7 @@ extension Explanation {
         for protectionClass in ProtectionClass.allCases {
             add(.protect, named: "protect as \(protectionClass.shortName)", protectionClass, in: state)
         }
-        help = help ?? "protectfs protect \(quoted(path))"
+        help = help ?? "protectfs protect\(keybagOption) \(quoted(path))"
     }
 
     /// The class of new files.
@@ -103,6 +103,7 @@ extension Explanation {
         let name = uuid.map { "\($0), " } ?? ""
         facts.append(("keybag", name + keybag.spoken))
         deviceKeyProblem = keybag.deviceKeyProblem
+        keybagOption = keybag.directory.map { KeybagOption.words(for: $0) } ?? ""
         if let uuid { members.append(("keybag", .string("\(uuid)"))) }
         members.append(("state", keybag.state.map { .string($0.rawValue) } ?? .null))
     }

@@ -23,6 +23,8 @@ struct Explanation {
     var help: String?
     /// For `--json`.
     var members: [(String, JSON)] = []
+    /// What names the keybag behind a verb, where that is needed.
+    var keybagOption = ""
     /// Why nothing goes that needs the device key.
     var deviceKeyProblem: DataProtectionError?
 
@@ -61,7 +63,7 @@ struct Explanation {
             return
         }
         add(name, isPossible, isPossible ? nil : state.reason(against: protectionClass))
-        if !isPossible { help = help ?? "protectfs unlock" }
+        if !isPossible { help = help ?? "protectfs unlock\(keybagOption)" }
     }
 
     mutating func add(_ name: String, _ isPossible: Bool, _ reason: String?) {
