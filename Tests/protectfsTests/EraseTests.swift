@@ -122,6 +122,15 @@ struct EraseTests {
         #expect(try sandbox.run("erase", "--yes").status == 0)
     }
 
+    @Test("Named by a link, it is erased where the link leads")
+    func byLink() throws {
+        let uuid = try uuid()
+        _ = try sandbox.shell("ln -s keybag link")
+        let done = try sandbox.run("erase", "--yes", "--keybag", "link")
+        #expect(done.status == 0 && done.errors == "")
+        try expectGone(uuid, "by a link")
+    }
+
     @Test("It waits for who is replacing the keybag, who would put a copy back behind it")
     func waits() throws {
         let before = try sandbox.keybagFiles().filter { $0.key.hasPrefix("keybag") }

@@ -7,7 +7,7 @@ public import SystemPackage
 /// Every file protected under it becomes unreadable for ever, unless a copy or an export of the keybag exists. The device
 /// key stays: other keybags of the user may need it. FORMAT.md §2.10.
 public struct KeybagErasure: Sendable {
-    /// Absolute.
+    /// Absolute, and no link.
     public let directory: FilePath
     /// What a copy says, damaged or not, else under which name the directory was used here; nobody has authenticated it. Nil
     /// if nothing says it: then keys in the ring cannot be found.
@@ -21,7 +21,7 @@ public struct KeybagErasure: Sendable {
     ///
     /// - Throws: `keybagNotFound` if nothing of a keybag is there, `unsupported`.
     public init(at directory: FilePath) throws(DataProtectionError) {
-        self.directory = try Keybag.absolute(directory)
+        self.directory = try Self.resolved(directory)
         let file = KeybagFile(directory: self.directory)
         let remembered = Keybag.rememberedUUIDs(leadingTo: self.directory)
         if let uuid = try file.usableUUID() {
@@ -38,6 +38,7 @@ public struct KeybagErasure: Sendable {
     /// - Returns: what else is in the directory, which is left with it.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `system`.
     public func perform() throws(DataProtectionError) -> [FilePath] {
+        let links = Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
         try evict()
         try destroyCopies()
         // An unlock that was under way finds no keybag now, or had put its keys there before.
@@ -49,10 +50,15 @@ public struct KeybagErasure: Sendable {
         }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         let left = try removeIfEmpty()
-        for uuid in Keybag.rememberedUUIDs(leadingTo: directory) where uuids.contains(uuid) {
-            try AtomicReplace.remove(Locations.registry.appending(uuid.description))
-        }
+        for uuid in links { try AtomicReplace.remove(Locations.registry.appending(uuid.description)) }
         return left
+    }
+
+    /// Where a link leads; the path itself where nothing is there any more.
+    private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return try Keybag.absolute(path) }
+        defer { free(found) }
+        return FilePath(platformString: found)
     }
 
     /// Under the lock of who replaces them: none is put back behind our back.
