@@ -11,7 +11,7 @@ extension Keybag {
     /// - Parameters:
     ///   - directory: where nothing is yet, or an empty directory.
     ///   - passcode: 1 to 1,024 bytes.
-    /// - Throws: `keybagExists`, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
+    /// - Throws: `keybagExists`, `exists` if something else is there, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
     @discardableResult
     public static func create(
         at directory: FilePath, passcode: borrowing SecretBytes

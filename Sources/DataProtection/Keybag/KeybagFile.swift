@@ -28,7 +28,11 @@ struct KeybagFile: Sendable {
     func load() throws(DataProtectionError) -> Loaded {
         var stored: [[UInt8]?] = []
         for name in Self.names { stored.append(try read(name)) }
-        guard stored.contains(where: { $0 != nil }) else { throw .keybagNotFound(directory) }
+        guard stored.contains(where: { $0 != nil }) else {
+            // A restore that was killed: nobody should be told to make a new one.
+            throw isAnythingThere
+                ? .keybagDamaged(directory, reason: "only copies that gave way are left") : .keybagNotFound(directory)
+        }
         var copies: [KeybagCopy?] = []
         var reason = ""
         for bytes in stored {
