@@ -109,6 +109,15 @@ struct KeybagCopiesTests {
         expectError("keybagNotFound") { try bag.unlock() }
     }
 
+    @Test("Only copies that gave way to a restore are left: damaged, and restored or erased as such")
+    func onlyKept() throws {
+        let bag = try TestKeybag()
+        try AtomicReplace.rename(bag.file("keybag.0"), to: bag.file("keybag.0.damaged"))
+        try bag.file("keybag.1").remove()
+        expectError("keybagDamaged") { _ = try bag.reopened() }
+        #expect(try bag.keybag.file.usableUUID() == nil)
+    }
+
     @Test("Something else in the place of one copy: the other one opens", arguments: [0, 1])
     func otherThing(copy: Int) throws {
         let bag = try TestKeybag()

@@ -79,12 +79,12 @@ struct KeybagTests {
         let bag = try TestKeybag()
         let place = bag.scratchPath.appending("place")
         try place.overwrite([1])
-        expectError("keybagExists") { try create(at: place, bag) }
+        expectError("exists") { try create(at: place, bag) }
         #expect(try place.contents() == [1])
 
         try place.replaceByDirectory()
         try place.appending("letter").overwrite([1])
-        expectError("keybagExists") { try create(at: place, bag) }
+        expectError("exists") { try create(at: place, bag) }
         #expect(try place.names() == ["letter"])
 
         try place.appending("letter").remove()

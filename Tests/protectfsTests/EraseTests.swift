@@ -109,6 +109,36 @@ struct EraseTests {
         #expect(number > 1, "it makes such a call")
     }
 
+    @Test(
+        "What cannot be overwritten saves neither itself nor the other copy",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
+    func badBlock() throws {
+        let inject =
+            "-e trace=pwrite64 -P \"$PROTECTFS_KEYBAG/keybag.0\" -P \"$PROTECTFS_KEYBAG/keybag.1\" "
+            + "-e inject=pwrite64:error=EIO:when=1"
+        let done = try sandbox.shell("strace -f -qq -o /dev/null \(inject) \"$PROTECTFS\" erase --yes")
+        #expect(done.status == 74 && done.errors.contains("keybag."))
+        #expect(try sandbox.keybagFiles().keys.filter { $0.hasPrefix("keybag") } == [])
+        #expect(try sandbox.run("erase", "--yes").status == 0)
+    }
+
+    @Test("Named by a link, it is erased where the link leads")
+    func byLink() throws {
+        let uuid = try uuid()
+        _ = try sandbox.shell("ln -s keybag link")
+        let done = try sandbox.run("erase", "--yes", "--keybag", "link")
+        #expect(done.status == 0 && done.errors == "")
+        try expectGone(uuid, "by a link")
+    }
+
+    @Test("It waits for who is replacing the keybag, who would put a copy back behind it")
+    func waits() throws {
+        let before = try sandbox.keybagFiles().filter { $0.key.hasPrefix("keybag") }
+        let done = try sandbox.shell("flock \"$PROTECTFS_KEYBAG\" timeout 1 \"$PROTECTFS\" erase --yes")
+        #expect(done.status == 124, "\(done.errors)")
+        #expect(try sandbox.keybagFiles().filter { $0.key.hasPrefix("keybag") } == before)
+    }
+
     private func expectGone(_ uuid: String, _ comment: Comment) throws {
         #expect(!FileManager.default.fileExists(atPath: sandbox.keybagDirectory), comment)
         #expect(try !isInRing(uuid), comment)

@@ -40,6 +40,7 @@ struct ExitStatusTests {
         (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),
         (.wrongPasscode(keybag: "d", failures: 5, retryAfter: 60), 77), (.throttled(keybag: "d", retryAfter: 60), 75),
         (.attemptsNotRecorded("f", .readOnlyFileSystem), 74), (.passcodeUnusable(reason: "r"), 64),
+        (.keybagUnconfirmed("d", .ioError), 74),
         (.keybagIntact("d", one, exported: one), 73), (.keybagIntact("d", one, exported: two), 73),
         (.wrongRecoveryCode(keybag: "d"), 77), (.noRecoveryCode("d"), 66),
         (.otherDevice(keybag: "d", deviceKey: "k"), 66), (.deviceKeyUnusable("k", reason: "r"), 66),

@@ -111,10 +111,15 @@ struct ExplainTests {
 
     @Test("What it says of a file is what happens", arguments: ["complete", "unless-open", "first-unlock", "none"])
     func isTrue(className: String) throws {
-        for state in ["unlocked", "locked"] {
+        let (deviceKey, away) = (sandbox.path("state/protectfs/device-key"), sandbox.path("away"))
+        for state in [
+            "unlocked", "locked", "before", "unlocked, no device key", "locked, no device key", "before, no device key",
+        ] {
             try sandbox.unlock()
             try sandbox.protectedFile("file", Data("text".utf8), className)
-            if state == "locked" { try sandbox.run("lock") }
+            if state.hasPrefix("locked") { try sandbox.run("lock") }
+            if state.hasPrefix("before") { sandbox.evictKeys(of: sandbox.keybagDirectory) }
+            if state.hasSuffix("key") { try FileManager.default.moveItem(atPath: deviceKey, toPath: away) }
             let said = possible(try explain("file"))
             #expect(said["read"] == (try sandbox.run("cat", "file").status == 0), "\(state)")
             #expect(
@@ -129,6 +134,7 @@ struct ExplainTests {
             }
             #expect(said["change class"] == changed, "\(state)")
             try FileManager.default.removeItem(atPath: sandbox.path("file"))
+            if state.hasSuffix("key") { try FileManager.default.moveItem(atPath: away, toPath: deviceKey) }
         }
     }
 
@@ -146,6 +152,11 @@ struct ExplainTests {
         try sandbox.protectedFile("secret")
         try sandbox.run("lock")
         #expect(try explain("secret")["wouldHelp"] as? String == "protectfs unlock")
+        _ = try sandbox.shell("mv keybag moved")
+        #expect(
+            try sandbox.run("explain", "--keybag", "moved", "secret").text.contains("protectfs unlock --keybag 'moved'")
+        )
+        _ = try sandbox.shell("mv moved keybag")
         let text = try sandbox.run("explain", "secret").text
         #expect(text.contains("the key of class complete is there only while unlocked"))
     }
@@ -201,6 +212,9 @@ struct ExplainTests {
         #expect(plain["kind"] as? String == "plaintext" && plain["wouldHelp"] as? String == "protectfs protect 'plain'")
         try sandbox.put("x", at: "home/.ssh/id")
         #expect(possible(try explain("home/.ssh/id")) == ["protect": false])
+        link(sandbox.path("plain"), sandbox.path("second"))
+        #expect(try possible(explain("plain")) == ["protect": false])
+        #expect(try sandbox.run("protect", "plain").status == 77, "as it was said")
         mkfifo(sandbox.path("pipe"), 0o600)
         #expect(try explain("pipe")["kind"] as? String == "other")
         let other = try CommandSandbox()
@@ -208,6 +222,9 @@ struct ExplainTests {
         let foreign = try explain(other.path("foreign"))
         #expect(possible(foreign) == ["read": false, "write": false, "change class": false])
         #expect((foreign["wouldHelp"] as? String)?.contains("--keybag") == true)
+        try sandbox.protectedFile("file")
+        for copy in ["0", "1"] { try sandbox.put("nothing", at: "keybag/keybag.\(copy)") }
+        #expect(try (explain("file")["wouldHelp"] as? String)?.contains("recovery restore") == true)
         let nobody = try CommandSandbox(makesKeybag: false)
         let done = try nobody.run("explain", "new")
         #expect(done.status == 0 && done.text.contains("there is no keybag") && done.text.contains("protectfs init"))

@@ -52,6 +52,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keybagIntact(FilePath, _ there: KeybagUUID, exported: KeybagUUID)
     /// Both copies are damaged.
     case keybagDamaged(FilePath, reason: String)
+    /// The keybag was replaced, but the disk did not confirm it: after a power cut the one before may be back.
+    case keybagUnconfirmed(FilePath, Errno)
     /// The directory or a file in it belongs to somebody else, or others may write to it.
     case keybagUnsafe(FilePath, reason: String)
     /// The passcode does not open the keybag; an altered keybag cannot be told from it. `retryAfter` in seconds.
@@ -93,7 +95,8 @@ extension DataProtectionError {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
-            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno):
+            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
+            .keybagUnconfirmed(_, let errno):
             errno
         case .notProtected, .damaged, .unsupported, .keybagDamaged, .configuration, .unverifiedOrigin:
             .badMessage

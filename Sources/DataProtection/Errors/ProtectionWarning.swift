@@ -22,6 +22,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case classChangeUnfinished(FilePath, DataProtectionError?)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.
     case keybagNotRepaired(FilePath, DataProtectionError)
+    /// The keybag was replaced, but one of its copies may be the old one, which the old passcode or recovery code opens.
+    case oldCopyLeft(FilePath, DataProtectionError)
     /// A note of queued work makes no sense, and so its work is not done.
     case queueNoteUnreadable(FilePath)
     /// The file of a queued work is neither under its name nor under another one in its directory; the work is dropped.

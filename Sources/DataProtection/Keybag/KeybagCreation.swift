@@ -11,7 +11,7 @@ extension Keybag {
     /// - Parameters:
     ///   - directory: where nothing is yet, or an empty directory.
     ///   - passcode: 1 to 1,024 bytes.
-    /// - Throws: `keybagExists`, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
+    /// - Throws: `keybagExists`, `exists` if something else is there, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
     @discardableResult
     public static func create(
         at directory: FilePath, passcode: borrowing SecretBytes
@@ -73,6 +73,7 @@ extension Keybag {
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
         let temporary = directory.directory.appending(".protectfs-new-\(uuid)")
+        var isPublished = false
         do throws(DataProtectionError) {
             try OwnDirectory.make(temporary)
             try KeybagFile(directory: temporary).create(bytes)
@@ -80,12 +81,15 @@ extension Keybag {
             try TransitionFile(directory: temporary).create()
             try AtomicReplace.flushDirectory(temporary)
             try publish(temporary, as: directory)
+            isPublished = true
+            try AtomicReplace.flushDirectory(directory.directory)
         } catch {
+            // What may not last is not left there: nobody has used it yet.
+            if isPublished { try? AtomicReplace.rename(directory, to: temporary) }
             for name in KeybagFile.allNames { try? AtomicReplace.remove(temporary.appending(name)) }
             _ = temporary.withPlatformString { rmdir($0) }
             throw error
         }
-        try AtomicReplace.flushDirectory(directory.directory)
     }
 
     /// rename(2) of a directory replaces an empty one only: of two at the same time, one wins and the other is told.
@@ -96,7 +100,7 @@ extension Keybag {
             guard case .system(_, _, let errno) = error,
                 [.fileExists, .directoryNotEmpty, .notDirectory].contains(errno)
             else { throw error }
-            throw .keybagExists(directory)
+            throw OwnDirectory.exists(directory.appending("keybag.0")) ? .keybagExists(directory) : .exists(directory)
         }
     }
 

@@ -7,7 +7,7 @@ public import SystemPackage
 /// Every file protected under it becomes unreadable for ever, unless a copy or an export of the keybag exists. The device
 /// key stays: other keybags of the user may need it. FORMAT.md §2.10.
 public struct KeybagErasure: Sendable {
-    /// Absolute.
+    /// Absolute, and no link.
     public let directory: FilePath
     /// What a copy says, damaged or not, else under which name the directory was used here; nobody has authenticated it. Nil
     /// if nothing says it: then keys in the ring cannot be found.
@@ -21,7 +21,7 @@ public struct KeybagErasure: Sendable {
     ///
     /// - Throws: `keybagNotFound` if nothing of a keybag is there, `unsupported`.
     public init(at directory: FilePath) throws(DataProtectionError) {
-        self.directory = try Keybag.absolute(directory)
+        self.directory = try Self.resolved(directory)
         let file = KeybagFile(directory: self.directory)
         let remembered = Keybag.rememberedUUIDs(leadingTo: self.directory)
         if let uuid = try file.usableUUID() {
@@ -38,21 +38,40 @@ public struct KeybagErasure: Sendable {
     /// - Returns: what else is in the directory, which is left with it.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `system`.
     public func perform() throws(DataProtectionError) -> [FilePath] {
+        let links = Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
         try evict()
-        for path in file.copies { try destroy(path) }
+        try destroyCopies()
         // An unlock that was under way finds no keybag now, or had put its keys there before.
         try evict()
         for (name, size) in [(AttemptFile.name, 1024), (TransitionFile.name, 64)] as [(String, off_t)] {
             // So named and of that size: else it is somebody else's.
             let path = directory.appending(name)
-            if length(of: path) == size { try destroy(path) }
+            if OwnDirectory.length(ofFile: path) == size { try destroy(path) }
         }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         let left = try removeIfEmpty()
-        for uuid in Keybag.rememberedUUIDs(leadingTo: directory) where uuids.contains(uuid) {
-            try AtomicReplace.remove(Locations.registry.appending(uuid.description))
-        }
+        for uuid in links { try AtomicReplace.remove(Locations.registry.appending(uuid.description)) }
         return left
+    }
+
+    /// Where a link leads; the path itself where nothing is there any more.
+    private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return try Keybag.absolute(path) }
+        defer { free(found) }
+        return FilePath(platformString: found)
+    }
+
+    /// Under the lock of who replaces them: none is put back behind our back.
+    private func destroyCopies() throws(DataProtectionError) {
+        guard OwnDirectory.exists(directory) else { return }
+        try file.withDirectoryLock { () throws(DataProtectionError) in
+            var failure: DataProtectionError?
+            for path in file.copies {
+                // A bad block of one copy must not save the other one.
+                do throws(DataProtectionError) { try destroy(path) } catch { failure = failure ?? error }
+            }
+            if let failure { throw failure }
+        }
     }
 
     private func evict() throws(DataProtectionError) {
@@ -70,24 +89,24 @@ public struct KeybagErasure: Sendable {
         }
     }
 
-    private func length(of path: FilePath) -> off_t? {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
-        return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
-    }
-
-    /// Overwrites a file with zeros, flushes it, and removes it. A link is removed; a directory is none of ours.
+    /// Overwrites a file with zeros, flushes it, and removes it whether or not that went. A link is removed; a directory is
+    /// none of ours.
     private func destroy(_ path: FilePath) throws(DataProtectionError) {
-        if let length = length(of: path) {
-            let file = try LowerFile(path, flags: O_WRONLY | O_NOFOLLOW | O_NONBLOCK)
-            let zeros = [UInt8](repeating: 0, count: 65_536)
-            for offset in stride(from: 0, to: Int(length), by: zeros.count) {
-                try file.write(Array(zeros.prefix(Int(length) - offset)), at: UInt64(offset))
-            }
-            try file.flushAll()
-        }
+        var failure: DataProtectionError?
+        do throws(DataProtectionError) { try overwrite(path) } catch { failure = error }
         do throws(DataProtectionError) { try AtomicReplace.remove(path) } catch .system(_, _, .isDirectory) {}
         try AtomicReplace.flushDirectory(directory)
+        if let failure { throw failure }
+    }
+
+    private func overwrite(_ path: FilePath) throws(DataProtectionError) {
+        guard let length = OwnDirectory.length(ofFile: path) else { return }
+        let file = try LowerFile(path, flags: O_WRONLY | O_NOFOLLOW | O_NONBLOCK)
+        let zeros = [UInt8](repeating: 0, count: 65_536)
+        for offset in stride(from: 0, to: Int(length), by: zeros.count) {
+            try file.write(Array(zeros.prefix(Int(length) - offset)), at: UInt64(offset))
+        }
+        try file.flushAll()
     }
 
     /// Notes hold paths and no keys; what cannot be removed is reported with the directory.

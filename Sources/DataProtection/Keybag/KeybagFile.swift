@@ -28,7 +28,11 @@ struct KeybagFile: Sendable {
     func load() throws(DataProtectionError) -> Loaded {
         var stored: [[UInt8]?] = []
         for name in Self.names { stored.append(try read(name)) }
-        guard stored.contains(where: { $0 != nil }) else { throw .keybagNotFound(directory) }
+        guard stored.contains(where: { $0 != nil }) else {
+            // A restore that was killed: nobody should be told to make a new one.
+            throw isAnythingThere
+                ? .keybagDamaged(directory, reason: "only copies that gave way are left") : .keybagNotFound(directory)
+        }
         var copies: [KeybagCopy?] = []
         var reason = ""
         for bytes in stored {
@@ -61,15 +65,28 @@ struct KeybagFile: Sendable {
     }
 
     /// Replaces the keybag under the directory's lock: `change` gets what is there now and returns the new bytes.
+    ///
+    /// - Returns: nil, or why one copy may still be the old one. The new one is in force in any case, and outlasts a power cut.
+    /// - Throws: `keybagUnconfirmed` if the new one is in force but may not outlast a power cut; else the old one is in force.
     func replace(
         _ change: (Loaded) throws(DataProtectionError) -> [UInt8]
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> DataProtectionError? {
+        var leftOver: DataProtectionError?
         try withDirectoryLock { () throws(DataProtectionError) in
             let loaded = try load()
             let bytes = try change(loaded)
-            try put(bytes, Self.names[1 - loaded.index])
-            try put(bytes, Self.names[loaded.index])
+            let spare = Self.names[1 - loaded.index]
+            do throws(DataProtectionError) { try put(bytes, spare) } catch {
+                // Only behind the rename it is there, and then it is not known whether that lasts.
+                guard (try? read(spare)) == bytes else { throw error }
+                leftOver = error
+            }
+            do throws(DataProtectionError) { try put(bytes, Self.names[loaded.index]) } catch {
+                if leftOver != nil { throw .keybagUnconfirmed(directory, error.errno) }
+                leftOver = error
+            }
         }
+        return leftOver
     }
 
     /// Makes both copies equal to the one in force, whose MAC the caller has checked.
@@ -120,7 +137,8 @@ struct KeybagFile: Sendable {
         return path
     }
 
-    private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+    /// Nobody else replaces, restores or erases copies meanwhile.
+    func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
         _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
         defer { withExtendedLifetime(lock) {} }  // closing the descriptor gives the lock back

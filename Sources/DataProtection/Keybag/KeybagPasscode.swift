@@ -10,7 +10,7 @@ extension Keybag {
     /// - Parameters:
     ///   - current: the passcode so far; the attempt is counted.
     ///   - new: 1 to 1,024 bytes.
-    /// - Throws: `locked` unless the keybag is unlocked; `wrongPasscode`, `throttled`, `passcodeUnusable`.
+    /// - Throws: `locked` unless the keybag is unlocked; `wrongPasscode`, `throttled`, `passcodeUnusable`, `keybagUnconfirmed`.
     public func changePasscode(
         from current: borrowing SecretBytes, to new: borrowing SecretBytes
     ) throws(DataProtectionError) {

@@ -7,7 +7,7 @@ extension OpenedKeybag {
     ///
     /// Exports and copies of the keybag that were made before open with the code of their time.
     /// - Parameter code: new, and shown to the user already: it cannot be had a second time.
-    /// - Throws: `busy`, `system`; nothing has changed then.
+    /// - Throws: `keybagUnconfirmed`; `busy`, `system`: nothing has changed then.
     public consuming func setRecoveryCode(_ code: borrowing RecoveryCode) throws(DataProtectionError) {
         try setRecoveryCode(code, iterations: KeybagSlot.leastIterations)
     }
@@ -28,7 +28,8 @@ extension OpenedKeybag {
     /// - Parameters:
     ///   - passcode: the new one, 1 to 1,024 bytes.
     ///   - recoveryCode: new, and shown to the user already.
-    /// - Throws: `passcodeUnusable`, `deviceKeyUnusable`, `attemptsNotRecorded`, `busy`, `system`; the old code opens then.
+    /// - Throws: `keybagUnconfirmed`: after a power cut either code may be the one that opens; `passcodeUnusable`,
+    ///   `deviceKeyUnusable`, `attemptsNotRecorded`, `busy`, `system`: the old code opens then.
     public consuming func recover(
         passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
     ) throws(DataProtectionError) {

@@ -19,33 +19,29 @@ public struct OpenedKeybag: ~Copyable, Sendable {
 
     /// Replaces the keybag by what `change` makes of it. Both copies are replaced when this returns.
     ///
-    /// - Throws: only while the keybag on disk is as it was. Where the new one is in force and its second copy could not be
-    ///   written, that is a warning, `keybagNotRepaired`: the next unlock tries again.
+    /// - Throws: `keybagUnconfirmed` if the disk did not confirm the new keybag; else the keybag is as it was. Where the new
+    ///   one is in force and its second copy could not be written, that is a warning, `oldCopyLeft`.
     borrowing func commit(
         _ change: (inout KeybagCopy) throws(KeyError) -> Void
     ) throws(DataProtectionError) {
-        var replacement: [UInt8] = []
-        do throws(DataProtectionError) {
-            try keybag.file.replace { loaded throws(DataProtectionError) in
-                guard loaded.copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
-                do throws(KeyError) {
-                    guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
-                    var copy = loaded.copy
-                    copy.sequence += 1
-                    try change(&copy)
-                    replacement = try copy.encoded(under: key)
-                } catch .authenticationFailed {
-                    throw .keybagDamaged(keybag.directory, reason: "its authentication code is wrong")
-                } catch {
-                    throw .cryptography(error)
-                }
-                return replacement
+        var replacement: KeybagCopy?
+        let leftOver = try keybag.file.replace { loaded throws(DataProtectionError) in
+            guard loaded.copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
+            do throws(KeyError) {
+                guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
+                var copy = loaded.copy
+                copy.sequence += 1
+                try change(&copy)
+                replacement = copy
+                return try copy.encoded(under: key)
+            } catch .authenticationFailed {
+                throw .keybagDamaged(keybag.directory, reason: "its authentication code is wrong")
+            } catch {
+                throw .cryptography(error)
             }
-        } catch {
-            guard let found = try? keybag.file.load(), found.bytes == replacement else { throw error }
-            keybag.warn(.keybagNotRepaired(keybag.directory, error))
         }
-        try keybag.reload()
+        if let leftOver { keybag.warn(.oldCopyLeft(keybag.directory, leftOver)) }
+        if let replacement { keybag.cache(replacement) }
     }
 }
 

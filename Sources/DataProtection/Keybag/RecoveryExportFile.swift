@@ -10,11 +10,14 @@ extension Keybag {
     /// - Parameters:
     ///   - path: the name of the text file.
     ///   - isReplacing: whether a file under that name gives way.
-    /// - Throws: `noRecoveryCode`: it would not help where passcode or device key are lost; `exists`, `system`.
+    /// - Throws: `noRecoveryCode`: it would not help where passcode or device key are lost; `exists`, `notRegularFile`, `system`.
     public func export(to path: FilePath, replacing isReplacing: Bool = false) throws(DataProtectionError) {
         let loaded = try file.load()
         guard loaded.copy.slot(.recoveryCode) != nil else { throw .noRecoveryCode(directory) }
-        if !isReplacing, OwnDirectory.exists(path) { throw .exists(path) }
+        if OwnDirectory.exists(path) {
+            guard isReplacing else { throw .exists(path) }
+            guard OwnDirectory.length(ofFile: path) != nil else { throw .notRegularFile(path) }
+        }
         let export = try withFormat(directory) { () throws(FormatError) in
             try RecoveryExport(of: loaded.bytes, made: Clock.nowInUTC())
         }
@@ -48,6 +51,7 @@ extension Keybag {
             throw .keybagIntact(directory, there, exported: export.keybag)
         }
         if OwnDirectory.exists(directory) {
+            _ = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
             try OwnDirectory.secure(directory, mode: 0o700, warn: warn)
             try completeFiles(of: export.keybag, in: directory)
             for damaged in try KeybagFile(directory: directory).restore(export.copy) {

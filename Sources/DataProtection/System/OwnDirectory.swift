@@ -17,6 +17,13 @@ enum OwnDirectory {
     /// Whether anything is there.
     static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
 
+    /// The length in bytes; nil if there is no regular file. A link is none.
+    static func length(ofFile path: FilePath) -> off_t? {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
+    }
+
     /// Refuses what belongs to others or what others may write; narrows what others may only read, with a warning.
     static func secure(
         _ path: FilePath, mode: mode_t, warn: (ProtectionWarning) -> Void

@@ -17,6 +17,11 @@ struct KeybagOption: ParsableArguments {
     /// Whether it was named on this command line.
     var isExplicit: Bool { directory != nil }
 
+    /// What a command that is proposed needs, so that it means this keybag: nothing for the one that is taken anyway.
+    static func words(for directory: FilePath) -> String {
+        directory == Locations.keybag ? "" : " --keybag \(quoted(directory))"
+    }
+
     /// Opens the keybag. No key is needed.
     func open() throws(DataProtectionError) -> Keybag { try Keybag(at: location, warn: ProtectionWarning.print) }
 }

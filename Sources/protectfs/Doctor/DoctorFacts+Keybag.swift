@@ -8,7 +8,7 @@ extension DoctorFacts {
         case .failure(.keybagNotFound):
             return [
                 .warning(
-                    "keybag", "there is none in \(quoted(keybagDirectory))", mend: "protectfs init")
+                    "keybag", "there is none in \(quoted(keybagDirectory))", mend: "protectfs init\(keybagOption)")
             ]
         case .failure(let error):
             return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
@@ -32,7 +32,7 @@ extension DoctorFacts {
             case .missing: "its copy \(quoted(first.path)) is missing"
             default: "its copy \(quoted(first.path)) is not the same as the other one"
             }
-        return .warning("keybag", text, mend: "the next unlock repairs it: protectfs unlock")
+        return .warning("keybag", text, mend: "the next unlock repairs it: protectfs unlock\(keybagOption)")
     }
 
     func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
@@ -44,7 +44,9 @@ extension DoctorFacts {
         if keybag.hasRecoveryCode { return .ok("recovery code", "there is one") }
         return .warning(
             "recovery code", "none: with the passcode or the device key lost, every file is lost",
-            mend: "protectfs recovery new")
+            mend:
+                "protectfs recovery new\(keybagOption); then, for a keybag that is lost: protectfs recovery export\(keybagOption) FILE"
+        )
     }
 
     func derivationFinding(_ keybag: KeybagInspection) -> DoctorFinding {
@@ -54,7 +56,7 @@ extension DoctorFacts {
         }
         return .warning(
             "derivation", "the \(weak.kind.rawValue) is protected by \(weak.iterations) iterations only",
-            mend: weak.kind == .passcode ? "protectfs passcode" : nil)
+            mend: weak.kind == .passcode ? "protectfs passcode\(keybagOption)" : nil)
     }
 
     func attemptsFinding(_ health: KeybagHealth) -> DoctorFinding {
@@ -62,7 +64,7 @@ extension DoctorFacts {
         case nil, 0:
             .warning(
                 "attempts", "the record of wrong passcodes is damaged or missing, which counts as 8 of them",
-                mend: "an hour after the next try the right passcode clears it: protectfs unlock")
+                mend: "an hour after the next try the right passcode clears it: protectfs unlock\(keybagOption)")
         case 1:
             .ok("attempts", "the record of wrong passcodes is valid; its second sector is rewritten by the next try")
         default: .ok("attempts", "the record of wrong passcodes is valid")
@@ -74,14 +76,14 @@ extension DoctorFacts {
         return .warning(
             "class changes",
             "\(spoken(health.unfinishedClassChanges, "file")) may still open by an earlier class: its change was interrupted",
-            mend: "the next lock or unlock finishes it, or says why not: protectfs lock")
+            mend: "the next lock or unlock finishes it, or says why not: protectfs lock\(keybagOption)")
     }
 
     func ringFinding(_ health: KeybagHealth) -> DoctorFinding {
         guard let errno = health.ringProblem else { return .ok("class keys", "what is loaded can be read") }
         return .problem(
             "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",
-            mend: "protectfs lock, then protectfs unlock")
+            mend: "protectfs lock\(keybagOption), then protectfs unlock\(keybagOption)")
     }
 
     var fileSystemFinding: DoctorFinding {

@@ -27,6 +27,7 @@ extension DoctorFacts {
         getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit)
         facts.memlockLimit = limit.rlim_cur == rlim_t.max ? nil : UInt64(limit.rlim_cur)
         facts.keybagDirectory = directory
+        facts.keybagOption = KeybagOption.words(for: directory)
         let health = KeybagHealth(of: directory)
         facts.health = health
         facts.fileSystem = fileSystem(of: directory)

@@ -44,6 +44,8 @@ struct DoctorFacts {
 
     /// The keybag's directory.
     var keybagDirectory: FilePath = ""
+    /// What names it behind a verb, where that is needed.
+    var keybagOption = ""
     var health: KeybagHealth?
     /// The kind of file system that the keybag is on.
     var fileSystem: Reading<String> = .known("ext4")

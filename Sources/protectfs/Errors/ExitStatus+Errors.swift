@@ -13,7 +13,7 @@ extension DataProtectionError {
         case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable
         case .configuration: .configuration
-        case .handleFailed, .attemptsNotRecorded, .outOfRange: .inputOutput
+        case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput
         case .notOpen, .cryptography: .bug
         case .system(_, _, let errno): ExitStatus(errno)
         }

@@ -24,12 +24,14 @@ extension DataProtectionError {
             recoveryHint(directory) ?? "its files open on the machine, and for the user, that the keybag was made with"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
-        case .noRecoveryCode(let directory): "make one, with the passcode: protectfs recovery new\(option(directory))"
+        case .noRecoveryCode(let directory):
+            "make one, with the passcode: protectfs recovery new\(KeybagOption.words(for: directory))"
         case .deviceKeyUnusable(let path, _):
-            "put back the file \(quoted(path)), or move it away and use the recovery code: protectfs passcode "
-                + "--with-recovery-code"
+            "put \(quoted(path)) right; or move it away, and use the recovery code: protectfs passcode --with-recovery-code"
         case .keybagDamaged(let directory, _):
-            "put back an export: protectfs recovery restore\(option(directory)) FILE; or a copy of the directory"
+            "put back an export: protectfs recovery restore\(KeybagOption.words(for: directory)) FILE; or a copy of the directory"
+        case .keybagUnconfirmed:
+            "the disk may be failing; keep old and new passcode and recovery code until, after a restart, one has opened it"
         case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
         case .system(_, _, .noSpace): "make room; what was there before is as it was"
         default: nil
@@ -39,11 +41,6 @@ extension DataProtectionError {
     /// The way out when the passcode or the device key is lost, if the keybag has a recovery code.
     private func recoveryHint(_ directory: FilePath) -> String? {
         guard let keybag = try? Keybag(at: directory), keybag.hasRecoveryCode else { return nil }
-        return "with the recovery code: protectfs passcode --with-recovery-code\(option(directory))"
-    }
-
-    /// Names the keybag where it is not the one that is taken anyway.
-    private func option(_ directory: FilePath) -> String {
-        directory == Locations.keybag ? "" : " --keybag \(quoted(directory))"
+        return "with the recovery code: protectfs passcode --with-recovery-code\(KeybagOption.words(for: directory))"
     }
 }

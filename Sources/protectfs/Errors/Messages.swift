@@ -43,6 +43,9 @@ extension DataProtectionError {
                 ? "keybag \(there) in \(quoted(directory)) is not damaged: nothing needs restoring"
                 : "there is another keybag in \(quoted(directory)): it is \(there), the export is of \(exported)"
         case .keybagDamaged(let directory, let reason): "keybag \(quoted(directory)) is damaged or altered: \(reason)"
+        case .keybagUnconfirmed(let directory, let errno):
+            "keybag \(quoted(directory)) was replaced, but the disk did not confirm it, and the one before may come back: "
+                + errno.spoken
         case .keybagUnsafe(let path, let reason): "keybag file \(quoted(path)) is not used: \(reason)"
         case .wrongPasscode(let keybag, let failures, let retryAfter):
             "wrong passcode for \(quoted(keybag)), or the keybag was altered (\(failures) wrong in a row"
@@ -56,7 +59,8 @@ extension DataProtectionError {
             "this recovery code does not open \(quoted(keybag)): it is another keybag's, or spent, or the keybag was altered"
         case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
         case .otherDevice(let keybag, let deviceKey):
-            "keybag \(quoted(keybag)) was made with another device key than \(quoted(deviceKey))"
+            "keybag \(quoted(keybag)) was made with another device key"
+                + (NamedItem.exists(deviceKey) ? " than \(quoted(deviceKey))" : ": \(quoted(deviceKey)) is not there")
         case .deviceKeyUnusable(let path, let reason): "device key \(quoted(path)) cannot be used: \(reason)"
         case .lockedMeanwhile(let keybag): "keybag \(quoted(keybag)) was locked while the passcode was checked"
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
@@ -104,6 +108,9 @@ extension ProtectionWarning {
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
+        case .oldCopyLeft(let path, let error):
+            "one copy of keybag \(quoted(path)) may still be the old one, which opens as before; the next unlock writes it: "
+                + error.message
         case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
         case .queuedFileGone(let path):
             "\(quoted(path)) is not there any more, and its queued work is dropped; if it was moved to another directory, "

@@ -49,7 +49,8 @@ extension Explanation {
     }
 
     /// A plaintext file.
-    init(ofPlaintext path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
+    init(ofPlaintext item: NamedItem, _ keybag: ExplainedKeybag, mayReplace: Bool) throws(DataProtectionError) {
+        let path = item.path
         self.init("plaintext", "not protected: everybody who may read it, or has the disk, can")
         add(keybag, uuid: nil)
         guard let state = keybag.state, let directory = keybag.directory else {
@@ -61,10 +62,18 @@ extension Explanation {
             add("protect", false, reason)
             return
         }
+        guard item.nameCount == 1 else {
+            add("protect", false, "it has \(item.nameCount) names; the others would keep the plaintext")
+            return
+        }
+        guard mayReplace else {
+            add("protect", false, "the permissions of its directory do not let you")
+            return
+        }
         for protectionClass in ProtectionClass.allCases {
             add(.protect, named: "protect as \(protectionClass.shortName)", protectionClass, in: state)
         }
-        help = help ?? "protectfs protect \(quoted(path))"
+        help = help ?? "protectfs protect\(keybagOption) \(quoted(path))"
     }
 
     /// The class of new files.
@@ -93,6 +102,8 @@ extension Explanation {
     private mutating func add(_ keybag: ExplainedKeybag, uuid: KeybagUUID?) {
         let name = uuid.map { "\($0), " } ?? ""
         facts.append(("keybag", name + keybag.spoken))
+        deviceKeyProblem = keybag.deviceKeyProblem
+        keybagOption = keybag.directory.map { KeybagOption.words(for: $0) } ?? ""
         if let uuid { members.append(("keybag", .string("\(uuid)"))) }
         members.append(("state", keybag.state.map { .string($0.rawValue) } ?? .null))
     }

@@ -23,6 +23,10 @@ struct Explanation {
     var help: String?
     /// For `--json`.
     var members: [(String, JSON)] = []
+    /// What names the keybag behind a verb, where that is needed.
+    var keybagOption = ""
+    /// Why nothing goes that needs the device key.
+    var deviceKeyProblem: DataProtectionError?
 
     init(_ kind: String, _ title: String) {
         self.kind = kind
@@ -53,8 +57,13 @@ struct Explanation {
         _ operation: FileOperation, named name: String, _ protectionClass: ProtectionClass, in state: ProtectionState
     ) {
         let isPossible = AccessRule.answer(operation, protectionClass, in: state) == .allowed
+        if isPossible, let problem = deviceKeyProblem, Self.needsDeviceKey(protectionClass, in: state) {
+            add(name, false, problem.message)
+            help = help ?? problem.hint
+            return
+        }
         add(name, isPossible, isPossible ? nil : state.reason(against: protectionClass))
-        if !isPossible { help = help ?? "protectfs unlock" }
+        if !isPossible { help = help ?? "protectfs unlock\(keybagOption)" }
     }
 
     mutating func add(_ name: String, _ isPossible: Bool, _ reason: String?) {
@@ -64,9 +73,22 @@ struct Explanation {
     /// Adds to which classes the file could be changed.
     mutating func addClassChange(from protectionClass: ProtectionClass, in state: ProtectionState) {
         let others = ProtectionClass.allCases.filter { $0 != protectionClass }
-        let reachable = others.filter { AccessRule.canChange(from: protectionClass, to: $0, in: state) }
+        let reachable = others.filter { other in
+            let isHindered = [protectionClass, other].contains { Self.needsDeviceKey($0, in: state) }
+            return AccessRule.canChange(from: protectionClass, to: other, in: state)
+                && !(isHindered && deviceKeyProblem != nil)
+        }
         let names = reachable.map(\.shortName).joined(separator: ", ")
-        add("change class", !reachable.isEmpty, reachable.isEmpty ? "needs an unlock" : "to \(names)")
+        add(
+            "change class", !reachable.isEmpty,
+            reachable.isEmpty ? (deviceKeyProblem?.message ?? "needs an unlock") : "to \(names)")
+    }
+}
+
+extension Explanation {
+    /// Class D is opened by the device key, which vouches for class B's public key while class key C is not there.
+    private static func needsDeviceKey(_ protectionClass: ProtectionClass, in state: ProtectionState) -> Bool {
+        protectionClass == .none || protectionClass == .completeUnlessOpen && state == .beforeFirstUnlock
     }
 }
 

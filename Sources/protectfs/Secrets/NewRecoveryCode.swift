@@ -37,8 +37,8 @@ enum NewRecoveryCode {
 
     /// The failure to store a code that was shown.
     static func failure(_ error: DataProtectionError, keepsOld: Bool) -> Failure {
-        Failure(
-            error.exitStatus, error.message,
-            hint: "nothing has changed: the recovery code shown is void" + (keepsOld ? ", the old one is not" : ""))
+        if case .keybagUnconfirmed = error { return Failure(error) }
+        let isVoid = "nothing has changed: the recovery code shown is void" + (keepsOld ? ", the old one is not" : "")
+        return Failure(error.exitStatus, "\(error.message); \(isVoid)", hint: error.hint)
     }
 }

@@ -11,6 +11,8 @@ struct NamedItem {
     let kind: Kind
     let size: Int64
     let device: dev_t
+    /// How many names a file has.
+    let nameCount: Int
 
     /// lstat(2).
     init(_ path: FilePath) throws(DataProtectionError) {
@@ -32,6 +34,7 @@ struct NamedItem {
         self.path = path
         size = Int64(status.st_size)
         device = status.st_dev
+        nameCount = Int(status.st_nlink)
         kind =
             switch status.st_mode & S_IFMT {
             case S_IFDIR: .directory

@@ -41,25 +41,27 @@ struct Explain: ParsableCommand {
     }
 
     private func explanation(of path: FilePath, _ keybags: Keybags) throws(DataProtectionError) -> Explanation {
-        let kind: NamedItem.Kind
-        do throws(DataProtectionError) { kind = try NamedItem(following: path).kind } catch {
+        let item: NamedItem
+        do throws(DataProtectionError) { item = try NamedItem(following: path) } catch {
             guard error.errno == .noSuchFileOrDirectory else { throw error }
             return try Explanation(ofNewFileAt: path, ExplainedKeybag(keybags.own))
         }
-        switch kind {
+        switch item.kind {
         case .directory: return try Explanation(ofDirectory: path, ExplainedKeybag(keybags.own))
         case .link, .other: return Explanation("other", "not a regular file: such things are never protected")
         case .file: break
         }
+        let directory = path.removingLastComponent()
+        let mayReplace = access(W_OK | X_OK, directory.isEmpty ? "." : directory)
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
-            let directory = path.removingLastComponent()
             return try Explanation(
-                of: info, ExplainedKeybag(keybags.named(info.keybag), of: info.keybag),
-                mayWrite: access(W_OK, path), mayReplace: access(W_OK | X_OK, directory.isEmpty ? "." : directory))
+                of: info, ExplainedKeybag(of: info.keybag, among: keybags),
+                mayWrite: access(W_OK, path), mayReplace: mayReplace)
         } catch {
             switch error {
-            case .notProtected: return try Explanation(ofPlaintext: path, ExplainedKeybag(keybags.own))
+            case .notProtected:
+                return try Explanation(ofPlaintext: item, ExplainedKeybag(keybags.own), mayReplace: mayReplace)
             case .system(_, _, .permissionDenied):
                 return Explanation(
                     "unreadable", "its owner does not let you read it; whether it is protected is not known")
@@ -82,6 +84,8 @@ struct ExplainedKeybag {
     var spoken: String
     /// What would help where it cannot be used.
     var help: String?
+    /// Why class none cannot be used, and class unless-open before the first unlock.
+    var deviceKeyProblem: DataProtectionError?
 
     init(_ open: () throws(DataProtectionError) -> Keybag) {
         do throws(DataProtectionError) {
@@ -89,20 +93,24 @@ struct ExplainedKeybag {
             let status = try keybag.status()
             state = status.state
             directory = keybag.directory
+            deviceKeyProblem = KeybagHealth(of: keybag.directory).deviceKeyProblem
             let words = status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition)
             spoken = "\(quoted(keybag.directory)), \(words)"
         } catch {
-            spoken = error.message
+            spoken = if case .foreignKeybag = error { "not available to you" } else { error.message }
             help = error.hint
         }
     }
 
     /// The keybag of a file that is there.
-    init(_ keybag: Keybag?, of uuid: KeybagUUID) {
+    init(of uuid: KeybagUUID, among keybags: Keybags) {
         self.init { () throws(DataProtectionError) in
-            guard let keybag else { throw .foreignKeybag("", uuid) }
-            return keybag
+            if let keybag = keybags.named(uuid) { return keybag }
+            // The user's own may be it, and be damaged.
+            do throws(DataProtectionError) { _ = try keybags.own() } catch {
+                guard case .keybagNotFound = error else { throw error }
+            }
+            throw .foreignKeybag("", uuid)
         }
-        if keybag == nil { spoken = "not available to you" }
     }
 }

@@ -55,7 +55,9 @@ struct Init: ParsableCommand {
         do throws(DataProtectionError) {
             _ = try keybag.open()
         } catch .keybagNotFound {
-            return
+            // rename(2) takes the place of an empty directory only.
+            guard NamedItem.exists(location), (try? TreeWalk.contents(of: location)) != [] else { return }
+            throw .exists(location)
         }
         throw .keybagExists(location)
     }
