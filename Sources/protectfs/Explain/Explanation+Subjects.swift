@@ -50,7 +50,7 @@ extension Explanation {
 
     /// A plaintext file.
     init(ofPlaintext path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
-        self.init("plaintext", "not protected: file permissions alone decide who reads it, and who has the disk does")
+        self.init("plaintext", "not protected: anybody who may open it, or has the disk, can read it")
         add(keybag, uuid: nil)
         guard let state = keybag.state, let directory = keybag.directory else {
             add("protect", false, "the keybag cannot be used")
