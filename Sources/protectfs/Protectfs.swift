@@ -61,14 +61,18 @@ struct Protectfs: ParsableCommand {
             }
             Glibc.exit(ExitStatus.done.rawValue)
         }
-        let verb = CommandLine.arguments.dropFirst().first { name in
-            configuration.subcommands.contains { $0.configuration.commandName == name }
+        var verb: any ParsableCommand.Type = Self.self
+        var command = "protectfs"
+        for word in CommandLine.arguments.dropFirst() {
+            guard let found = verb.configuration.subcommands.first(where: { $0.configuration.commandName == word })
+            else { continue }
+            verb = found
+            command += " " + word
         }
-        if verb == nil, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
+        if command == "protectfs", let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
             Failure(.usage, "there is no verb \(quoted(word))", hint: "protectfs --help").report()
             Glibc.exit(ExitStatus.usage.rawValue)
         }
-        let command = ["protectfs", verb].compactMap { $0 }.joined(separator: " ")
         Failure(.usage, LongArgumentLists.readable(inLowerCase(message(for: error))), hint: "\(command) --help")
             .report()
         Glibc.exit(ExitStatus.usage.rawValue)

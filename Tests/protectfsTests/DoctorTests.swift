@@ -164,10 +164,13 @@ struct DoctorTests {
 
     @Test("Without a keybag: says so, and is no problem")
     func noKeybag() throws {
-        let done = try CommandSandbox(makesKeybag: false).run("doctor")
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        let done = try sandbox.run("doctor")
         #expect(done.status == 0)
         #expect(done.text.contains("warning  keybag: there is none in '"))
-        #expect(done.text.contains("mend: protectfs init"))
+        #expect(done.text.contains("mend: make one: protectfs init\n"))
+        let other = try sandbox.run("doctor", "--keybag", "other").text
+        #expect(other.contains("make one: protectfs init --keybag "), "it is about the keybag that was named")
     }
 
     @Test("What is wrong is said, and what mends it does")

@@ -111,6 +111,13 @@ struct KeybagVerbTests {
         #expect(done.errors.contains("--help"))
     }
 
+    @Test("A usage error points to the help of the very verb")
+    func usageHint() throws {
+        let done = try CommandSandbox(makesKeybag: false).run("recovery", "export")
+        #expect(done.status == 64)
+        #expect(done.errors.hasSuffix("hint: protectfs recovery export --help\n"))
+    }
+
     @Test("--version and --help are answers")
     func version() throws {
         #expect(try sandbox.run("--version").text == "0.1.0\n")

@@ -83,11 +83,11 @@ struct TextTests {
         }
     }
 
-    @Test("The progress bar fits 40 columns", arguments: [0, 1, 50, 100, 200] as [Int64])
+    @Test("The progress bar and the ^C behind it fit 40 columns", arguments: [0, 1, 50, 100, 200] as [Int64])
     func progress(done: Int64) {
         for label in ["writing", "protecting", "unprotecting", "verifying"] {
-            #expect(Progress.line(label, done: done, total: 100).count < 40)
-            #expect(Progress.line(label, done: done << 40, total: 0).count < 40)
+            #expect(Progress.line(label, done: done, total: 100).count <= 38)
+            #expect(Progress.line(label, done: done << 40, total: 0).count <= 38)
         }
     }
 }

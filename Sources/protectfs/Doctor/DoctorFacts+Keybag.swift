@@ -5,11 +5,9 @@ extension DoctorFacts {
     var keybagFindings: [DoctorFinding] {
         guard let health else { return [] }
         switch health.inspection {
-        case .failure(.keybagNotFound):
-            return [
-                .warning(
-                    "keybag", "there is none in \(quoted(keybagDirectory))", mend: "protectfs init\(keybagOption)")
-            ]
+        case .failure(.keybagNotFound(let directory)):
+            let hint = DataProtectionError.keybagNotFound(directory).hint
+            return [.warning("keybag", "there is none in \(quoted(directory))", mend: hint)]
         case .failure(let error):
             return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
         case .success(let keybag):

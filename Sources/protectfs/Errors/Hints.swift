@@ -7,10 +7,10 @@ extension DataProtectionError {
         case .locked, .lockedMeanwhile: "unlock first: protectfs unlock"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
-        case .keybagNotFound: "make one: protectfs init"
+        case .keybagNotFound(let directory): "make one: protectfs init\(option(directory))"
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
-        case .keybagExists: "to change its passcode: protectfs passcode"
+        case .keybagExists(let directory): "to change its passcode: protectfs passcode\(option(directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):

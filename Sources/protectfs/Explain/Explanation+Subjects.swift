@@ -51,7 +51,7 @@ extension Explanation {
     /// A plaintext file.
     init(ofPlaintext item: NamedItem, _ keybag: ExplainedKeybag, mayReplace: Bool) throws(DataProtectionError) {
         let path = item.path
-        self.init("plaintext", "not protected: everybody who may read it, or has the disk, can")
+        self.init("plaintext", "not protected: anybody who may open it, or has the disk, can read it")
         add(keybag, uuid: nil)
         guard let state = keybag.state, let directory = keybag.directory else {
             add("protect", false, "the keybag cannot be used")

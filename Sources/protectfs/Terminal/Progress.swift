@@ -2,8 +2,12 @@ import Glibc
 import Synchronization
 
 /// A bar on standard error for work that lasts: only on a terminal, only after a second, gone at the end.
+///
+/// Drawn with carriage returns and spaces alone, so that it goes on every terminal.
 final class Progress {
-    private static let width = 40
+    private static let terminalWidth = 40
+    /// Less than that, so that the `^C` which a terminal echoes does not wrap.
+    private static let width = terminalWidth - 3
     private static let isShown = Atomic(false)
 
     private let label: String
@@ -43,20 +47,16 @@ final class Progress {
         guard now - start > 1, now - lastDrawn > 0.1 else { return }
         lastDrawn = now
         Progress.isShown.store(true, ordering: .relaxed)
-        StandardError.raw("\r" + line() + "\u{1B}[K")
+        StandardError.raw("\r" + Progress.line(label, done: done, total: total))
     }
 
-    private func line() -> String {
-        Progress.line(label, done: done, total: total)
-    }
-
-    /// `protecting [#########           ]  45 %`, or the MiB where there is no total. At most 40 columns.
+    /// `protecting [#########           ]  45 %`, or the MiB where there is no total. Never gets shorter.
     static func line(_ label: String, done: Int64, total: Int64) -> String {
-        guard total > 0 else { return String("\(label) \(done >> 20) MiB".prefix(width - 1)) }
+        guard total > 0 else { return String("\(label) \(done >> 20) MiB".prefix(width)) }
         let share = min(1, Double(done) / Double(total))
         let percent = "\(Int(share * 100)) %"
         let number = String(repeating: " ", count: max(0, 5 - percent.count)) + percent
-        let room = max(4, width - 1 - label.count - number.count - 4)
+        let room = max(4, width - label.count - number.count - 4)
         let filled = Int(share * Double(room))
         let bar = String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled)
         return "\(label) [\(bar)] \(number)"
@@ -65,7 +65,7 @@ final class Progress {
     /// Takes the bar away.
     static func clear() {
         guard isShown.exchange(false, ordering: .relaxed) else { return }
-        StandardError.raw("\r\u{1B}[K")
+        StandardError.raw("\r" + String(repeating: " ", count: terminalWidth - 1) + "\r")
     }
 
     private static func now() -> Double {

@@ -116,9 +116,9 @@ final class VerificationRun {
             )
         ])
         if isList, failedCount + unprotectedCount > 0 || isInterrupted {
+            let others = [(failedCount, "with errors"), (unprotectedCount, "not protected")].filter { $0.0 > 0 }
             StandardError.line(
-                .note,
-                "\(spoken(wholeCount, "file")) whole, \(failedCount) not, \(unprotectedCount) not protected")
+                .note, "\(spoken(wholeCount, "file")) whole" + others.map { ", \($0.0) \($0.1)" }.joined())
         }
         if isInterrupted {
             StandardError.line(.warning, "interrupted; the rest was not looked at")

@@ -70,12 +70,24 @@ struct DocumentTests {
             .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 
-    @Test("Verbs that documents name exist", arguments: Checkout.documents)
-    func verbs(document: String) throws {
-        let known = Set(try CommandSurface.ofProgram().verbs.map { String($0.name.split(separator: " ")[0]) })
-        for match in try Checkout.text(document).matches(of: #/[`$|] ?protectfs (?<verb>[a-z]+)/#) {
-            let verb = String(match.output.verb)
-            #expect(known.union(["help"]).contains(verb), "\(document): protectfs \(verb)")
+    @Test("Commands in running text, comments included: the verbs exist, and have the options")
+    func verbs() throws {
+        let verbs = try CommandSurface.ofProgram().verbs
+        let others = ["Sources", "Examples"].flatMap { directory in
+            [".swift", ".md", ".tutorial", ".sh"].flatMap { Checkout.files(below: directory, suffix: $0) }
+        }
+        for file in Checkout.documents + others {
+            for match in try Checkout.text(file).matches(of: #/[`$|] ?protectfs (?<words>[a-z][^`|\n]*)/#) {
+                let words = match.output.words.split(separator: " ").prefix { $0 != "--" }.map(String.init)
+                let named = verbs.filter {
+                    let name = $0.name.split(separator: " ").map(String.init)
+                    return words.starts(with: name) || (name[0] == words[0] && words.count == 1)
+                }
+                #expect(!named.isEmpty || words[0] == "help", "\(file): protectfs \(match.output.words)")
+                let options = Set(words.filter { $0.contains(#/^--?[a-z]/#) })
+                let known = named.reduce(Set(["--help"])) { $0.union($1.options) }
+                #expect(options.isSubset(of: known), "\(file): protectfs \(match.output.words)")
+            }
         }
     }
 

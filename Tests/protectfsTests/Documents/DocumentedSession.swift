@@ -110,7 +110,7 @@ final class Reader {
             [Self.terminal, script, CommandSandbox.passcode] + prompts)
         guard done.status == 0 else { throw CommandSandbox.Unexpected(done.errors + done.text) }
         return done.text.replacingOccurrences(of: "\r\n", with: "\n")
-            .replacingOccurrences(of: "\r[^\n]*?\u{1B}\\[K", with: "", options: .regularExpression)  // a progress bar
+            .replacingOccurrences(of: "\r[^\n]*\r", with: "", options: .regularExpression)  // a progress bar
             .replacingOccurrences(of: home, with: "/home/ann")
             .split(separator: "\u{1E}", omittingEmptySubsequences: false).dropFirst()
             .map { $0.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) }
