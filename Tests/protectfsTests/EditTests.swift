@@ -172,7 +172,7 @@ struct EditTests {
         try bed.expectNoPlaintext()
     }
 
-    @Test("A file of a weaker class in its place does not weaken the text: the copy goes at the lock, ours keeps its class")
+    @Test("A weaker file in its place does not weaken the text: the copy goes at the lock, ours keeps its class")
     func replacedByWeaker() throws {
         try bed.make("file", "one")
         let done = try bed.edit(
