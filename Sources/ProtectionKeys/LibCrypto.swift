@@ -1,4 +1,5 @@
 import CLibCrypto
+import CSecretMemory
 
 /// The one door to libcrypto. Everything else in this module is written in these terms.
 ///
@@ -152,7 +153,10 @@ enum LibCrypto {
         return context
     }
 
-    static func freeGCM(_ context: OpaquePointer) { EVP_CIPHER_CTX_free(context) }
+    static func freeGCM(_ context: OpaquePointer) {
+        EVP_CIPHER_CTX_free(context)
+        protectfs_clear_vectors()
+    }
 
     static func seal(
         _ context: OpaquePointer, nonce: UnsafeRawBufferPointer, associated: UnsafeRawBufferPointer,

@@ -52,10 +52,11 @@ final class SecretArena: Sendable {
         return UnsafeMutableRawBufferPointer(start: start, count: byteCount)
     }
 
-    /// Wipes a slot and gives it back.
+    /// Wipes a slot and gives it back; the thread's vector registers, through which its bytes have gone, are wiped too.
     func zeroAndRelease(_ slot: UnsafeMutableRawBufferPointer) {
         guard let start = slot.baseAddress else { return }
         LibCrypto.cleanse(slot)
+        protectfs_clear_vectors()
         let units = max(1, (slot.count + Self.unit - 1) / Self.unit)
         regions.withLock { regions in
             for index in regions.indices {

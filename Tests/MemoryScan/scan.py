@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Searches a program that has used protectfs's library, and was locked, for every key that it has ever known.
 
-    scan.py --worker PROGRAM --keybag DIRECTORY --device-key FILE --files DIRECTORY    (the passcode on stdin)
+    scan.py --worker PROGRAM --keybag DIRECTORY --device-key FILE --files DIRECTORY
+            (passcode and recovery code on stdin, a line each)
 
 starts `storm-worker KEYBAG remnants FILES`, waits until it is locked, computes all keys by the independent reader, and
 looks for each window of eight bytes of each of them in every readable mapping of the process, in its arguments and
@@ -14,34 +15,61 @@ the chunk key of a class B file that it has open, which is in a cipher context o
 import argparse
 import array
 import hashlib
+import hmac
 import json
 import os
 import pathlib
 import resource
+import signal
 import struct
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "IndependentReader"))
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
-from keybag import A, B, C, D, Keys, hkdf, in_force
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from keybag import A, B, C, D, Keys, hkdf, in_force, recovery_octets
 from read import File
 
 CLASS_NAMES = {A: "A", B: "B private", C: "C", D: "D"}
 
 
-def secrets(keybag, passcode, device_key, files):
-    """Every key on the way from the passcode to the chunks of class A files, by name."""
-    copies = [path.read_bytes() for path in (keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
+def extracted(key, salt=None):
+    """What HKDF makes of a key before it expands it (RFC 5869 §2.2): whoever has it has all that is derived from the key."""
+    return hmac.digest(salt or bytes(32), key, "sha256")
+
+
+def copies_of(keybag):
+    return [path.read_bytes() for path in (keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
+
+
+def slot_secrets(copy, passcode, device_key, code):
+    """The ways from passcode and recovery code to the keybag key, through the slots of one moment."""
+    found, uuid = {}, copy["uuid"]
+    for kind, (count, salt, wrapped) in copy["slots"].items():
+        word, with_device, label = [(passcode, device_key, "passcode kek"), (code, None, "recovery kek")][kind - 1]
+        stretched = hashlib.pbkdf2_hmac("sha256", word, salt, count)
+        kek = hkdf(stretched, with_device, label, uuid)
+        found |= {f"{label}: PBKDF2 output": stretched, f"{label}: extracted": extracted(stretched, with_device), label: kek}
+        found["keybag key"] = aes_key_unwrap(kek, wrapped)
+    return found
+
+
+def secrets(keybag, before, passcode, device_key, code, files):
+    """Every key on the way from passcode and recovery code to the chunks of class A files, and of class B files that are
+    closed, by name."""
+    copies = copies_of(keybag)
     copy = in_force(copies)
     uuid = copy["uuid"]
-    count, salt, wrapped = copy["slots"][1]
-    stretched = hashlib.pbkdf2_hmac("sha256", passcode, salt, count)
-    kek = hkdf(stretched, device_key, "passcode kek", uuid)
-    keybag_key = aes_key_unwrap(kek, wrapped)
-    found = {
-        "passcode": passcode, "device key": device_key, "PBKDF2 output": stretched, "KEK": kek,
-        "keybag key": keybag_key, "class-wrapping key": hkdf(keybag_key, None, "class key wrap", uuid),
+    octets = recovery_octets(code.decode())
+    found = {f"first {name}": key for name, key in slot_secrets(before, passcode, device_key, octets).items()}
+    found |= slot_secrets(copy, passcode, device_key, octets)
+    keybag_key = found["keybag key"]
+    found |= {
+        "passcode": passcode, "device key": device_key, "recovery code": octets, "recovery code in groups": code,
+        "device key, extracted": extracted(device_key), "keybag key, extracted": extracted(keybag_key),
+        "class-wrapping key": hkdf(keybag_key, None, "class key wrap", uuid),
         "keybag MAC key": hkdf(keybag_key, None, "keybag mac", uuid),
         "device wrapping key": hkdf(device_key, None, "device class key wrap", uuid),
     }
@@ -49,17 +77,29 @@ def secrets(keybag, passcode, device_key, files):
     for (number, generation), key in keys.classes.items():
         found[f"class key {CLASS_NAMES[number]}"] = key
         if number != B:
+            found[f"class key {CLASS_NAMES[number]}, extracted"] = extracted(key)
             context = uuid + struct.pack("<BI", number, generation)
             found[f"file-key wrapping key {CLASS_NAMES[number]}"] = hkdf(key, None, "file key wrap", context)
     for path in sorted(files.iterdir()):
-        if path.is_file():
-            file = File(path.read_bytes(), keys)
-            if file.head["wrap"]["class"] == A:
-                found[f"file key of {path.name}"] = keys.file_key(file.head["wrap"])
-                found[f"chunk key of {path.name}"] = file.chunk_key
-                found[f"head key of {path.name}"] = file.head_key
-            elif file.head["wrap"]["class"] == B and path.name.endswith("-handle"):
-                found["planted: chunk key of an open B handle"] = file.chunk_key
+        if not path.is_file():
+            continue
+        file = File(path.read_bytes(), keys)
+        wrap = file.head["wrap"]
+        if wrap["class"] == B and path.name.endswith("-handle"):
+            found["planted: chunk key of an open B handle"] = file.chunk_key
+        elif wrap["class"] in (A, B):
+            file_key = keys.file_key(wrap)
+            found |= {
+                f"file key of {path.name}": file_key, f"file key of {path.name}, extracted": extracted(file_key),
+                f"chunk key of {path.name}": file.chunk_key, f"head key of {path.name}": file.head_key,
+            }
+        if wrap["class"] == B:
+            private = X25519PrivateKey.from_private_bytes(keys.classes[B, wrap["generation"]])
+            ephemeral = wrap["wrapped"][:32]
+            z = private.exchange(X25519PublicKey.from_public_bytes(ephemeral))
+            public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+            found[f"X25519 secret of {path.name}"] = z
+            found[f"file-key wrapping key of {path.name}"] = hashlib.sha256(b"\0\0\0\1" + z + ephemeral + public).digest()
     return found
 
 
@@ -153,20 +193,21 @@ def main():
     for name in ("--worker", "--keybag", "--device-key", "--files"):
         parser.add_argument(name, type=pathlib.Path, required=True)
     options = parser.parse_args()
-    passcode = sys.stdin.buffer.read().split(b"\n")[0]
+    passcode, code = sys.stdin.buffer.read().split(b"\n")[:2]
+    before = in_force(copies_of(options.keybag))
     planted = os.urandom(32)
     cores = options.files / "cores"
     cores.mkdir(parents=True)
 
     def prepare():
-        for number, text in (3, passcode), (4, planted):
+        for number, text in (3, passcode), (4, planted), (5, code):
             reader, writer = os.pipe()
             os.write(writer, text)
             os.close(writer)
             # Not through a number that the other one needs.
-            high = os.dup(reader) if reader < 5 else reader
+            high = os.dup(reader) if reader < 6 else reader
             os.dup2(high, number)
-        for number in range(5, 256):
+        for number in range(6, 256):
             try:
                 os.close(number)
             except OSError:
@@ -180,15 +221,19 @@ def main():
     line = worker.stdout.readline()
     if line != b"locked\n":
         sys.exit(f"scan.py: error: the worker says {line!r}")
-    named = secrets(options.keybag, passcode, options.device_key.read_bytes(), options.files)
+    named = secrets(options.keybag, before, passcode, options.device_key.read_bytes(), code, options.files)
     named["planted"] = planted
     search = Search(named)
+    # Threads that end would take their stacks from under the search.
+    os.kill(worker.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, worker.pid, os.WSTOPPED)
     try:
         process = look_through_process(search, worker.pid)
     except PermissionError as error:
         worker.kill()
         print(json.dumps({"skipped": f"the memory of a child cannot be read here: {error}"}))
         return
+    os.kill(worker.pid, signal.SIGCONT)
     output, errors = worker.communicate(b"\n")
     search.look(output + errors, "output")
     report = {"secrets": sum(not name.startswith("planted") for name in named), "aborted": worker.returncode == -6, **process, **search.report()}

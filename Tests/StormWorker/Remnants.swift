@@ -8,8 +8,8 @@ private nonisolated(unsafe) var handles: [ProtectedFile] = []
 
 /// A program that uses every class through every door, is locked, and then waits to be searched for what it knew.
 ///
-/// Descriptor 3 gives the passcode, descriptor 4 bytes that are planted in ordinary memory: who does not find these does
-/// not search well. `locked` on stdout says that it can be searched; a line on stdin makes it abort(3).
+/// Descriptor 3 gives the passcode, 5 a recovery code, 4 bytes that are planted in ordinary memory: who does not find these
+/// does not search well. `locked` on stdout says that it can be searched; a line on stdin makes it abort(3).
 struct Remnants {
     private let keybag: Keybag
     private let directory: FilePath
@@ -19,10 +19,18 @@ struct Remnants {
     func run() throws {
         let passcode = try secret(from: 3)
         try plant(from: 4)
+        let code = try RecoveryCode(reading: secret(from: 5))
         try keybag.unlock(passcode: passcode)
         handles = try ProtectionClass.allCases.map { try use($0) }
+        let doors = FurtherDoors(keybag, in: directory)
+        try doors.use()
+        try keybag.open(passcode: passcode).setRecoveryCode(code, iterations: 1000)
+        try keybag.open(recoveryCode: code).recover(passcode: passcode, 1000, recoveryCode: code, 1000)
+        try keybag.changePasscode(from: passcode, to: passcode, iterations: 1000)
         try keybag.lock()
+        try doors.useWhileLocked()
         try keybag.unlock(passcode: passcode)
+        try doors.useAfterwards()
         for handle in handles { _ = try handle.bytes(at: 0, count: 10_000) }
         try keybag.lock()
         // An A handle that is asked while locked must not bring anything back.

@@ -172,6 +172,21 @@ struct EditTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test("A weaker file in its place does not weaken the text: the copy goes at the lock, ours keeps its class")
+    func replacedByWeaker() throws {
+        try bed.make("file", "one")
+        let done = try bed.edit(
+            "file",
+            by: """
+                echo theirs | "$PROTECTFS" write --class none other; mv other file; sleep 2
+                echo "two $MARKER" >"$1"; until_there file.edited
+                "$PROTECTFS" lock; until_gone "$1"
+                """)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(try bed.className("file.edited") == "complete")
+        try bed.expectNoPlaintext()
+    }
+
     @Test("A change of class or mode is no conflict")
     func classChangedMeanwhile() throws {
         try bed.make("file", "one", "first-unlock")

@@ -80,6 +80,9 @@ struct RunTests {
         let limits = try sandbox.shell(
             "ulimit -c unlimited; \"$PROTECTFS\" run a -- sh -c 'ulimit -c; kill -PIPE $$'; echo $?")
         #expect(limits.text == "0\n141\n")
+        // 0 would not keep the kernel from piping a dump to a program; 1 does.
+        let core = try sandbox.shell("ulimit -c unlimited; \"$PROTECTFS\" run a -- grep core /proc/self/limits")
+        #expect(core.text.split(whereSeparator: \.isWhitespace).suffix(3) == ["1", "1", "bytes"], "\(core.text)")
     }
 
     @Test("The command is not run unless every file can be opened")

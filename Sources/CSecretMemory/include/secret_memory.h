@@ -16,6 +16,9 @@ void *protectfs_secret_map(size_t bytes, enum protectfs_backing *backing);
 // Overwrites 64 KiB of the stack below the caller, where earlier calls may have left key bytes.
 void protectfs_scrub_stack(void);
 
+// Clears this thread's vector registers, in which AES keys stay: a core dump has the registers of every thread.
+void protectfs_clear_vectors(void);
+
 // prctl(2) PR_SET_DUMPABLE 0: no core dump, and other processes of the user neither attach nor read /proc/PID/mem.
 // 0, or -1 with errno set.
 int protectfs_refuse_dumps(void);

@@ -4,13 +4,14 @@ extension DataProtectionError {
     /// What to type next, if anything helps. Names only commands that exist.
     var hint: String? {
         switch self {
-        case .locked, .lockedMeanwhile: "unlock first: protectfs unlock"
+        case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
+        case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
-        case .keybagNotFound(let directory): "make one: protectfs init\(option(directory))"
+        case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
-        case .keybagExists(let directory): "to change its passcode: protectfs passcode\(option(directory))"
+        case .keybagExists(let directory): "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
@@ -42,5 +43,11 @@ extension DataProtectionError {
     private func recoveryHint(_ directory: FilePath) -> String? {
         guard let keybag = try? Keybag(at: directory), keybag.hasRecoveryCode else { return nil }
         return "with the recovery code: protectfs passcode --with-recovery-code\(KeybagOption.words(for: directory))"
+    }
+
+    /// What names the keybag of a file that belongs to another one than a command takes by itself.
+    private func keybagOption(for path: FilePath) -> String {
+        guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else { return "" }
+        return KeybagOption.words(for: keybag.directory)
     }
 }

@@ -53,9 +53,10 @@ final class EditedFile {
         }
     }
 
-    /// Whether a lock shuts the file, so that its plain copy has to go.
+    /// Whether a lock shuts the file, so that its plain copy has to go. Raised by somebody meanwhile, the class counts; what
+    /// somebody has put in its place says nothing of the text that we have.
     var isShutByLock: Bool {
-        protectionClass = (try? ProtectedFileInfo(of: path).protectionClass) ?? protectionClass
+        if let now = try? ProtectedFileInfo(of: path).protectionClass { protectionClass = max(protectionClass, now) }
         return protectionClass == .complete || protectionClass == .completeUnlessOpen
     }
 

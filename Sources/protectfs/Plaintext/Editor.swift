@@ -18,15 +18,37 @@ struct Editor {
         throw Failure(.notFound, "there is no editor", hint: "name one: --editor COMMAND, or set EDITOR")
     }
 
+    /// The program's name, as a shell takes it: behind assignments, without quotes.
+    private var name: String {
+        var words = [""]
+        var quote: Character?
+        var isEscaped = false
+        for character in command {
+            switch character {
+            case _ where isEscaped:
+                words[words.count - 1].append(character)
+                isEscaped = false
+            case "\\" where quote != "'": isEscaped = true
+            case quote: quote = nil
+            case "'" where quote == nil, "\"" where quote == nil: quote = character
+            case _ where quote == nil && character.isWhitespace: words.append("")
+            default: words[words.count - 1].append(character)
+            }
+        }
+        return words.first { !$0.isEmpty && !$0.contains("=") } ?? ""
+    }
+
     /// Arguments that keep an editor we know from writing what is edited anywhere else: swap and undo files, backups,
     /// registers and marks. They come after the user's own configuration, and win.
     private var precautions: [String] {
-        let word = command.split(whereSeparator: \.isWhitespace).first.map(String.init) ?? ""
-        let name = (Self.program(named: word) ?? FilePath(word)).lastComponent?.string ?? ""
+        let program = Self.program(named: name) ?? FilePath(name)
+        let name = program.lastComponent?.string ?? ""
         let off = "set nobackup nowritebackup noswapfile noundofile"
-        // vim(1), starting.txt: -i NONE no viminfo or shada, -n no swap file.
+        // vim(1), starting.txt: -i NONE no viminfo or shada, -n no swap file, -f no process of its own for a window.
         if name.hasPrefix("nvim") { return ["-i", "NONE", "-n", "-c", "\(off) shada="] }
-        if name.hasPrefix("vim") { return ["-i", "NONE", "-n", "-c", "\(off) viminfo="] }
+        if name.hasPrefix("vim") || name.hasPrefix("gvim") || name == "vi" && Self.isVim(program) {
+            return ["-f", "-i", "NONE", "-n", "-c", "\(off) viminfo="]
+        }
         // nano(1): a nanorc can ask for backups and for a history of what was searched for.
         if name.hasPrefix("nano") { return ["--ignorercfiles"] }
         if name.hasPrefix("emacs"), !name.hasPrefix("emacsclient") {
@@ -35,12 +57,19 @@ struct Editor {
         return []
     }
 
+    /// Whether what is called `vi` is vim: where it is vim's smallest form, or a script that starts vim.
+    private static func isVim(_ vi: FilePath) -> Bool {
+        guard let answer = popen("\(quoted(vi)) --version </dev/null 2>/dev/null", "r") else { return false }
+        defer { pclose(answer) }
+        var line = [CChar](repeating: 0, count: 16)
+        return fgets(&line, CInt(line.count), answer) != nil && strncmp(line, "VIM ", 4) == 0
+    }
+
     /// The shell makes way for the editor, so that signals reach it. Where it cannot, it waits: Ctrl-C is not for it.
     private var script: String {
         let isOneProgram = !command.contains(where: { ";&|()<>\n".contains($0) })
-        let beginsWithAssignment = command.split(whereSeparator: \.isWhitespace).first?.contains("=") ?? false
-        let run = command + " \"$@\""
-        return isOneProgram && !beginsWithAssignment ? "exec " + run : "trap : INT QUIT; " + run
+        // env(1), because of assignments before the program.
+        return (isOneProgram ? "exec env " : "trap : INT QUIT; ") + command + " \"$@\""
     }
 
     /// The file that a name leads to through PATH and links: `vi` may be vim.
@@ -82,16 +111,17 @@ struct Editor {
         return child
     }
 
-    /// Ours, with the temporary files in memory.
+    /// Ours, with the temporary files in memory. NEXINIT is read by nvi alone, which writes a second copy to a disk unless
+    /// it is told where to before it opens the file.
     private func environment(temporary: FilePath) -> [[UInt8]] {
-        let names = ["TMPDIR=", "TMP=", "TEMP="].map { Array($0.utf8) }
+        let ours = ["TMPDIR=": "", "TMP=": "", "TEMP=": "", "NEXINIT=": "set recdir="]
         var variables: [[UInt8]] = []
         var next = environ
         while let variable = next.pointee {
             let bytes = Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable)))
-            if !names.contains(where: { bytes.starts(with: $0) }) { variables.append(bytes) }
+            if !ours.keys.contains(where: { bytes.starts(with: $0.utf8) }) { variables.append(bytes) }
             next += 1
         }
-        return variables + names.map { $0 + temporary.bytes }
+        return variables + ours.map { Array($0.utf8) + Array($1.utf8) + temporary.bytes }
     }
 }

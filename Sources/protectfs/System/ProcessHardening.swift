@@ -12,12 +12,22 @@ enum ProcessHardening {
     static func apply() {
         // Best effort: on failure the key bytes are still in memory that no core dump holds.
         _ = protectfs_refuse_dumps()
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        refuseCoreDumps()
         occupyStandardDescriptors()
         // A lock must not end half way because nobody reads its warnings.
         sigaction(SIGPIPE, nil, &brokenPipe)
         signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// For this process, and for the programs that it starts or becomes, which hold plaintext.
+    ///
+    /// The limit is 1 byte and not 0: the kernel pipes a dump to a program (`|` in core_pattern) whatever the limit is, unless
+    /// it is exactly 1; and a file is not begun below a page (do_coredump of fs/coredump.c).
+    private static func refuseCoreDumps() {
+        for bytes: rlim_t in [1, 0] {
+            var limit = rlimit(rlim_cur: bytes, rlim_max: bytes)
+            if setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 { return }
+        }
     }
 
     /// For the program that this process becomes.

@@ -16,8 +16,9 @@ struct Edit: ParsableCommand {
             the editor ends after an unlock. If somebody else has changed the file, it is left as it is, and the text is in \
             FILE.edited; the status is 75 then.
 
-            vi, vim and nvim are told to write no swap, backup, undo and viminfo files, nano and emacs no backups. Other \
-            editors get TMPDIR in memory, and whether they write elsewhere is theirs.
+            vim, as vi too, and nvim are told to write no swap, backup, undo and viminfo files, nano and emacs no backups, nvi \
+            to keep its recovery files in memory. Other editors, and those that another program starts, get TMPDIR in memory, \
+            and whether they write elsewhere is theirs.
             """)
 
     @Argument(help: "The file. One that is not there is made when the editor saves.")
