@@ -38,10 +38,17 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        .target(
+            name: "Conformance",
+            dependencies: [
+                "DataProtection", "CMemoryFiles", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            resources: [.embedInCode("semantics.txt")],
+            swiftSettings: strict + [.enableUpcomingFeature("InternalImportsByDefault")]),
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "DataProtection", "CSecretMemory", "CMemoryFiles",
+                "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -90,7 +97,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "DataProtection", "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore",
+                "protectfs", "DataProtection", "Conformance", "StormScript", "storm-worker", "PortFromIOS",
+                "PortFromIOSBefore",
                 "ProtectedLog",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

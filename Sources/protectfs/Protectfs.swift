@@ -20,7 +20,7 @@ struct Protectfs: ParsableCommand {
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
             Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Erase.self, Queue.self,
-            Verify.self, Inspect.self, Explain.self, Doctor.self,
+            Verify.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self,
         ])
 
     static func main() {

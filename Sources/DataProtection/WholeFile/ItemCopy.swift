@@ -1,16 +1,18 @@
 import Glibc
 import ProtectionFormat
 import ProtectionKeys
-import SystemPackage
+package import SystemPackage
 
 /// Copies a file, a link or a tree: open and read the source, create the target, with a new file key for each.
-struct ItemCopy {
+package struct ItemCopy {
     let keybag: Keybag
+
+    package init(keybag: Keybag) { self.keybag = keybag }
 
     /// Copies `source`; `target` must not be there. It appears whole, or not at all.
     ///
     /// - Throws: `exists`, `locked`, `busy`, `notRegularFile` for devices and sockets, `system`.
-    func copy(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
+    package func copy(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
         if try target.status() != nil { throw .exists(target) }
         guard let status = try source.status() else {
             throw .system(source, operation: "lstat", .noSuchFileOrDirectory)

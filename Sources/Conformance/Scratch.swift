@@ -1,0 +1,84 @@
+package import DataProtection
+import Glibc
+package import SystemPackage
+
+/// A hidden directory of our own below the one that is judged. It goes with all that is in it.
+package final class Scratch: Sendable {
+    /// Absolute, without links.
+    package let path: FilePath
+    /// Held while we live: one that nobody holds is a dead process's.
+    private let descriptor: Int32
+    private static let prefix = ".protectfs-conformance-"
+
+    /// Makes it, and takes those away that dead processes left.
+    ///
+    /// - Throws: `system` where nothing can be made.
+    package init(in parent: FilePath) throws(DataProtectionError) {
+        guard let parent = Self.resolved(parent) else { throw .failed(parent, "realpath") }
+        Self.removeAbandoned(in: parent)
+        var template = parent.appending(Self.prefix + "XXXXXX").withPlatformString {
+            Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1))
+        }
+        guard mkdtemp(&template) != nil else { throw .failed(parent, "mkdtemp") }
+        path = template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        descriptor = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        _ = flock(descriptor, LOCK_EX | LOCK_NB)
+    }
+
+    deinit {
+        Self.remove(path)
+        if descriptor >= 0 { Glibc.close(descriptor) }
+    }
+
+    /// Makes a directory in it.
+    package func makeDirectory(_ name: String) throws(DataProtectionError) -> FilePath {
+        let directory = path.appending(name)
+        guard directory.withPlatformString({ mkdir($0, 0o700) }) == 0 else { throw .failed(directory, "mkdir") }
+        return directory
+    }
+
+    /// The names in a directory, sorted.
+    static func names(of directory: FilePath) -> [String] {
+        guard let stream = directory.withPlatformString({ opendir($0) }) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Removes a directory with what we put into it, as far as that goes.
+    static func remove(_ path: FilePath) {
+        if path.withPlatformString({ Glibc.unlink($0) }) == 0 { return }
+        for name in names(of: path) { remove(path.appending(name)) }
+        _ = path.withPlatformString { rmdir($0) }
+    }
+
+    /// A process that was killed left keys of its throw-away keybag in the ring too.
+    private static func removeAbandoned(in parent: FilePath) {
+        for name in names(of: parent) where name.hasPrefix(prefix) {
+            let path = parent.appending(name)
+            let other = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
+            guard other >= 0 else { continue }
+            defer { Glibc.close(other) }
+            guard flock(other, LOCK_EX | LOCK_NB) == 0 else { continue }
+            if let keybag = try? Keybag(at: path.appending(Stage.keybagName)) { try? keybag.evictEverything() }
+            remove(path)
+        }
+    }
+
+    private static func resolved(_ path: FilePath) -> FilePath? {
+        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { return nil }
+        defer { free(resolved) }
+        return FilePath(platformString: resolved)
+    }
+}
+
+extension DataProtectionError {
+    /// The system call that has just failed.
+    static func failed(_ path: FilePath, _ operation: String) -> DataProtectionError {
+        .system(path, operation: operation, Errno(rawValue: Glibc.errno))
+    }
+}

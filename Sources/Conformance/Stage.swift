@@ -1,0 +1,73 @@
+package import DataProtection
+import Glibc
+import SystemPackage
+
+/// A throw-away keybag with a UUID of its own, and the means to bring it into every lock state.
+///
+/// Its keys are in the real kernel keyring. They go when this object goes.
+package final class Stage: Sendable {
+    package let scratch: Scratch
+    package let keybag: Keybag
+    /// Random, and known to nobody else.
+    private let passcode: SecretBytes
+    static let keybagName = "keybag"
+    /// The fewest that a reader accepts: nothing is kept under this passcode.
+    private static let iterations = 1_000
+
+    /// - Throws: what keeps a keybag from living there.
+    package init(in scratch: Scratch) throws(DataProtectionError) {
+        self.scratch = scratch
+        passcode = try Self.newPasscode()
+        let directory = scratch.path.appending(Self.keybagName)
+        keybag = try Keybag.create(
+            at: directory, passcode: passcode, iterations: Self.iterations,
+            deviceKey: scratch.path.appending("device-key"))
+    }
+
+    deinit { try? keybag.evictEverything() }
+
+    /// Letters and signs: no byte of it ends a line.
+    private static func newPasscode() throws(DataProtectionError) -> SecretBytes {
+        do throws(KeyError) {
+            var passcode = try SecretBytes(randomByteCount: 32)
+            passcode.withUnsafeMutableBytes { bytes in
+                for index in bytes.indices { bytes[index] = bytes[index] & 0x3F | 0x40 }
+            }
+            return passcode
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Hands the passcode to whoever reads `descriptor`'s file.
+    func writePasscode(to descriptor: Int32) throws(DataProtectionError) {
+        let count = passcode.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+        guard count == passcode.count else { throw .failed("", "write") }
+    }
+
+    /// Loads the keys; ends a lock that is armed.
+    func unlock() throws(DataProtectionError) { try keybag.unlock(passcode: passcode) }
+
+    /// The ring without a key of this keybag, as it is after a boot.
+    func forgetKeys() throws(DataProtectionError) { try keybag.evictEverything() }
+
+    /// Whether the ring says what `moment` needs; anything else would be a finding about nothing.
+    func require(_ moment: Moment) throws {
+        let status = try keybag.status()
+        guard status.state == moment.state, (status.secondsUntilLock != nil) == (moment == .grace) else {
+            throw Contradiction("the keybag is \(status.state.rawValue) instead of \(moment.words)")
+        }
+    }
+}
+
+/// Something went otherwise than it must.
+struct Contradiction: Error {
+    let text: String
+    init(_ text: String) { self.text = text }
+}
+
+/// It cannot be tried in this way.
+struct NotApplicable: Error {
+    let reason: String
+    init(_ reason: String) { self.reason = reason }
+}

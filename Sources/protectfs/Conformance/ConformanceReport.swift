@@ -1,0 +1,153 @@
+import Conformance
+import DataProtection
+
+/// What came of every cell: the matrix, the differences, the counts.
+struct ConformanceReport {
+    private struct Entry {
+        let cell: Cell
+        let finding: Finding?
+        let verdict: Verdict
+    }
+    private let table: SemanticsTable
+    private var entries: [Entry] = []
+
+    init(_ table: SemanticsTable) { self.table = table }
+
+    /// In the order of the table.
+    mutating func add(_ cell: Cell, _ finding: Finding?) {
+        entries.append(Entry(cell: cell, finding: finding, verdict: Verdict(cell, finding)))
+    }
+
+    /// How many cells are not as the table says.
+    var differences: Int { count { $0 == .different } }
+
+    private func count(_ isCounted: (Verdict) -> Bool) -> Int { entries.count { isCounted($0.verdict) } }
+    private var notApplicable: Int { count { if case .notApplicable = $0 { true } else { false } } }
+
+    // MARK: text
+
+    private static let legend = [
+        "four marks: before first unlock, unlocked, grace, locked",
+        "+ goes   x ENOKEY   ! EINVAL   - cannot arise   o n/a   ? something else",
+    ]
+
+    func print() throws(Failure) {
+        var lines = OutputLines()
+        for line in matrix + [""] + Self.legend + remarks + ["", summary] { try lines.add(Array(line.utf8)) }
+        try lines.finish()
+    }
+
+    private var matrix: [String] {
+        var rest = entries[...]
+        func marks() -> String {
+            defer { rest = rest.dropFirst(Moment.allCases.count) }
+            return String(rest.prefix(Moment.allCases.count).map(Self.mark))
+        }
+        let classes = ProtectionClass.allCases.map(\.shortName)
+        var lines = [Self.row("OPERATION", classes)]
+        for operation in table.operations {
+            let groups = classes.map { _ in marks() }
+            let isWhole = groups.allSatisfy { $0.allSatisfy { $0 == "o" } }
+            lines.append(Self.row(operation.rehearsal.rawValue, isWhole ? ["n/a"] : groups))
+        }
+        lines += ["", Self.row("CLASS CHANGE", ["not open", "open"])]
+        for change in table.classChanges {
+            lines.append(Self.row("\(change.old.shortName) to \(change.new.shortName)", [marks(), marks()]))
+        }
+        return lines
+    }
+
+    private static func row(_ name: String, _ columns: [String]) -> String {
+        var line = padded(name, 44)
+        for column in columns.dropLast() { line += padded(column, 14) }
+        return line + (columns.last ?? "")
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+
+    private static func mark(_ entry: Entry) -> Character {
+        switch entry.finding {
+        case nil: "-"
+        case .goes: "+"
+        case .locked: "x"
+        case .refused: "!"
+        case .notApplicable: "o"
+        case .other: "?"
+        }
+    }
+
+    /// Every reason once for a row, every difference.
+    private var remarks: [String] {
+        var reasons: [String] = []
+        var different: [String] = []
+        for entry in entries {
+            switch entry.verdict {
+            case .notApplicable(let reason):
+                let line = "n/a: \(entry.cell.attempt.row): \(reason)"
+                if !reasons.contains(line) { reasons.append(line) }
+            case .different:
+                let found = entry.finding?.words ?? Mark.cannotArise.words
+                different.append("different: \(entry.cell): expected \(entry.cell.expected.words), found \(found)")
+            case .agreed, .cannotArise: break
+            }
+        }
+        return (reasons.isEmpty ? [] : [""] + reasons) + (different.isEmpty ? [] : [""] + different)
+    }
+
+    private var summary: String {
+        "\(entries.count) cells: \(count { $0 == .agreed }) agreed, \(differences) different, "
+            + "\(count { $0 == .cannotArise }) cannot arise, \(notApplicable) n/a"
+    }
+
+    // MARK: JSON
+
+    func printJSON() throws(Failure) {
+        var document = JSONDocument(listing: "cells")
+        for entry in entries { try document.add(Self.members(entry)) }
+        try document.finish([
+            (
+                "counts",
+                .object([
+                    ("cells", .number(Int64(entries.count))), ("agreed", .number(Int64(count { $0 == .agreed }))),
+                    ("different", .number(Int64(differences))),
+                    ("cannotArise", .number(Int64(count { $0 == .cannotArise }))),
+                    ("notApplicable", .number(Int64(notApplicable))),
+                ])
+            )
+        ])
+    }
+
+    private static func members(_ entry: Entry) -> JSON {
+        let what: [(String, JSON)] =
+            switch entry.cell.attempt {
+            case .operation(let rehearsal, let protectionClass):
+                [("operation", .string(rehearsal.rawValue)), ("class", .string(protectionClass.shortName))]
+            case .classChange(let old, let new, let isOpen):
+                [("from", .string(old.shortName)), ("to", .string(new.shortName)), ("open", .bool(isOpen))]
+            }
+        let verdict =
+            switch entry.verdict {
+            case .agreed: "agreed"
+            case .different: "different"
+            case .cannotArise: "cannotArise"
+            case .notApplicable: "notApplicable"
+            }
+        return .object(
+            what + [
+                ("state", .string(entry.cell.moment.rawValue)), ("expected", .string(entry.cell.expected.words)),
+                ("found", entry.finding.map { .string($0.words) } ?? .null), ("verdict", .string(verdict)),
+            ])
+    }
+}
+
+extension Cell.Attempt {
+    /// The name of the row.
+    fileprivate var row: String {
+        switch self {
+        case .operation(let rehearsal, _): rehearsal.rawValue
+        case .classChange: description
+        }
+    }
+}

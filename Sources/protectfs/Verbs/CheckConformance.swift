@@ -1,0 +1,66 @@
+import ArgumentParser
+import Conformance
+import DataProtection
+import Glibc
+
+/// Holds the library, or this command, against the table of what goes in which lock state, on the user's own disk.
+struct CheckConformance: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "conformance", abstract: "Try everything in every lock state, on the file system of a directory.",
+        discussion: """
+            Every cell of the table of operations, classes and lock states is tried with a keybag that exists for this \
+            only, in a hidden directory below DIR that is removed afterwards. Your own keybag and files are not touched.
+
+            Prints what was found, every difference to the table, and counts. Status 71 if there is a difference: then \
+            DIR is on a file system where protected files do not behave as they should.
+            """)
+
+    /// Who is held against the table.
+    enum Way: String, ExpressibleByArgument, CaseIterable {
+        case library, command
+    }
+
+    @Argument(help: "A directory on the file system.")
+    var directory: PathArgument
+    @Option(help: "By calls of the library, or by starting this command for each step (slower).")
+    var through = Way.library
+    @Flag(help: "As JSON: every cell, and the counts.")
+    var json = false
+    // Accepted as everywhere; the keybag is one of its own.
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        Interruption.watch()
+        let table = try Self.table()
+        let scratch = try Scratch(in: directory.path)
+        Self.leaveTheUserAlone(scratch)
+        let stage = try Stage(in: scratch)
+        let subject: any Subject = through == .library ? LibrarySubject(stage) : CommandSubject(stage)
+        let run = ConformanceRun(stage, subject)
+        var report = ConformanceReport(table)
+        let cells = table.cells
+        let progress = Progress("trying", total: Int64(cells.count))
+        for (index, cell) in cells.enumerated() {
+            report.add(cell, run.finding(cell))
+            progress.show(Int64(index + 1))
+            if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing is left behind") }
+        }
+        progress.finish()
+        if json { try report.printJSON() } else { try report.print() }
+        if report.differences > 0 { throw ExitStatus.systemRefused }
+    }
+
+    /// The keybag is not remembered among the user's, and the user's configuration has no say.
+    private static func leaveTheUserAlone(_ scratch: Scratch) {
+        for name in ["XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+            _ = scratch.path.appending("home").withPlatformString { setenv(name, $0, 1) }
+        }
+        unsetenv("PROTECTFS_KEYBAG")
+    }
+
+    private static func table() throws(Failure) -> SemanticsTable {
+        do throws(SemanticsTable.Malformed) { return try .compiledIn() } catch {
+            throw Failure(.bug, "semantics.txt, line \(error.line): \(error.reason)")
+        }
+    }
+}
