@@ -89,15 +89,15 @@ let package = Package(
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils", "StormScript",
-                "storm-worker", "TestVectors", "KeyQuota",
+                "DataProtection", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils",
+                "StormScript", "storm-worker", "TestVectors", "KeyQuota",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "DataProtection", "Conformance", "StormScript", "storm-worker", "PortFromIOS",
+                "protectfs", "DataProtection", "Conformance", "KeyQuota", "StormScript", "storm-worker", "PortFromIOS",
                 "PortFromIOSBefore",
                 "ProtectedLog",
                 .product(name: "SystemPackage", package: "swift-system"),

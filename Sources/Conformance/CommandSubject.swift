@@ -19,22 +19,28 @@ package final class CommandSubject: Subject {
     // MARK: lock states
 
     package func enter(_ moment: Moment) throws {
+        try stage.enter(moment) {
+            endWaitingLock()
+            switch moment {
+            case .beforeFirstUnlock: try stage.forgetKeys()  // what a boot does; no verb does it
+            case .unlocked: try unlock()
+            case .grace:
+                try unlock()
+                let lock = try start(["lock", "--grace", "60"])
+                waitingLock = lock
+                try Self.wait(while: lock) { try stage.isIn(.grace) }
+            case .locked:
+                if try stage.keybag.state() == .beforeFirstUnlock { try unlock() }
+                try run(["lock"])
+            }
+        }
+    }
+
+    /// It says that it was interrupted, which is what is wanted here.
+    private func endWaitingLock() {
         waitingLock?.terminate()
         _ = waitingLock?.wait()
         waitingLock = nil
-        switch moment {
-        case .beforeFirstUnlock: try stage.forgetKeys()  // what a boot does; no verb does it
-        case .unlocked: try unlock()
-        case .grace:
-            try unlock()
-            let lock = try start(["lock", "--grace", "60"])
-            waitingLock = lock
-            try Self.wait(while: lock) { try stage.keybag.status().secondsUntilLock != nil }
-        case .locked:
-            if try stage.keybag.state() == .beforeFirstUnlock { try unlock() }
-            try run(["lock"])
-        }
-        try stage.require(moment)
     }
 
     private func unlock() throws {

@@ -9,17 +9,18 @@ package final class LibrarySubject: Subject {
     package init(_ stage: Stage) { self.stage = stage }
 
     package func enter(_ moment: Moment) throws {
-        switch moment {
-        case .beforeFirstUnlock: try stage.forgetKeys()
-        case .unlocked: try stage.unlock()
-        case .grace:
-            try stage.unlock()
-            _ = try keybag.armLock(seconds: 60)
-        case .locked:
-            if try keybag.state() == .beforeFirstUnlock { try stage.unlock() }
-            try keybag.lock()
+        try stage.enter(moment) {
+            switch moment {
+            case .beforeFirstUnlock: try stage.forgetKeys()
+            case .unlocked: try stage.unlock()
+            case .grace:
+                try stage.unlock()
+                _ = try keybag.armLock(seconds: 60)
+            case .locked:
+                if try keybag.state() == .beforeFirstUnlock { try stage.unlock() }
+                try keybag.lock()
+            }
         }
-        try stage.require(moment)
     }
 
     // MARK: by path

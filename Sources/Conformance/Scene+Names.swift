@@ -75,7 +75,9 @@ extension Scene {
 
     private func status(of path: FilePath) throws -> stat {
         var status = Glibc.stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { throw DataProtectionError.failed(path, "lstat") }
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
+            throw DataProtectionError.failed(path, "lstat")
+        }
         return status
     }
 }

@@ -86,7 +86,8 @@ extension Scene {
         }
         guard finding == .goes else { return try settled(finding) }
         try subject.enter(.unlocked)
-        guard try backstage.read(target) == Self.text, try backstage.protectionClass(of: target) == protectionClass else {
+        guard try backstage.read(target) == Self.text, try backstage.protectionClass(of: target) == protectionClass
+        else {
             return .other("it goes, but the copy is another file")
         }
         return try settled(finding, beside: ["copy"])

@@ -47,7 +47,8 @@ final class Scene {
         switch rehearsal {
         case .create: try create()
         case .createInherited: try createInherited()
-        case .openToRead, .openToWrite, .openToAppend, .openToEmpty, .truncateByPath: try open(rehearsal, isBeside: false)
+        case .openToRead, .openToWrite, .openToAppend, .openToEmpty, .truncateByPath:
+            try open(rehearsal, isBeside: false)
         case .openBesideToRead: try open(.openToRead, isBeside: true)
         case .openBesideToWrite: try open(.openToWrite, isBeside: true)
         case .readOpened, .writeOpened, .appendOpened, .truncateOpened: try useOpened(rehearsal)

@@ -107,7 +107,8 @@ package struct SemanticsTable: Sendable {
         guard words.count == 4, let old = ProtectionClass(name: words[0]), let new = ProtectionClass(name: words[1])
         else { throw Malformed(line: line, reason: "it is not: class, class, marks, marks") }
         classChanges.append(
-            ClassChange(old: old, new: new, closed: try Self.marks(words[2], line), open: try Self.marks(words[3], line)))
+            ClassChange(
+                old: old, new: new, closed: try Self.marks(words[2], line), open: try Self.marks(words[3], line)))
     }
 
     private static func marks(_ word: String, _ line: Int) throws(Malformed) -> Marks {

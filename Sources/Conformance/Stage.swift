@@ -51,11 +51,19 @@ package final class Stage: Sendable {
     /// The ring without a key of this keybag, as it is after a boot.
     func forgetKeys() throws(DataProtectionError) { try keybag.evictEverything() }
 
-    /// Whether the ring says what `moment` needs; anything else would be a finding about nothing.
-    func require(_ moment: Moment) throws {
+    /// Whether the ring says what `moment` means.
+    func isIn(_ moment: Moment) throws -> Bool {
         let status = try keybag.status()
-        guard status.state == moment.state, (status.secondsUntilLock != nil) == (moment == .grace) else {
-            throw Contradiction("the keybag is \(status.state.rawValue) instead of \(moment.words)")
+        return status.state == moment.state && (status.secondsUntilLock != nil) == (moment == .grace)
+    }
+
+    /// Brings the keybag into a lock state by `body`, unless it is in it.
+    func enter(_ moment: Moment, _ body: () throws -> Void) throws {
+        if try isIn(moment) { return }
+        try body()
+        // Anything else would be a finding about nothing.
+        guard try isIn(moment) else {
+            throw Contradiction("the keybag is \(try keybag.state().rawValue) instead of \(moment.words)")
         }
     }
 }

@@ -1,49 +1,55 @@
+import Conformance
 import Testing
 
 @testable import DataProtection
 
-/// The table of operations, cell by cell: what the derivation from "who has which key" must come to.
+/// What `AccessRule` derives from "who has which key" is what the table says, cell by cell.
 @Suite struct AccessRuleTests {
-    /// For A, B, C, D: before first unlock, unlocked, locked. `y` allowed, `n` locked, `x` refused, `-` cannot arise.
-    private static let table: [(FileOperation, [String])] = [
-        (.create, ["nyn", "yyy", "nyy", "yyy"]),
-        (.openToRead, ["nyn", "nyn", "nyy", "yyy"]),
-        (.openToWrite, ["nyn", "nyn", "nyy", "yyy"]),
-        (.truncateByPath, ["nyn", "nyn", "nyy", "yyy"]),
-        (.useHandle, ["-yn", "-yy", "-yy", "-yy"]),
-        (.useCreatedHandle, ["---", "yyy", "-yy", "yyy"]),
-        (.syncAndClose, ["yyy", "yyy", "yyy", "yyy"]),
-        (.inspect, ["yyy", "yyy", "yyy", "yyy"]),
-        (.rename, ["yyy", "yyy", "yyy", "yyy"]),
-        (.exchangeData, ["xxx", "xxx", "xxx", "xxx"]),
-        (.replace, ["nyn", "yyy", "nyy", "yyy"]),
-        (.setDirectoryDefault, ["yyy", "yyy", "yyy", "yyy"]),
-        (.copyCiphertext, ["yyy", "yyy", "yyy", "yyy"]),
-        (.protect, ["nyn", "yyy", "nyy", "yyy"]),
-        (.unprotect, ["nyn", "nyn", "nyy", "yyy"]),
-    ]
-    private static let states: [ProtectionState] = [.beforeFirstUnlock, .unlocked, .locked]
+    private static let table = Result { try SemanticsTable.compiledIn() }
 
-    @Test func everyCell() {
-        #expect(Set(Self.table.map(\.0)) == Set(FileOperation.allCases))
-        let marks: [AccessRule.Answer: Character] = [.allowed: "y", .locked: "n", .refused: "x", .cannotArise: "-"]
-        for (operation, rows) in Self.table {
-            for (protectionClass, row) in zip(ProtectionClass.allCases, rows) {
-                let answers = Self.states.map { marks[AccessRule.answer(operation, protectionClass, in: $0)]! }
-                #expect(String(answers) == row, "\(operation), \(protectionClass)")
+    /// The rows that an operation of `AccessRule` stands for.
+    private static func rows(_ operation: FileOperation) -> [Rehearsal] {
+        switch operation {
+        case .create: [.create]
+        case .openToRead: [.openToRead, .copy]
+        case .openToWrite: [.openToWrite, .openToAppend, .openToEmpty]
+        case .truncateByPath: [.truncateByPath]
+        case .replace: [.replace]
+        case .useHandle: [.readOpened, .writeOpened, .appendOpened]
+        case .useCreatedHandle: [.readCreated, .writeCreated, .appendCreated, .truncateCreated]
+        case .syncAndClose: [.sync, .close]
+        case .inspect: [.stat, .getClass, .list, .changeMode, .changeTimes]
+        case .rename: [.rename, .link, .unlink]
+        case .exchangeData: [.exchange]
+        case .setDirectoryDefault: [.setDirectoryClass]
+        case .copyCiphertext: [.copyCiphertext]
+        case .protect: [.protect]
+        case .unprotect: [.unprotect]
+        }
+    }
+
+    @Test(arguments: FileOperation.allCases)
+    func everyCell(_ operation: FileOperation) throws {
+        let marks: [AccessRule.Answer: Mark] = [
+            .allowed: .goes, .locked: .locked, .refused: .refused, .cannotArise: .cannotArise,
+        ]
+        for row in Self.rows(operation) {
+            let found = try #require(try Self.table.get().operations.first { $0.rehearsal == row }, "\(row)")
+            for cell in found.cells {
+                guard case .operation(_, let protectionClass) = cell.attempt else { continue }
+                let answer = AccessRule.answer(operation, protectionClass, in: cell.moment.state)
+                #expect(marks[answer] == cell.expected, "\(cell)")
             }
         }
     }
 
-    /// Rows from, columns to, A B C D.
-    @Test(arguments: [
-        (ProtectionState.locked, ["ynnn", "nynn", "nyyy", "nyyy"]), (.unlocked, ["yyyy", "yyyy", "yyyy", "yyyy"]),
-        (.beforeFirstUnlock, ["ynnn", "nynn", "nnyn", "nyny"]),
-    ])
-    func changes(_ state: ProtectionState, _ rows: [String]) {
-        for (old, row) in zip(ProtectionClass.allCases, rows) {
-            let answers = ProtectionClass.allCases.map { AccessRule.canChange(from: old, to: $0, in: state) }
-            #expect(String(answers.map { $0 ? "y" : "n" }) == row, "\(state), from \(old)")
+    @Test func changes() throws {
+        let changes = try Self.table.get().classChanges
+        #expect(changes.count == 16)
+        for cell in changes.flatMap(\.cells) where cell.expected != .cannotArise {
+            guard case .classChange(let old, let new, _) = cell.attempt else { continue }
+            let goes = AccessRule.canChange(from: old, to: new, in: cell.moment.state)
+            #expect(goes == (cell.expected == .goes), "\(cell)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Conformance
 import Testing
 
 @testable import DataProtection
@@ -14,19 +15,10 @@ import Testing
         var testDescription: String { "\(old) to \(new), \(moment): \(isAllowed ? "goes" : "locked")" }
     }
 
-    /// Rows: old class A to D; columns: new class A to D.
-    private static let whileLocked = ["ynnn", "nynn", "nyyy", "nyyy"]
-    private static let beforeFirstUnlock = ["ynnn", "nynn", "nnyn", "nyny"]
-
-    static let changes: [Change] = Moment.allCases.flatMap { moment in
-        let table: [String] =
-            switch moment {
-            case .unlocked, .grace: Array(repeating: "yyyy", count: 4)
-            case .locked: whileLocked
-            case .beforeFirstUnlock: beforeFirstUnlock
-            }
-        return zip(ProtectionClass.allCases, table).flatMap { old, row in
-            zip(ProtectionClass.allCases, row).map { Change(old: old, new: $0, moment: moment, isAllowed: $1 == "y") }
+    /// Those of the table, for a file that nobody has open: what becomes of its two heads is looked at here.
+    static let changes: [Change] = ((try? SemanticsTable.compiledIn().classChanges) ?? []).flatMap { change in
+        zip(Moment.allCases, change.closed).map { moment, mark in
+            Change(old: change.old, new: change.new, moment: moment, isAllowed: mark == .goes)
         }
     }
 

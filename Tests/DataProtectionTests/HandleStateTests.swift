@@ -1,45 +1,11 @@
+import Conformance
 import Testing
 
 @testable import DataProtection
 
-/// Open handles through lock and unlock.
+/// Open handles through lock and unlock: what goes beyond the cells of the table.
 @Suite struct HandleStateTests {
     private static let text = [UInt8](repeating: 0x61, count: 10_000)
-
-    @Test(arguments: Cell.row("read and write on a handle opened while unlocked", "nyn", "yyy", "yyy", "yyy"))
-    func openedUnlocked(_ cell: Cell) throws {
-        let bed = try FileTestBed()
-        let path = try bed.make("f", cell.protectionClass, Self.text)
-        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
-        try file.write([1, 2, 3], at: 5000)
-        try bed.begin(cell.moment)
-        cell.expect(path, .read) { try #require(try file.bytes(at: 5000, count: 3) == [1, 2, 3]) }
-        cell.expect(path, .write) { try file.write([4], at: 5003) }
-        cell.expect(path, .truncate) { try file.truncate(to: 9000) }
-        // What was written before can be made to last, in every state.
-        try file.sync()
-        try bed.enter(.unlocked)
-        #expect(try file.bytes(at: 5000, count: 5) == [1, 2, 3, cell.isAllowed ? 4 : 0x61, 0x61], "works again")
-        try file.write([5], at: 5004)
-        try file.close()
-        let end = try bed.read(path)
-        #expect(end.count == (cell.isAllowed ? 9000 : 10_000) && end[5004] == 5)
-    }
-
-    @Test(arguments: Cell.row("read and write on a handle that created the file", "-y-", "yyy", "-yy", "yyy"))
-    func createdThen(_ cell: Cell) throws {
-        let bed = try FileTestBed()
-        try bed.begin(cell.moment)
-        let path = bed.path("f")
-        let file = try ProtectedFile.create(path, as: cell.protectionClass, keybag: bed.keybag)
-        cell.expect(path, .write) { try file.write(Self.text, at: 0) }
-        cell.expect(path, .read) { try #require(try file.bytes(at: 9999, count: 2) == [0x61]) }
-        try file.sync()
-        try file.write([9], at: 0)
-        try file.close()
-        try bed.enter(.unlocked)
-        #expect(try bed.read(path) == [9] + Self.text.dropFirst())
-    }
 
     @Test(arguments: [Moment.beforeFirstUnlock, .locked])
     func unlessOpenHandleEndsWithItsClose(_ moment: Moment) throws {

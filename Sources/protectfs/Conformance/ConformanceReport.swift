@@ -31,10 +31,13 @@ struct ConformanceReport {
         "+ goes   x ENOKEY   ! EINVAL   - cannot arise   o n/a   ? something else",
     ]
 
+    /// The matrix, what the marks mean, reasons and differences, the counts.
+    var lines: [String] { matrix + [""] + Self.legend + remarks + ["", summary] }
+
     func print() throws(Failure) {
-        var lines = OutputLines()
-        for line in matrix + [""] + Self.legend + remarks + ["", summary] { try lines.add(Array(line.utf8)) }
-        try lines.finish()
+        var output = OutputLines()
+        for line in lines { try output.add(Array(line.utf8)) }
+        try output.finish()
     }
 
     private var matrix: [String] {

@@ -90,6 +90,9 @@ final class CommandSandbox: Sendable {
         ].merging(variables) { $1 }
     }
 
+    /// Keybags that are made in this process are not remembered among the user's.
+    static func isolate() { _ = isolatedHome }
+
     // MARK: running
 
     /// Runs `protectfs` without a terminal.

@@ -1,0 +1,170 @@
+import Conformance
+import Foundation
+import Testing
+
+@testable import DataProtection
+@testable import protectfs
+
+@Suite("protectfs conformance")
+struct ConformanceVerbTests {
+    private let sandbox: CommandSandbox
+    private let directory: String
+
+    init() throws {
+        sandbox = try CommandSandbox()
+        directory = sandbox.path("somewhere")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+    }
+
+    private func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: directory) }
+
+    @Test("Prints the table, leaves nothing, and does not touch the user's keybag")
+    func matrix() throws {
+        let keybag = try FileManager.default.contentsOfDirectory(atPath: sandbox.keybagDirectory).sorted()
+        let before = try keybag.map { try sandbox.stored("keybag/\($0)") }
+        let done = try sandbox.run("conformance", "somewhere")
+        #expect(done.status == 0)
+        #expect(done.errors == "")
+        #expect(try names().isEmpty)
+        #expect(try keybag.map { try sandbox.stored("keybag/\($0)") } == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.keybagDirectory).sorted() == keybag)
+        let remembered = sandbox.path("state/protectfs/keybags")
+        #expect((try? FileManager.default.contentsOfDirectory(atPath: remembered).count) ?? 0 <= 1, "only the user's")
+
+        let lines = done.text.split(separator: "\n").map(String.init)
+        let table = try SemanticsTable.compiledIn()
+        for row in table.operations {
+            let marks = row.unavailable == nil ? row.marks.map(Self.text) : ["n/a"]
+            #expect(
+                lines.contains { $0.hasPrefix(row.rehearsal.rawValue + " ") && Self.columns($0) == marks }, "\(row)")
+        }
+        for change in table.classChanges {
+            let name = "\(change.old.shortName) to \(change.new.shortName) "
+            let marks = [change.closed, change.open].map(Self.text)
+            #expect(lines.contains { $0.hasPrefix(name) && Self.columns($0) == marks }, "\(change)")
+        }
+        #expect(lines.last == "768 cells: 620 agreed, 0 different, 52 cannot arise, 96 n/a")
+        print("conformance: \(lines.last ?? "")")
+    }
+
+    private static func text(_ marks: SemanticsTable.Marks) -> String { String(marks.map(\.rawValue)) }
+
+    /// What stands behind the name.
+    private static func columns(_ line: String) -> [String] {
+        line.dropFirst(44).split(separator: " ").map(String.init)
+    }
+
+    @Test("What a file system cannot do is found, named and counted: status 71")
+    func differences() throws {
+        guard try sandbox.shell("strace -o /dev/null true").status == 0 else {
+            print("skipped: a file system without attributes is not played: strace(1) cannot trace here")
+            return
+        }
+        let done = try sandbox.shell(
+            "exec strace -f --seccomp-bpf -o /dev/null -e inject=setxattr:error=EOPNOTSUPP "
+                + "\"$PROTECTFS\" conformance somewhere")
+        #expect(done.status == 71, "\(done.errors)")
+        let lines = done.text.split(separator: "\n").map(String.init)
+        let different = lines.filter { $0.hasPrefix("different: ") }
+        #expect(
+            different.contains(
+                "different: set class of a directory, complete, locked: expected it goes, "
+                    + "found setxattr: Operation not supported"))
+        // 16 cells of that row, and 16 of the one that inherits.
+        #expect(different.count == 32)
+        #expect(lines.last == "768 cells: 588 agreed, 32 different, 52 cannot arise, 96 n/a")
+        #expect(lines.contains { $0.hasPrefix("set class of a directory ") && $0.contains("????") })
+        #expect(try names().isEmpty)
+    }
+
+    @Test("Differences and counts, as text and as JSON")
+    func report() throws {
+        let table = try SemanticsTable(
+            parsing: """
+                [operations]
+                stat             ++++  ++++  ++++  ++++
+                new mmap         ----  ++++  ++++  ++++
+                    n/a: not yet
+                [class changes]
+                complete none    x++x  -++x
+                """)
+        var report = ConformanceReport(table)
+        for cell in table.cells {
+            let finding: Finding? =
+                cell.unavailable.map { .notApplicable($0) } ?? (cell.expected == .cannotArise ? nil : .goes)
+            report.add(cell, finding)
+        }
+        #expect(report.differences == 3)
+        #expect(
+            report.lines.suffix(9) == [
+                "+ goes   x ENOKEY   ! EINVAL   - cannot arise   o n/a   ? something else", "",
+                "n/a: new mmap: not yet", "",
+                "different: from complete to none, before first unlock: expected ENOKEY, found it goes",
+                "different: from complete to none, locked: expected ENOKEY, found it goes",
+                "different: from complete to none, open, locked: expected ENOKEY, found it goes", "",
+                "40 cells: 20 agreed, 3 different, 1 cannot arise, 16 n/a",
+            ])
+        #expect(
+            report.lines[1]
+                == "stat                                        ++++          ++++          ++++          ++++")
+        #expect(report.lines[2] == "new mmap                                    n/a")
+        #expect(report.lines[5] == "complete to none                            ++++          -+++")
+    }
+
+    @Test("Interrupted, it leaves no file and no key")
+    func interrupted() throws {
+        let (process, uuid) = try begin()
+        process.terminate()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 130)
+        #expect(try names().isEmpty)
+        expectNoKeys(uuid)
+    }
+
+    @Test("What a killed run left is taken away by the next one, its keys too")
+    func killed() throws {
+        let (process, uuid) = try begin()
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        #expect(try names().count == 1)
+        do {
+            let next = try Scratch(in: FilePath(directory))
+            #expect(try names() == [next.path.lastComponent?.string], "its own only")
+            expectNoKeys(uuid)
+        }
+        #expect(try names().isEmpty)
+    }
+
+    @Test("A directory that is none, or not there")
+    func noDirectory() throws {
+        for name in ["missing", ".profile"] {
+            try sandbox.put("text", at: ".profile")
+            let done = try sandbox.run("conformance", name)
+            #expect(done.status == 66, "\(done.errors)")
+            #expect(done.errors.hasPrefix("protectfs: error: "))
+        }
+    }
+
+    /// A run that is under way, and the name of its keybag, of which keys are in the ring.
+    private func begin() throws -> (Process, KeybagUUID) {
+        let process = sandbox.start(
+            CommandSandbox.executable, ["conformance", "somewhere"], input: FileHandle(forReadingAtPath: "/dev/null")!)
+        process.standardOutput = FileHandle(forWritingAtPath: "/dev/null")!
+        process.standardError = FileHandle(forWritingAtPath: "/dev/null")!
+        try process.run()
+        var keybag: Keybag?
+        #expect(
+            try waits {
+                guard let name = try names().first else { return false }
+                keybag = try? Keybag(at: FilePath(directory).appending(name).appending("keybag"))
+                return (try keybag?.state()) == .unlocked
+            })
+        return (process, try #require(keybag).uuid)
+    }
+
+    private func expectNoKeys(_ keybag: KeybagUUID) {
+        let ring = RingKeys(keybag)
+        #expect((try? ring.unlocked.find()) == nil)
+        #expect((try? ring.firstUnlock.find()) == nil)
+    }
+}
