@@ -13,6 +13,10 @@ package struct Cell: Sendable, Hashable {
     package let expected: Mark
     /// Why it cannot be tried yet.
     package let unavailable: String?
+
+    package init(attempt: Attempt, moment: Moment, expected: Mark, unavailable: String?) {
+        (self.attempt, self.moment, self.expected, self.unavailable) = (attempt, moment, expected, unavailable)
+    }
 }
 
 extension SemanticsTable {

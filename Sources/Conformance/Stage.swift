@@ -8,19 +8,35 @@ import SystemPackage
 package final class Stage: Sendable {
     package let scratch: Scratch
     package let keybag: Keybag
+    /// Why the keybag is among the temporary files; nil: it is in ``scratch``. A file system without modes cannot keep one.
+    package let refusal: DataProtectionError?
+    private let elsewhere: Scratch?
     /// Random, and known to nobody else.
     private let passcode: SecretBytes
     static let keybagName = "keybag"
     /// The fewest that a reader accepts: nothing is kept under this passcode.
     private static let iterations = 1_000
 
-    /// - Throws: what keeps a keybag from living there.
+    /// - Throws: what keeps a keybag from living there, and among the temporary files.
     package init(in scratch: Scratch) throws(DataProtectionError) {
         self.scratch = scratch
-        passcode = try Self.newPasscode()
-        let directory = scratch.path.appending(Self.keybagName)
-        keybag = try Keybag.create(
-            at: directory, passcode: passcode, iterations: Self.iterations,
+        let passcode = try Self.newPasscode()
+        do throws(DataProtectionError) {
+            keybag = try Self.makeKeybag(in: scratch, passcode)
+            (refusal, elsewhere) = (nil, nil)
+        } catch {
+            let other = try Scratch(in: FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"))
+            keybag = try Self.makeKeybag(in: other, passcode)
+            (refusal, elsewhere) = (error, other)
+        }
+        self.passcode = passcode
+    }
+
+    private static func makeKeybag(
+        in scratch: Scratch, _ passcode: borrowing SecretBytes
+    ) throws(DataProtectionError) -> Keybag {
+        try Keybag.create(
+            at: scratch.path.appending(keybagName), passcode: passcode, iterations: iterations,
             deviceKey: scratch.path.appending("device-key"))
     }
 

@@ -35,6 +35,10 @@ struct CheckConformance: ParsableCommand {
         let scratch = try Scratch(in: directory.path)
         Self.leaveTheUserAlone(scratch)
         let stage = try Stage(in: scratch)
+        if let refusal = stage.refusal {
+            StandardError.line(
+                .warning, "no keybag can be kept there, one among the temporary files is used: \(refusal.message)")
+        }
         let subject: any Subject = through == .library ? LibrarySubject(stage) : CommandSubject(stage)
         let run = ConformanceRun(stage, subject)
         var report = ConformanceReport(table)

@@ -62,18 +62,23 @@ struct ConformanceVerbTests {
         }
         let done = try sandbox.shell(
             "exec strace -f --seccomp-bpf -o /dev/null -e inject=setxattr:error=EOPNOTSUPP "
-                + "\"$PROTECTFS\" conformance somewhere")
+                + "\"$PROTECTFS\" conformance somewhere --json")
         #expect(done.status == 71, "\(done.errors)")
-        let lines = done.text.split(separator: "\n").map(String.init)
-        let different = lines.filter { $0.hasPrefix("different: ") }
+        let answer = try #require(try done.json() as? [String: Any])
+        let cells = try #require(answer["cells"] as? [[String: Any]])
+        let different = cells.filter { $0["verdict"] as? String == "different" }
         #expect(
-            different.contains(
-                "different: set class of a directory, complete, locked: expected it goes, "
-                    + "found setxattr: Operation not supported"))
-        // 16 cells of that row, and 16 of the one that inherits.
-        #expect(different.count == 32)
-        #expect(lines.last == "768 cells: 588 agreed, 32 different, 52 cannot arise, 96 n/a")
-        #expect(lines.contains { $0.hasPrefix("set class of a directory ") && $0.contains("????") })
+            Set(different.compactMap { $0["operation"] as? String }) == [
+                "create, class inherited", "set class of a directory",
+            ])
+        #expect(different.count == 32, "16 cells each")
+        let last = try #require(different.last)
+        #expect(last["class"] as? String == "none")
+        #expect(last["state"] as? String == "locked")
+        #expect(last["expected"] as? String == "it goes")
+        #expect(last["found"] as? String == "setxattr: Operation not supported")
+        let counts = ["cells": 768, "agreed": 588, "different": 32, "cannotArise": 52, "notApplicable": 96]
+        #expect(answer["counts"] as? [String: Int] == counts)
         #expect(try names().isEmpty)
     }
 
@@ -111,9 +116,9 @@ struct ConformanceVerbTests {
         #expect(report.lines[5] == "complete to none                            ++++          -+++")
     }
 
-    @Test("Interrupted, it leaves no file and no key")
-    func interrupted() throws {
-        let (process, uuid) = try begin()
+    @Test("Interrupted, it leaves no file and no key", arguments: ["library", "command"])
+    func interrupted(way: String) throws {
+        let (process, uuid) = try begin(way)
         process.terminate()
         process.waitUntilExit()
         #expect(process.terminationStatus == 130)
@@ -121,9 +126,9 @@ struct ConformanceVerbTests {
         expectNoKeys(uuid)
     }
 
-    @Test("What a killed run left is taken away by the next one, its keys too")
-    func killed() throws {
-        let (process, uuid) = try begin()
+    @Test("What a killed run left is taken away by the next one, its keys too", arguments: ["library", "command"])
+    func killed(way: String) throws {
+        let (process, uuid) = try begin(way)
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         #expect(try names().count == 1)
@@ -133,6 +138,16 @@ struct ConformanceVerbTests {
             expectNoKeys(uuid)
         }
         #expect(try names().isEmpty)
+    }
+
+    @Test("Where no keybag can be kept, the files are tried all the same")
+    func keybagElsewhere() throws {
+        let scratch = try Scratch(in: FilePath(directory))
+        try Data().write(to: URL(fileURLWithPath: scratch.path.appending("keybag").string))
+        let stage = try Stage(in: scratch)
+        #expect(stage.refusal != nil && !stage.keybag.directory.starts(with: scratch.path))
+        let cell = try #require(try SemanticsTable.compiledIn().operations.first?.cells[1])
+        #expect(ConformanceRun(stage, LibrarySubject(stage)).finding(cell) == .goes)
     }
 
     @Test("A directory that is none, or not there")
@@ -146,9 +161,10 @@ struct ConformanceVerbTests {
     }
 
     /// A run that is under way, and the name of its keybag, of which keys are in the ring.
-    private func begin() throws -> (Process, KeybagUUID) {
+    private func begin(_ way: String) throws -> (Process, KeybagUUID) {
         let process = sandbox.start(
-            CommandSandbox.executable, ["conformance", "somewhere"], input: FileHandle(forReadingAtPath: "/dev/null")!)
+            CommandSandbox.executable, ["conformance", "--through", way, "somewhere"],
+            input: FileHandle(forReadingAtPath: "/dev/null")!)
         process.standardOutput = FileHandle(forWritingAtPath: "/dev/null")!
         process.standardError = FileHandle(forWritingAtPath: "/dev/null")!
         try process.run()

@@ -39,6 +39,23 @@ struct SemanticsTableTests {
         #expect(error?.reason == reason)
     }
 
+    @Test("What is found and what stands in the table are told apart, whatever they are")
+    func verdicts() {
+        let pairs: [(Mark, Finding?)] = [
+            (.goes, .goes), (.locked, .locked), (.refused, .refused), (.cannotArise, nil),
+        ]
+        for (mark, _) in pairs {
+            let cell = Cell(
+                attempt: .operation(.stat, .complete), moment: .locked, expected: mark, unavailable: nil)
+            for (other, finding) in pairs {
+                let verdict: Verdict = mark != other ? .different : mark == .cannotArise ? .cannotArise : .agreed
+                #expect(Verdict(cell, finding) == verdict, "\(mark), \(other)")
+            }
+            #expect(Verdict(cell, .other("ENOKEY, but …")) == .different)
+            #expect(Verdict(cell, .notApplicable("why")) == .notApplicable("why"))
+        }
+    }
+
     @Test("Every operation has a row, and one only")
     func complete() throws {
         #expect(try SemanticsTable.compiledIn().operations.map(\.rehearsal) == Rehearsal.allCases)
