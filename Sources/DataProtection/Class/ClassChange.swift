@@ -42,9 +42,16 @@ extension Keybag {
             throw .cryptography(error)
         }
         // Where a write fails half way, the note stays for the next lock to finish.
-        let isRaised = protectionClass > head.wrap.classKey.protectionClass
-        // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
-        let intent = isRaised ? try ClassChangeIntent(file, in: directory) : try? ClassChangeIntent(file, in: directory)
+        let old = head.wrap.classKey.protectionClass
+        let intent: ClassChangeIntent?
+        if protectionClass > old {
+            // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.
+            let opensWhileLocked = AccessRule.opens(old, in: .locked)
+            intent = try ClassChangeIntent(file, in: directory, lasting: opensWhileLocked)
+        } else {
+            // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
+            intent = try? ClassChangeIntent(file, in: directory, lasting: false)
+        }
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()

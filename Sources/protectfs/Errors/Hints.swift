@@ -11,7 +11,8 @@ extension DataProtectionError {
         case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
-        case .keybagExists(let directory): "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
+        case .keybagExists(let directory):
+            "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
@@ -47,7 +48,9 @@ extension DataProtectionError {
 
     /// What names the keybag of a file that belongs to another one than a command takes by itself.
     private func keybagOption(for path: FilePath) -> String {
-        guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else { return "" }
+        guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else {
+            return ""
+        }
         return KeybagOption.words(for: keybag.directory)
     }
 }
