@@ -26,6 +26,14 @@ extension Keybag {
         if head.wrap.classKey.protectionClass == protectionClass {
             return try ClassChange.removeStaleWrap(heads, file)
         }
+        try rewrap(heads, file, as: protectionClass)
+    }
+
+    /// Puts a new wrap record into both slots, under the active key of a class. Under the slot lock.
+    func rewrap(
+        _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
+    ) throws(DataProtectionError) {
+        let head = heads.head
         let fileKey = try fileKey(of: head, path: file.path, .changeClass)
         let headKey: FileKeys.Kept
         do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
@@ -43,8 +51,13 @@ extension Keybag {
         }
         // Where a write fails half way, the note stays for the next lock to finish.
         let isRaised = protectionClass > head.wrap.classKey.protectionClass
-        // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
-        let intent = isRaised ? try ClassChangeIntent(file, in: directory) : try? ClassChangeIntent(file, in: directory)
+        // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note. For the
+        // same class, after a rotation, there is none: the next pass finds the slot.
+        let isChanged = protectionClass != head.wrap.classKey.protectionClass
+        let intent =
+            isRaised
+            ? try ClassChangeIntent(file, in: directory)
+            : isChanged ? try? ClassChangeIntent(file, in: directory) : nil
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()

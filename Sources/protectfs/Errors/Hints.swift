@@ -11,8 +11,10 @@ extension DataProtectionError {
         case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
-        case .keybagExists(let directory): "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
+        case .keybagExists(let directory):
+            "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
+        case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
             "copy it and protect the copy; its names are found by: find / -xdev -samefile \(quoted(path))"
@@ -25,6 +27,8 @@ extension DataProtectionError {
             recoveryHint(directory) ?? "its files open on the machine, and for the user, that the keybag was made with"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
+        case .tooManyGenerations(let directory):
+            "forget those that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"
         case .noRecoveryCode(let directory):
             "make one, with the passcode: protectfs recovery new\(KeybagOption.words(for: directory))"
         case .deviceKeyUnusable(let path, _):
@@ -47,7 +51,9 @@ extension DataProtectionError {
 
     /// What names the keybag of a file that belongs to another one than a command takes by itself.
     private func keybagOption(for path: FilePath) -> String {
-        guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else { return "" }
+        guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else {
+            return ""
+        }
         return KeybagOption.words(for: keybag.directory)
     }
 }
