@@ -17,7 +17,7 @@ extension DataProtectionError {
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
-            "copy it and protect the copy; its names are found by: find / -xdev -samefile \(quoted(path))"
+            "work on a copy of it; its names are found by: find / -xdev -samefile \(quoted(path))"
         case .keyringUnavailable:
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
         case .lockIncomplete: "try again: protectfs lock --all"

@@ -24,7 +24,7 @@ extension DataProtectionError {
         case .outOfRange(let path): "\(quoted(path)) would be too large"
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
-            "\(quoted(path)) has \(count) names; the others would keep the plaintext"
+            "\(quoted(path)) has \(count) names; the others would keep what it is now"
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
