@@ -35,6 +35,8 @@ public struct KeybagCopy: Hashable, Sendable {
 
     /// The longest copy, in bytes.
     public static let maximumLength = 65_536
+    /// The most class keys that a copy holds.
+    public static let maximumEntryCount = 64
     /// What every copy begins with.
     public static let magic = Array("PFSKEYBG".utf8)
     private static let headerLength = 64
@@ -80,7 +82,7 @@ public struct KeybagCopy: Hashable, Sendable {
         let entryCount = Int(try reader.integer(UInt8.self))
         try reader.zero(4)
         try reader.require(pathLength <= 4095, "length of the device key's path")
-        try reader.require((1...8).contains(slotCount) && (4...64).contains(entryCount), "counts")
+        try reader.require((1...8).contains(slotCount) && (4...Self.maximumEntryCount).contains(entryCount), "counts")
         let expectedLength = Self.length(path: pathLength, slots: slotCount, entries: entryCount)
         try reader.require(length == expectedLength, "length")
         devicePath = try reader.take(pathLength)
@@ -112,6 +114,11 @@ public struct KeybagCopy: Hashable, Sendable {
     /// The entry that wraps new files of a class.
     public func active(_ protectionClass: ProtectionClass) -> ClassKeyEntry {
         fileEntries.first { $0.rawClass == protectionClass.rawValue && $0.state == .active }!  // checked when decoded
+    }
+
+    /// The name of the key that wraps new files of a class.
+    public func activeName(_ protectionClass: ProtectionClass) -> ClassKeyName {
+        ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: active(protectionClass).generation)
     }
 
     /// The entry of a class and generation, or nil if the keybag has none (any more).

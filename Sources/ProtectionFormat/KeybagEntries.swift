@@ -75,6 +75,12 @@ public struct ClassKeyEntry: Hashable, Sendable {
             self.macUnderDevice = macUnderDevice
         }
 
+        /// The same key with nobody to vouch for it: a retired one wraps nothing.
+        public var retired: PublicHalf {
+            let none = [UInt8](repeating: 0, count: 32)
+            return PublicHalf(key: key, macUnderC: none, macUnderDevice: none)
+        }
+
         /// What both MACs are over.
         public static func message(name: ClassKeyName, key: ClassBPublicKey) -> [UInt8] {
             name.keybag.bytes + name.classAndGeneration + key.bytes
@@ -92,7 +98,7 @@ public struct ClassKeyEntry: Hashable, Sendable {
     /// 16 bytes: what a key from the ring must have.
     public let id: [UInt8]
     /// The key under the keybag key: 40 bytes.
-    public let wrapped: WrappedKey
+    public var wrapped: WrappedKey
     /// Class D: the key under the device key, 40 bytes.
     public var wrappedByDevice: WrappedKey?
     /// Class B: the public half.

@@ -40,6 +40,16 @@ public struct KeybagKey: ~Copyable, Sendable {
             name: name, secret: KeyWrap.unwrap(wrapped, under: secret.derive(.classKeyWrap, keybag.bytes)))
     }
 
+    /// Wraps under `other` what this key wraps, whatever kind of class key it is: for a rotation.
+    ///
+    /// - Throws: ``KeyError/unwrapFailed``.
+    public borrowing func rewrap(
+        _ wrapped: WrappedKey, under other: borrowing KeybagKey
+    ) throws(KeyError) -> WrappedKey {
+        let key = try KeyWrap.unwrap(wrapped, under: secret.derive(.classKeyWrap, keybag.bytes))
+        return try KeyWrap.wrap(key, under: other.secret.derive(.classKeyWrap, keybag.bytes))
+    }
+
     borrowing func wrapped(under kek: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
         try KeyWrap.wrap(secret, under: kek)
     }

@@ -156,6 +156,29 @@ import Testing
         try bed.keybag.evictEverything()
     }
 
+    /// Under retired class keys, active ones, and a new file key; then without the retired ones.
+    @Test(.enabled(if: hasPython)) func readsWhatWasRotated() throws {
+        let bed = try FileTestBed()
+        let text = pattern(8, count: 9000)
+        var (old, new): ([FilePath], [FilePath]) = ([], [])
+        for protectionClass in ProtectionClass.allCases {
+            let names = ["left", "rewrapped", "rekeyed"].map { "\($0)-\(protectionClass.shortName)" }
+            old.append(try bed.make(names[0], protectionClass, text))
+            new += try names.dropFirst().map { try bed.make($0, protectionClass, text) }
+        }
+        try bed.bag.rotate()
+        for (index, path) in new.enumerated() {
+            if index % 2 == 0 { try bed.keybag.rewrap(fileAt: path) } else { try bed.keybag.rekey(fileAt: path) }
+        }
+        let all = try Self.read(old + new, bed.bag)
+        #expect(all.output == Array(repeatElement(text, count: 12).joined()) && all.error == "")
+        let verdicts = try Self.read(old + new, bed.bag, ["--list"]).text.split(separator: "\n")
+        #expect(verdicts.count == 12 && verdicts.allSatisfy { $0.split(separator: " ")[1] == "verified" })
+        try bed.bag.forgetRetired()
+        #expect(try Self.read(new, bed.bag).output == Array(repeatElement(text, count: 8).joined()))
+        for path in old { #expect(try Self.read([path], bed.bag).status != 0) }
+    }
+
     /// Before first unlock there is no class key C: the device key vouches.
     @Test(.enabled(if: hasPython)) func readsWhatWasMadeBeforeFirstUnlock() throws {
         let bed = try FileTestBed(state: .beforeFirstUnlock)

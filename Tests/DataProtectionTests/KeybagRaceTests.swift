@@ -45,7 +45,7 @@ struct KeybagRaceTests {
         let bag = try TestKeybag(state: .locked)
         let counter = try bag.keybag.transition.readStrictly().counter
         let keys = try bag.openedKeys()
-        try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
+        _ = try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
         #expect(try bag.keybag.state() == .unlocked)
     }
 
@@ -157,7 +157,7 @@ extension TestKeybag {
 
     /// The second half of an unlock.
     fileprivate func loadNow(ifCounterIs counter: UInt64) throws {
-        try keybag.load(try openedKeys(), seconds: nil, ifCounterIs: counter)
+        _ = try keybag.load(try openedKeys(), seconds: nil, ifCounterIs: counter)
     }
 
     /// What a lock does that waited in vain for the flock.

@@ -58,6 +58,64 @@ import Testing
         storm.report()
     }
 
+    /// Before the keybag is replaced, between that and the files, between two slots of a file, while old keys are forgotten:
+    /// every file opens, and a second pass does the rest.
+    @Test(arguments: Storm.Moment.allCases)
+    func rotations(_ moment: Storm.Moment) throws {
+        try rotations(moment, calls: ["pwrite64", "fdatasync", "fsync", "rename"], each: 24)
+        // Two a rotation, on a thread of their own each time.
+        if moment == .everyCall { try rotations(moment, calls: ["add_key"], each: 2) }
+    }
+
+    private func rotations(_ moment: Storm.Moment, calls: [String], each count: Int) throws {
+        let bed = try FileTestBed()
+        let texts = ProtectionClass.allCases.map { pattern(UInt64($0.rawValue), count: 100 + 5000 * Int($0.rawValue)) }
+        let paths = try zip(ProtectionClass.allCases, texts).map { try bed.make("\($0)", $0, $1) }
+        try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
+        var storm = Storm("rotations", moment, bed, calls: calls, each: count)
+        var current = 0
+        var halves = 0
+        for kill in 0..<storm.kills {
+            let last = max(try storm.kill("rotate", from: current, paths.map(\.string)), current)
+            let comment: Comment = "kill \(kill), step \(last)"
+            let keybag = try bed.bag.reopened()
+            #expect(try keybag.state() == .unlocked, comment)
+            for (path, text) in zip(paths, texts) { #expect(try bed.read(path) == text, comment) }
+            try bed.keybag.lock()
+            current = [last + 1, last].first { (try? bed.bag.unlock("passcode \($0)")) != nil } ?? -1
+            try #require(current >= 0, "kill \(kill): no passcode opens the keybag")
+            halves += try paths.filter { try StoredWraps($0).generations.count > 1 }.count
+            for path in paths { try keybag.rewrap(fileAt: path) }
+            try keybag.open(passcode: secret("passcode \(current)")).forgetRetiredKeys()
+            let generation = keybag.activeName(.complete).generation
+            for (path, text) in zip(paths, texts) {
+                #expect(try StoredWraps(path).generations == [generation], comment)
+                #expect(try bed.read(path) == text, comment)
+            }
+            #expect(bed.bag.warnings.unusual == [], comment)
+        }
+        if calls.contains("fdatasync"), storm.kills > 50 { #expect(halves > 0, "some kills met a file half way") }
+        print("storm, rotations: \(halves) files between two slots")
+        storm.report()
+    }
+
+    /// Wholly old or wholly new, and nothing else in the directory for long.
+    @Test(arguments: Storm.Moment.allCases)
+    func rekeys(_ moment: Storm.Moment) throws {
+        let bed = try FileTestBed()
+        let text = pattern(10, count: 200_000)
+        let path = try bed.make("f", .complete, text)
+        var storm = Storm(
+            "rekeys", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename", "fchmod"], each: 6)
+        for kill in 0..<storm.kills {
+            _ = try storm.kill("rekey", from: 0, [path.string])
+            #expect(try bed.read(path) == text, "kill \(kill)")
+            try bed.keybag.rekey(fileAt: path)
+            #expect(try bed.names() == ["f"], "kill \(kill): the next one clears up")
+        }
+        storm.report()
+    }
+
     static let routes: [[ProtectionClass]] = [
         [.completeUntilFirstUserAuthentication, .complete], [.none, .completeUnlessOpen, .complete],
     ]

@@ -75,11 +75,12 @@ def secrets(keybag, before, passcode, device_key, code, files):
     }
     keys = Keys(copies, passcode, device_key)
     for (number, generation), key in keys.classes.items():
-        found[f"class key {CLASS_NAMES[number]}"] = key
+        name = f"{CLASS_NAMES[number]}, generation {generation}"
+        found[f"class key {name}"] = key
         if number != B:
-            found[f"class key {CLASS_NAMES[number]}, extracted"] = extracted(key)
+            found[f"class key {name}, extracted"] = extracted(key)
             context = uuid + struct.pack("<BI", number, generation)
-            found[f"file-key wrapping key {CLASS_NAMES[number]}"] = hkdf(key, None, "file key wrap", context)
+            found[f"file-key wrapping key {name}"] = hkdf(key, None, "file key wrap", context)
     for path in sorted(files.iterdir()):
         if not path.is_file():
             continue

@@ -24,6 +24,9 @@ struct Remnants {
         handles = try ProtectionClass.allCases.map { try use($0) }
         let doors = FurtherDoors(keybag, in: directory)
         try doors.use()
+        try keybag.open(passcode: passcode).rotate(passcode: passcode, iterations: 1000)
+        try keybag.rewrap(fileAt: directory.appending("complete-data"))
+        try keybag.rekey(fileAt: directory.appending("complete-converted"))
         try keybag.open(passcode: passcode).setRecoveryCode(code, iterations: 1000)
         try keybag.open(recoveryCode: code).recover(passcode: passcode, 1000, recoveryCode: code, 1000)
         try keybag.changePasscode(from: passcode, to: passcode, iterations: 1000)

@@ -33,6 +33,8 @@ struct Workload {
         case "class": try classChanges()
         case "passcode": try passcodes()
         case "recover": try recoveries()
+        case "rotate": try rotations()
+        case "rekey": try rekeys()
         case "convert": try conversions()
         case "read": try reads()
         case "raise": try raises()
@@ -117,6 +119,24 @@ struct Workload {
             let opened = try keybag.open(recoveryCode: code(number))
             try opened.recover(passcode: passcode(number + 1), 1000, recoveryCode: code(number + 1), 1000)
             acknowledge(number + 1)
+        }
+    }
+
+    /// From passcode to passcode with new class keys each time; the files in the arguments are rewrapped, and the old keys forgotten.
+    private func rotations() throws {
+        for number in first... {
+            try keybag.open(passcode: passcode(number)).rotate(passcode: passcode(number + 1), iterations: 1000)
+            for file in rest { try keybag.rewrap(fileAt: FilePath(file)) }
+            try keybag.open(passcode: passcode(number + 1)).forgetRetiredKeys()
+            acknowledge(number + 1)
+        }
+    }
+
+    /// One file, under a new key each time.
+    private func rekeys() throws {
+        for number in first... {
+            try keybag.rekey(fileAt: path)
+            acknowledge(number)
         }
     }
 

@@ -26,6 +26,14 @@ extension Keybag {
         if head.wrap.classKey.protectionClass == protectionClass {
             return try ClassChange.removeStaleWrap(heads, file)
         }
+        try rewrap(heads, file, as: protectionClass)
+    }
+
+    /// Puts a new wrap record into both slots, under the active key of a class. Under the slot lock.
+    func rewrap(
+        _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
+    ) throws(DataProtectionError) {
+        let head = heads.head
         let fileKey = try fileKey(of: head, path: file.path, .changeClass)
         let headKey: FileKeys.Kept
         do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
@@ -48,9 +56,11 @@ extension Keybag {
             // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.
             let opensWhileLocked = AccessRule.opens(old, in: .locked)
             intent = try ClassChangeIntent(file, in: directory, lasting: opensWhileLocked)
-        } else {
+        } else if protectionClass < old {
             // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
             intent = try? ClassChangeIntent(file, in: directory, lasting: false)
+        } else {
+            intent = nil  // after a rotation: the next pass finds the slot
         }
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))

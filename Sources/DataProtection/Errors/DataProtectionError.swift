@@ -68,6 +68,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case wrongRecoveryCode(keybag: FilePath)
     /// The keybag has no recovery code.
     case noRecoveryCode(FilePath)
+    /// The keybag holds so many retired class keys that there is no room for new ones.
+    case tooManyGenerations(FilePath)
     /// The keybag was made with another device key: another machine or user. No attempt was counted.
     case otherDevice(keybag: FilePath, deviceKey: FilePath)
     /// The device key's file is not there or not usable.
@@ -108,6 +110,7 @@ extension DataProtectionError {
         case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
         case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied
+        case .tooManyGenerations: .noSpace
         case .cryptography: .ioError
         }
     }

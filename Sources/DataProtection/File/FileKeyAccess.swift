@@ -24,7 +24,13 @@ extension Keybag {
                 try Unwrapped(path) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         }
-        guard let key else { throw lockedError(path, name.protectionClass, operation) }
+        guard let key else {
+            // Forgotten by another process since this one read the keybag: no unlock will help.
+            guard current().entry(of: name) != nil else {
+                throw .keyLost(path, name.protectionClass, generation: name.generation)
+            }
+            throw lockedError(path, name.protectionClass, operation)
+        }
         let fileKey = key.take()
         try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
         return fileKey
@@ -57,10 +63,11 @@ extension Keybag {
         _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
         carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: Operation
     ) throws(DataProtectionError) -> WrapRecord {
-        let name = activeName(protectionClass)
+        let copy = current()
+        let name = copy.activeName(protectionClass)
         let wrapped: WrappedKey
         if protectionClass == .completeUnlessOpen {
-            let publicKey = try trustedPublicKey(name)
+            let publicKey = try trustedPublicKey(copy)
             do throws(KeyError) { wrapped = try publicKey.wrap(fileKey) } catch { throw .cryptography(error) }
         } else {
             let result = try withClassKey(name) { classKey throws(DataProtectionError) in
@@ -73,17 +80,18 @@ extension Keybag {
         do throws(KeyError) { commitment = try fileKey.commitment(of: file) } catch { throw .cryptography(error) }
         return WrapRecord(
             counter: counter, classKey: name, wrapped: wrapped, commitment: commitment,
-            origin: try originMark(name, file, wrapped, commitment, carrying: verdict))
+            origin: try originMark(copy, name, file, wrapped, commitment, carrying: verdict))
     }
 
     /// Class B's public key, after the strongest MAC that can be checked has been. FORMAT.md §2.1.
-    private func trustedPublicKey(_ name: ClassKeyName) throws(DataProtectionError) -> ClassBPublicKey {
-        guard let half = try entry(of: name)?.publicHalf else {
+    private func trustedPublicKey(_ copy: KeybagCopy) throws(DataProtectionError) -> ClassBPublicKey {
+        let name = copy.activeName(.completeUnlessOpen)
+        guard let half = copy.active(.completeUnlessOpen).publicHalf else {
             throw .keybagDamaged(directory, reason: "it has no public key of class B")
         }
         let message = ClassKeyEntry.PublicHalf.message(name: name, key: half.key)
         let isGood: Bool
-        let underC = try withClassKey(activeName(.completeUntilFirstUserAuthentication)) {
+        let underC = try withClassKey(copy.activeName(.completeUntilFirstUserAuthentication)) {
             classKey throws(DataProtectionError) in
             do throws(KeyError) { return try classKey.bPublicMACKey().isValid(half.macUnderC, for: message) } catch {
                 throw .cryptography(error)
@@ -138,14 +146,14 @@ extension Keybag {
     }
 
     private func originMark(
-        _ name: ClassKeyName, _ file: FileID, _ wrapped: WrappedKey, _ commitment: [UInt8],
+        _ copy: KeybagCopy, _ name: ClassKeyName, _ file: FileID, _ wrapped: WrappedKey, _ commitment: [UInt8],
         carrying verdict: OriginMark.Verdict?
     ) throws(DataProtectionError) -> OriginMark {
         func message(_ verdict: OriginMark.Verdict) -> [UInt8] {
             OriginMark.message(
                 file: file, classKey: name, verdict: verdict, wrapped: wrapped, commitment: commitment)
         }
-        let nameC = activeName(.completeUntilFirstUserAuthentication)
+        let nameC = copy.activeName(.completeUntilFirstUserAuthentication)
         let underC = try withClassKey(nameC) { classKey throws(DataProtectionError) -> OriginMark in
             let verdict = verdict ?? .verified
             do throws(KeyError) {

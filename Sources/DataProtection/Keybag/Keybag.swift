@@ -30,6 +30,8 @@ public final class Keybag: Sendable {
 
     private struct Cached {
         var copy: KeybagCopy
+        /// Which files it was read from; nil: they have been replaced by this process.
+        var stamp: KeybagFile.Stamp?
         var classD: KeptKey?
         var defaultProtection: ProtectionClass?
     }
@@ -52,6 +54,7 @@ public final class Keybag: Sendable {
         at directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
     ) throws(DataProtectionError) {
         let file = KeybagFile(directory: directory)
+        let stamp = file.stamp()
         let loaded = try file.load()
         try OwnDirectory.secure(directory, mode: 0o700, warn: warn)
         for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
@@ -65,7 +68,7 @@ public final class Keybag: Sendable {
         ring = RingKeys(uuid)
         attempts = AttemptFile(directory: directory, keybag: uuid)
         transition = TransitionFile(directory: directory)
-        cached = Mutex(Cached(copy: loaded.copy, classD: nil, defaultProtection: nil))
+        cached = Mutex(Cached(copy: loaded.copy, stamp: stamp, classD: nil, defaultProtection: nil))
         ring.clearExpired()
     }
 
@@ -95,8 +98,18 @@ public final class Keybag: Sendable {
 
     /// The key that wraps new files of a class.
     func activeName(_ protectionClass: ProtectionClass) -> ClassKeyName {
-        let generation = cached.withLock { $0.copy.active(protectionClass).generation }
-        return ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: generation)
+        current().activeName(protectionClass)
+    }
+
+    /// The keybag as it is on disk now: another process may have rotated its keys. Costs two looks at names (stat(2)).
+    ///
+    /// Where it cannot be read it is the one that was read last.
+    func current() -> KeybagCopy {
+        let stamp = file.stamp()
+        if let copy = cached.withLock({ $0.stamp == stamp ? $0.copy : nil }) { return copy }
+        guard let copy = try? file.load().copy, copy.uuid == uuid else { return cached.withLock { $0.copy } }
+        cached.withLock { ($0.copy, $0.stamp) = (copy, stamp) }
+        return copy
     }
 
     /// The keybag's entry of a key; looks on disk again before it says that there is none.
@@ -115,7 +128,7 @@ public final class Keybag: Sendable {
     }
 
     /// Takes a keybag that was read from disk.
-    func cache(_ copy: KeybagCopy) { cached.withLock { $0.copy = copy } }
+    func cache(_ copy: KeybagCopy) { cached.withLock { ($0.copy, $0.stamp) = (copy, nil) } }
 
     /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key.
     func withClassKey<R>(

@@ -136,29 +136,9 @@ extension Keybag {
         _ slots: [KeybagSlot], _ device: borrowing OwnDeviceKey, _ key: borrowing KeybagKey
     ) throws(KeyError) -> [UInt8] {
         let uuid = key.keybag
-        func name(_ protectionClass: ProtectionClass) -> ClassKeyName {
-            ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: 1)
-        }
-        let a = try ClassKey.random(name: name(.complete))
-        let b = try ClassBPrivateKey.random(name: name(.completeUnlessOpen))
-        let c = try ClassKey.random(name: name(.completeUntilFirstUserAuthentication))
-        let d = try ClassKey.random(name: name(.none))
-        let message = ClassKeyEntry.PublicHalf.message(name: b.name, key: b.publicKey)
-        let publicHalf = ClassKeyEntry.PublicHalf(
-            key: b.publicKey, macUnderC: try c.bPublicMACKey().tag(of: message),
-            macUnderDevice: try device.key.bPublicMACKey(for: uuid).tag(of: message))
-        let entries = [
-            ClassKeyEntry(name: a.name, state: .active, id: try a.id(), wrapped: try key.wrap(a)),
-            ClassKeyEntry(
-                name: b.name, state: .active, id: try b.id(), wrapped: try key.wrap(b), publicHalf: publicHalf),
-            ClassKeyEntry(name: c.name, state: .active, id: try c.id(), wrapped: try key.wrap(c)),
-            ClassKeyEntry(
-                name: d.name, state: .active, id: try d.id(), wrapped: try key.wrap(d),
-                wrappedByDevice: try device.key.wrap(d)),
-        ]
         let copy = KeybagCopy(
             sequence: 1, uuid: uuid, deviceID: try device.key.id(for: uuid), devicePath: device.path.bytes,
-            slots: slots, entries: entries)
+            slots: slots, entries: try ClassKeyEntry.generation(1, under: key, device.key))
         return try copy.encoded(under: key)
     }
 

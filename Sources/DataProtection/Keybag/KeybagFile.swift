@@ -187,6 +187,22 @@ struct KeybagFile: Sendable {
         }
     }
 
+    /// Tells whether a copy has been replaced: by rename(2), so that it is another file.
+    struct Stamp: Hashable {
+        fileprivate var values: [Int]
+    }
+
+    /// Which files the two copies are now.
+    func stamp() -> Stamp {
+        Stamp(
+            values: Self.names.flatMap { name -> [Int] in
+                var status = stat()
+                guard directory.appending(name).withPlatformString({ lstat($0, &status) }) == 0 else { return [0] }
+                return [Int(bitPattern: UInt(status.st_ino)), Int(status.st_size)]
+                    + [status.st_mtim, status.st_ctim].flatMap { [$0.tv_sec, $0.tv_nsec] }
+            })
+    }
+
     /// Every name that a keybag directory has, for its modes.
     static let allNames = names + [AttemptFile.name, TransitionFile.name]
 }

@@ -19,7 +19,9 @@ extension Keybag {
         let loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)
         let keys = try OpenedKeys(loaded, key, directory)
-        try load(keys, seconds: seconds, ifCounterIs: counter)
+        guard try load(keys, seconds: seconds, ifCounterIs: counter) else {
+            return try unlock(passcode: passcode, forSeconds: seconds)  // the keys were rotated in between
+        }
         cache(loaded.copy)
         if loaded.needsRepair {
             do throws(DataProtectionError) { try file.repair(loaded) } catch {

@@ -24,21 +24,29 @@ public struct OpenedKeybag: ~Copyable, Sendable {
     borrowing func commit(
         _ change: (inout KeybagCopy) throws(KeyError) -> Void
     ) throws(DataProtectionError) {
+        try replace { copy throws(DataProtectionError) in
+            try keybag.withKeybagKeys { () throws(KeyError) in
+                try change(&copy)
+                return try copy.encoded(under: key)
+            }
+        }
+    }
+
+    /// The same with the stored form that `change` makes, under whichever keybag key.
+    borrowing func replace(
+        _ change: (inout KeybagCopy) throws(DataProtectionError) -> [UInt8]
+    ) throws(DataProtectionError) {
         var replacement: KeybagCopy?
         let leftOver = try keybag.file.replace { loaded throws(DataProtectionError) in
             guard loaded.copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
-            do throws(KeyError) {
+            try keybag.withKeybagKeys { () throws(KeyError) in
                 guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
-                var copy = loaded.copy
-                copy.sequence += 1
-                try change(&copy)
-                replacement = copy
-                return try copy.encoded(under: key)
-            } catch .authenticationFailed {
-                throw .keybagDamaged(keybag.directory, reason: "its authentication code is wrong")
-            } catch {
-                throw .cryptography(error)
             }
+            var copy = loaded.copy
+            copy.sequence += 1
+            let bytes = try change(&copy)
+            replacement = copy
+            return bytes
         }
         if let leftOver { keybag.warn(.oldCopyLeft(keybag.directory, leftOver)) }
         if let replacement { keybag.cache(replacement) }
@@ -46,6 +54,19 @@ public struct OpenedKeybag: ~Copyable, Sendable {
 }
 
 extension Keybag {
+    /// Runs an operation with the keybag key that fails only where the keybag was altered.
+    func withKeybagKeys<R: ~Copyable>(
+        _ body: () throws(KeyError) -> R
+    ) throws(DataProtectionError) -> R {
+        do throws(KeyError) { return try body() } catch .authenticationFailed {
+            throw .keybagDamaged(directory, reason: "its authentication code is wrong")
+        } catch .unwrapFailed {
+            throw .keybagDamaged(directory, reason: "a class key does not open, or is another one")
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
     /// Opens the keybag with its passcode, in every lock state, and loads no key into the ring. The attempt is counted.
     ///
     /// - Parameter passcode: 1 to 1,024 bytes.

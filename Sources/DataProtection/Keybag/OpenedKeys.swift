@@ -9,6 +9,8 @@ struct OpenedKeys: ~Copyable {
     let unlocked: SecretBytes
     /// Class key C, all generations.
     let firstUnlock: SecretBytes
+    /// What was opened.
+    fileprivate let entries: [ClassKeyEntry]
 
     /// Opens every class key, or none.
     ///
@@ -25,6 +27,7 @@ struct OpenedKeys: ~Copyable {
             }
             let unlocked = try Self.payload([.complete, .completeUnlessOpen], keybag, key, now)
             let firstUnlock = try Self.payload([.completeUntilFirstUserAuthentication], keybag, key, now)
+            self.entries = keybag.entries
             self.unlocked = unlocked
             self.firstUnlock = firstUnlock
         } catch .authenticationFailed {
@@ -70,12 +73,24 @@ struct OpenedKeys: ~Copyable {
 
 extension Keybag {
     /// Puts the keys into the ring, C first, unless somebody has locked since `counter` was read.
+    ///
+    /// - Returns: false if the keybag has other keys by now, and nothing was loaded.
     func load(
         _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> Bool {
         let hadC = try state() != .beforeFirstUnlock
         do throws(DataProtectionError) {
-            try loadInTurn(keys, seconds, counter)
+            return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
+                // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
+                guard file.isAnythingThere else { throw .keybagNotFound(directory) }
+                if let now = try? file.load().copy, now.entries != keys.entries { return false }
+                do throws(Errno) { try put(keys, seconds) } catch { throw .keyringUnavailable(error) }
+                record.deadline = 0
+                record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
+                record.bootID = Clock.bootID()
+                record.changedAt = Clock.now()
+                return true
+            }
         } catch {
             // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
             do throws(DataProtectionError) { try ring.evict(everything: !hadC) } catch let eviction {
@@ -85,40 +100,63 @@ extension Keybag {
         }
     }
 
-    private func loadInTurn(
-        _ keys: borrowing OpenedKeys, _ seconds: UInt32?, _ counter: UInt64
+    /// Changes keybag and ring in one turn, so that nobody sees the one without the other, timeouts as they are.
+    ///
+    /// - Parameter change: stores the keybag; calls its argument to put the keys into the ring, before or after that.
+    /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, or the keys have expired, before anything
+    ///   was changed. A lock that could not wait for its turn wins too, but the keybag is changed then.
+    func exchange(
+        _ keys: borrowing OpenedKeys, ifCounterIs counter: UInt64,
+        _ change: (_ put: () throws(DataProtectionError) -> Void) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        try transition.exclusively { record throws(DataProtectionError) in
-            guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
-            // Nothing is loaded of a keybag that was erased while the passcode was checked.
-            guard file.isAnythingThere else { throw .keybagNotFound(directory) }
-            do throws(Errno) {
-                try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
-                    try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
-                        try put(firstUnlock, unlocked, seconds)
+        var isChanged = false
+        do throws(DataProtectionError) {
+            try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
+                let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
+                let seconds = isTimed ? record.secondsToExpiry(at: Clock.bootTime()) : nil
+                try change { () throws(DataProtectionError) in
+                    do throws(Errno) {
+                        _ = try ring.unlocked.find()
+                        try put(keys, seconds)
+                    } catch {
+                        guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                        throw .lockedMeanwhile(keybag: directory)
                     }
                 }
-            } catch {
-                throw .keyringUnavailable(error)
+                isChanged = true
             }
-            record.deadline = 0
-            record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
-            record.bootID = Clock.bootID()
-            record.changedAt = Clock.now()
+        } catch {
+            if case .lockedMeanwhile = error { try ring.evict() }
+            if !isChanged { throw error }
+        }
+    }
+
+    /// Runs `body` in its turn between locks and unlocks.
+    ///
+    /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, before `body` or during it.
+    private func inTurn<R>(
+        ifCounterIs counter: UInt64, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let result = try transition.exclusively { record throws(DataProtectionError) in
+            guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
+            return try body(&record)
         }
         // A lock that could not get the flock in time has raised the counter all the same, and it wins.
         guard let now = try? transition.readStrictly(), now.counter == counter else {
             throw .lockedMeanwhile(keybag: directory)
         }
+        return result
     }
 
-    private func put(
-        _ firstUnlock: UnsafeRawBufferPointer, _ unlocked: UnsafeRawBufferPointer, _ seconds: UInt32?
-    ) throws(Errno) {
-        try RingWriter.run { () throws(Errno) in
-            try ring.firstUnlock.load(firstUnlock)
-            try ring.unlocked.load(unlocked)
-            if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
+    private func put(_ keys: borrowing OpenedKeys, _ seconds: UInt32?) throws(Errno) {
+        try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
+            try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
+                try RingWriter.run { () throws(Errno) in
+                    try ring.firstUnlock.load(firstUnlock)
+                    try ring.unlocked.load(unlocked)
+                    if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
+                }
+            }
         }
     }
 }

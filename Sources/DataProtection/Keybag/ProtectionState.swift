@@ -24,4 +24,6 @@ public enum Operation: String, Sendable, Hashable {
     case changeClass
     /// Changing the passcode of a keybag.
     case changePasscode
+    /// Making or forgetting class keys of a keybag.
+    case rotateKeys
 }

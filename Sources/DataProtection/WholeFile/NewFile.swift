@@ -22,6 +22,7 @@ final class NewFile {
     /// The last, partial chunk, sealed.
     private var tail: [UInt8]?
     private var size: UInt64 = 0
+    private var holes = ChunkRuns()
 
     private var layout: ChunkLayout { head.prefix.layout }
     private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
@@ -53,6 +54,15 @@ final class NewFile {
         }
     }
 
+    /// Appends zeros that take no room, where a chunk begins: whole chunks, or up to the end of the file.
+    func appendHole(_ count: UInt64) throws(DataProtectionError) {
+        let first = layout.index(of: size)
+        holes.insert(first..<first + layout.chunkCount(size: count))
+        size += count
+        tail = nil
+        try sealHead(nil, try keys.keys(for: head, .write, needsHead: true))
+    }
+
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
     ///
     /// - Parameters:
@@ -63,6 +73,7 @@ final class NewFile {
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
+        if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
         if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
         try file.flushAll()
     }
@@ -152,7 +163,7 @@ final class NewFile {
                 head = try head.sealing(record, text: UnsafeRawBufferPointer(inline.prefix(Int(size))), fileKeys.head())
             } else {
                 let record = ContentRecord(
-                    size: size, layout: layout, holes: ChunkRuns(), counter: 0, sealCount: sealCount)
+                    size: size, layout: layout, holes: holes, counter: 0, sealCount: sealCount)
                 head = try head.sealing(record, text: nil, fileKeys.head())
             }
         } catch {

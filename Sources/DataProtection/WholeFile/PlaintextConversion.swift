@@ -80,7 +80,8 @@ extension Keybag {
         return .converted
     }
 
-    private func openForConversion(_ path: FilePath) throws(DataProtectionError) -> LowerFile {
+    /// The file that is going to be replaced: regular, and under exactly this name.
+    func openForConversion(_ path: FilePath) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) {
             let source = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
             try source.requireRegular()
@@ -92,14 +93,15 @@ extension Keybag {
         }
     }
 
-    private func requireSingleName(_ source: LowerFile) throws(DataProtectionError) -> stat {
+    /// What replaces it would leave other names with the old bytes.
+    func requireSingleName(_ source: LowerFile) throws(DataProtectionError) -> stat {
         let status = try source.status()
         guard status.st_nlink == 1 else { throw .hasHardLinks(source.path, count: Int(status.st_nlink)) }
         return status
     }
 
     /// The file must be the one that was read, and still be what it was then.
-    private func requireUnchanged(_ source: LowerFile, _ before: stat) throws(DataProtectionError) {
+    func requireUnchanged(_ source: LowerFile, _ before: stat) throws(DataProtectionError) {
         let now = try source.status()
         var named = stat()
         _ = try retrying(source.path, "lstat") { source.path.withPlatformString { lstat($0, &named) } }

@@ -7,7 +7,8 @@ extension DataProtectionError {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete: .notNow
         case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey: .refused
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey, .tooManyGenerations:
+            .refused
         case .wrongPasscode, .wrongRecoveryCode: .refused
         case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass: .usage

@@ -14,9 +14,10 @@ extension DataProtectionError {
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
+        case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
-            "copy it and protect the copy; its names are found by: find / -xdev -samefile \(quoted(path))"
+            "work on a copy of it; its names are found by: find / -xdev -samefile \(quoted(path))"
         case .keyringUnavailable:
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
         case .lockIncomplete: "try again: protectfs lock --all"
@@ -26,6 +27,8 @@ extension DataProtectionError {
             recoveryHint(directory) ?? "its files open on the machine, and for the user, that the keybag was made with"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
+        case .tooManyGenerations(let directory):
+            "forget those that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"
         case .noRecoveryCode(let directory):
             "make one, with the passcode: protectfs recovery new\(KeybagOption.words(for: directory))"
         case .deviceKeyUnusable(let path, _):

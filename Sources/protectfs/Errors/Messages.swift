@@ -17,14 +17,14 @@ extension DataProtectionError {
                 + "longer has"
         case .unverifiedOrigin(let path, _): "\(quoted(path)) could have been made by somebody else"
         case .busy(let path): "\(quoted(path)) is being written to by another program"
-        case .needsRekey(let path): "\(quoted(path)) has used up its key; copy its contents to a new file"
+        case .needsRekey(let path): "\(quoted(path)) has used up its key"
         case .handleFailed(let path, let errno):
             "\(quoted(path)) was given up after an earlier error: \(errno.spoken)"
         case .notOpen(let path, let operation): "\(quoted(path)) is not open for this: \(operation.spoken)"
         case .outOfRange(let path): "\(quoted(path)) would be too large"
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
-            "\(quoted(path)) has \(count) names; the others would keep the plaintext"
+            "\(quoted(path)) has \(count) names; the others would keep what it is now"
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
@@ -58,6 +58,8 @@ extension DataProtectionError {
         case .wrongRecoveryCode(let keybag):
             "this recovery code does not open \(quoted(keybag)): it is another keybag's, or spent, or the keybag was altered"
         case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
+        case .tooManyGenerations(let keybag):
+            "keybag \(quoted(keybag)) is full: it holds the class keys of too many rotations"
         case .otherDevice(let keybag, let deviceKey):
             "keybag \(quoted(keybag)) was made with another device key"
                 + (NamedItem.exists(deviceKey) ? " than \(quoted(deviceKey))" : ": \(quoted(deviceKey)) is not there")
@@ -78,7 +80,7 @@ extension DataProtectionError {
         _ since: UInt64?
     ) -> String {
         // A keybag has no class.
-        let about = operation == .changePasscode ? "" : "class \(protectionClass.shortName), "
+        let about = [.changePasscode, .rotateKeys].contains(operation) ? "" : "class \(protectionClass.shortName), "
         return "cannot \(operation.spoken) \(quoted(path)): \(about)\(state.spoken(since: since))"
     }
 }
@@ -102,7 +104,8 @@ extension ProtectionWarning {
             "the default class of \(quoted(path)) is \(quoted(value)), which is not followed; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
         case .manySeals(let path, let count):
-            "\(quoted(path)) was written \(count) times under one key; copy its contents to a new file before 2147483648"
+            "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "
+                + "protectfs class --rekey \(quoted(path))"
         case .classChangeUnfinished(let path, let error):
             "a change of class was interrupted and is not finished, so that \(quoted(path)) may still open by its old class: "
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
@@ -141,6 +144,7 @@ extension Operation {
         case .truncate: "change the size of"
         case .changeClass: "change the class of"
         case .changePasscode: "change the passcode of"
+        case .rotateKeys: "change the class keys of"
         }
     }
 }

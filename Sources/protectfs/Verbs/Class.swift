@@ -5,17 +5,23 @@ import DataProtection
 struct Class: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "class", abstract: "Show the class of files, or change it.",
-        usage: "protectfs class [--json] PATH…\n       protectfs class [--allow-weaker] PATH… CLASS",
+        usage: "protectfs class [--json] PATH…\n       protectfs class [--allow-weaker] PATH… CLASS\n"
+            + "       protectfs class --rekey [--allow-weaker] PATH… [CLASS]",
         discussion: """
             When the last of several arguments is the name of a class, the others get that class; a file of such a name is \
             written ./NAME. Only the wrapped key is rewritten, never data. The class of a directory is the default of new \
             files in it.
+
+            With --rekey a file is encrypted anew, under a new key, and replaced as a whole; without a class it keeps its own. \
+            Who has seen the old key opens nothing of it then. Programs that have it open keep the old one.
             """)
 
     @Argument(help: "Files and directories, and a class as the last one.")
     var arguments: [PathsArgument]
     @Flag(help: "Let the new class be weaker than the old one.")
     var allowWeaker = false
+    @Flag(help: "Encrypt anew, under a new file key.")
+    var rekey = false
     @Flag(help: "Print as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
@@ -26,6 +32,8 @@ struct Class: ParsableCommand {
             let protectionClass = ProtectionClass(name: name)
         {
             try change(paths.dropLast(), to: protectionClass)
+        } else if rekey {
+            try change(paths[...], to: nil)
         } else {
             try show(paths)
         }
@@ -69,36 +77,52 @@ struct Class: ParsableCommand {
 
     // MARK: changing
 
-    private func change(_ paths: ArraySlice<FilePath>, to protectionClass: ProtectionClass) throws {
+    /// - Parameter protectionClass: nil: each keeps its own.
+    private func change(_ paths: ArraySlice<FilePath>, to protectionClass: ProtectionClass?) throws {
         let keybags = Keybags(keybag)
         let outcome = Outcome()
-        for path in paths {
+        let progress = Progress("encrypting", total: rekey ? size(of: paths) : 0)
+        Interruption.watch()
+        for path in paths where !Interruption.isRequested {
             do {
-                try refuseDefaultOfNone(path, protectionClass)
-                try keybags.using(for: path) { keybag throws(DataProtectionError) in
-                    try change(path, to: protectionClass, keybag)
+                if !rekey { try refuseDefaultOfNone(path, protectionClass) }
+                try progress.during(size(of: [path])) { step throws(DataProtectionError) in
+                    try keybags.using(for: path) { keybag throws(DataProtectionError) in
+                        try change(path, to: protectionClass, keybag, step)
+                    }
                 }
             } catch {
                 outcome.record(error)
             }
         }
+        progress.finish()
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
         try outcome.leave()
     }
 
+    /// What they take on disk, for the bar.
+    private func size(of paths: ArraySlice<FilePath>) -> Int64 {
+        paths.reduce(0) { $0 + ((try? NamedItem($1).size) ?? 0) }
+    }
+
     /// It would not be followed: nobody authenticates a directory's default.
-    private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass) throws {
-        guard protectionClass == .none, try NamedItem(following: path).kind == .directory else { return }
+    private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass?) throws {
+        guard protectionClass == ProtectionClass.none, try NamedItem(following: path).kind == .directory else { return }
         throw Failure(
             .refused, "\(quoted(path)) is a directory, and new files are never none by default",
             hint: "say it for each file: protectfs write --class none")
     }
 
     private func change(
-        _ path: FilePath, to protectionClass: ProtectionClass, _ keybag: Keybag
+        _ path: FilePath, to protectionClass: ProtectionClass?, _ keybag: Keybag, _ step: (Int64) -> Void
     ) throws(DataProtectionError) {
-        if let now = try currentClass(of: path), protectionClass < now, !allowWeaker {
+        if let protectionClass, let now = try currentClass(of: path), protectionClass < now, !allowWeaker {
             throw .wouldWeaken(path, from: now, to: protectionClass)
         }
-        try keybag.setProtection(protectionClass, ofItemAt: path)
+        if rekey {
+            try keybag.rekey(fileAt: path, as: protectionClass, progress: step)
+        } else if let protectionClass {
+            try keybag.setProtection(protectionClass, ofItemAt: path)
+        }
     }
 }

@@ -1,0 +1,57 @@
+import ProtectionFormat
+import ProtectionKeys
+
+extension ClassKeyEntry {
+    /// New class keys A, B, C and D, all of one generation and active.
+    static func generation(
+        _ generation: UInt32, under key: borrowing KeybagKey, _ device: borrowing DeviceKey
+    ) throws(KeyError) -> [ClassKeyEntry] {
+        let uuid = key.keybag
+        func name(_ protectionClass: ProtectionClass) -> ClassKeyName {
+            ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: generation)
+        }
+        let a = try ClassKey.random(name: name(.complete))
+        let b = try ClassBPrivateKey.random(name: name(.completeUnlessOpen))
+        let c = try ClassKey.random(name: name(.completeUntilFirstUserAuthentication))
+        let d = try ClassKey.random(name: name(.none))
+        let message = PublicHalf.message(name: b.name, key: b.publicKey)
+        let publicHalf = PublicHalf(
+            key: b.publicKey, macUnderC: try c.bPublicMACKey().tag(of: message),
+            macUnderDevice: try device.bPublicMACKey(for: uuid).tag(of: message))
+        return [
+            ClassKeyEntry(name: a.name, state: .active, id: try a.id(), wrapped: try key.wrap(a)),
+            ClassKeyEntry(
+                name: b.name, state: .active, id: try b.id(), wrapped: try key.wrap(b), publicHalf: publicHalf),
+            ClassKeyEntry(name: c.name, state: .active, id: try c.id(), wrapped: try key.wrap(c)),
+            ClassKeyEntry(
+                name: d.name, state: .active, id: try d.id(), wrapped: try key.wrap(d),
+                wrappedByDevice: try device.wrap(d)),
+        ]
+    }
+}
+
+extension KeybagCopy {
+    /// Retires the active class keys, adds a generation, and wraps all that is kept under another keybag key.
+    ///
+    /// The caller has seen that there is room for it, and a generation left.
+    /// - Throws: `unwrapFailed` if a class key does not open.
+    mutating func rotateKeys(
+        from old: borrowing KeybagKey, to new: borrowing KeybagKey, _ device: borrowing DeviceKey
+    ) throws(KeyError) {
+        let generation = fileEntries.map(\.generation).max()! + 1
+        for index in entries.indices {
+            entries[index].wrapped = try old.rewrap(entries[index].wrapped, under: new)
+            guard entries[index].kind == ClassKeyEntry.fileKind else { continue }
+            entries[index].state = .retired
+            entries[index].publicHalf = entries[index].publicHalf?.retired
+        }
+        entries += try ClassKeyEntry.generation(generation, under: new, device)
+    }
+}
+
+extension KeybagFile.Loaded {
+    /// A copy that is going to be stored.
+    init(unstored copy: KeybagCopy, _ bytes: [UInt8]) {
+        self.init(copy: copy, bytes: bytes, index: 0, needsRepair: false, damaged: nil)
+    }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+public import SystemPackage
+
+/// What became of one file after its keybag's keys were rotated.
+public enum RewrapResult: String, Sendable, Hashable {
+    /// Its file key is wrapped under the active class key now, and in no slot under an earlier one.
+    case rewrapped
+    /// It was already.
+    case current
+}
+
+extension Keybag {
+    /// Wraps a file's key under the active key of its class: both heads, never data. Open handles go on.
+    ///
+    /// Takes the same few writes for a file of any size. A file that is current needs no key and is only read.
+    /// - Parameter path: a regular file; a link is not followed.
+    /// - Throws: `locked` unless the retired and the active key are here; `keyLost`, `foreignKeybag`, `notProtected`,
+    ///   `notRegularFile`, `damaged`, `busy` if somebody sits on the file's lock, `system`. The file is as it was then.
+    @discardableResult
+    public func rewrap(fileAt path: FilePath) throws(DataProtectionError) -> RewrapResult {
+        guard try needsRewrap(fileAt: path) else { return .current }
+        let file = try LowerFile(withoutFollowing: path, O_RDWR)
+        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        defer { withExtendedLifetime(file) {} }
+        let heads = try ClassChange.heads(of: file)
+        if isCurrent(heads.head) {
+            guard heads.hasStaleWrap else { return .current }
+            try ClassChange.removeStaleWrap(heads, file)
+        } else {
+            try rewrap(heads, file, as: heads.head.wrap.classKey.protectionClass)
+        }
+        return .rewrapped
+    }
+
+    /// Whether any slot of a file is under a retired class key, or is not known to be free of one: ``rewrap(fileAt:)`` has
+    /// something to do. Reads the heads; needs no key.
+    ///
+    /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
+    public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
+        let file = try LowerFile(withoutFollowing: path, O_RDONLY)
+        let heads: HeadPair
+        do throws(Trouble) { heads = try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
+            throw error
+        } catch {
+            try file.lockSlot(.shared, waiting: QueuedWork.patience)
+            heads = try ClassChange.heads(of: file)
+        }
+        let name = heads.head.wrap.classKey
+        guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard current().entry(of: name) != nil else {
+            throw .keyLost(path, name.protectionClass, generation: name.generation)
+        }
+        return heads.hasStaleWrap || !isCurrent(heads.head)
+    }
+
+    /// Whether wrap and origin MAC are under active keys.
+    private func isCurrent(_ head: Head) -> Bool {
+        let copy = current()
+        let origin = head.wrap.origin
+        let isOriginCurrent =
+            origin.key != .classC
+            || origin.generation == copy.active(.completeUntilFirstUserAuthentication).generation
+        return isOriginCurrent && head.wrap.classKey == copy.activeName(head.wrap.classKey.protectionClass)
+    }
+}
+
+extension LowerFile {
+    /// Opens a regular file under exactly this name.
+    ///
+    /// - Throws: `notRegularFile`, for a link too.
+    convenience init(withoutFollowing path: FilePath, _ access: Int32) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try self.init(regular: path, flags: access | O_NOFOLLOW)
+        } catch {
+            guard error.errno == .tooManySymbolicLinkLevels else { throw error }
+            throw .notRegularFile(path)
+        }
+    }
+}

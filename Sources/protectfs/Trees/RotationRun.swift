@@ -1,0 +1,172 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// `--root DIR …` and `--jobs N`, and the files that they name.
+struct RotationRoots: ParsableArguments {
+    @Option(
+        name: .customLong("root"),
+        help: ArgumentHelp(
+            "A directory, or file, whose files are meant; repeatable (default: the home directory).", valueName: "dir"),
+        completion: .directory)
+    var roots: [PathArgument] = []
+    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
+    var jobs: Int?
+
+    func validate() throws {
+        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
+    }
+
+    /// Where to look.
+    var paths: [FilePath] { roots.isEmpty ? [Locations.home] : roots.map(\.path) }
+    /// What names them on another command line.
+    var words: String { roots.map { " --root \(quoted($0.path))" }.joined() }
+    /// How many threads.
+    var threads: Int { jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
+    /// Fails if a root is not there, before anything is changed. A link that was named is followed.
+    func checked() throws(DataProtectionError) -> [FilePath] {
+        try paths.map { path throws(DataProtectionError) in
+            _ = try NamedItem(following: path)
+            guard try NamedItem(path).kind == .link else { return path }
+            return try NamedItem(following: path).kind == .directory ? path.appending(".") : path
+        }
+    }
+}
+
+/// One pass over all files below the roots: each one of this keybag is rewrapped, or only looked at.
+final class RotationRun {
+    /// What a pass does with a file that is under a retired class key.
+    enum Task {
+        case rewrap
+        case look
+    }
+
+    /// What came of one file; nil: it was left alone, because the run was interrupted or stopped.
+    typealias Product = Result<RewrapResult, DataProtectionError>?
+
+    let outcome = Outcome()
+    /// Files of this keybag that are under the active class keys now, and were before.
+    private(set) var rewrappedCount = 0
+    private(set) var currentCount = 0
+    /// Those that are not, or of which it is not known.
+    private(set) var remainingCount = 0
+    private(set) var unknownCount = 0
+    /// Whether the keybag was locked meanwhile.
+    private(set) var isLocked = false
+
+    private let task: Task
+    private let progress: Progress
+    private var workers: FileWorkers<Product>?
+    private var document: JSONDocument?
+    private var outputFailure: Failure?
+    private var done: Int64 = 0
+
+    /// - Parameter total: how many files there are; 0 if it is not known.
+    init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
+        self.task = task
+        progress = Progress(task == .rewrap ? "rotating" : "looking", total: total)
+        document = isJSON ? JSONDocument(listing: "files") : nil
+        workers = FileWorkers(
+            threads: threads, work: { Self.work($0, task, keybag) },
+            receive: { [unowned self] in receive($0, $1) }, whileWaiting: {})
+    }
+
+    /// Works on every regular file below the roots.
+    func visit(_ roots: [FilePath]) {
+        for root in roots {
+            TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
+                if item.kind == .file { workers?.add(item.path) }
+                return Interruption.isRequested || isLocked ? .stop : .goOn
+            }
+        }
+        workers?.finish()
+        workers = nil
+        progress.finish()
+    }
+
+    /// How many regular files there are, for the bar.
+    static func count(below roots: [FilePath]) -> Int64 {
+        var count: Int64 = 0
+        for root in roots {
+            TreeWalk(crossesFileSystems: true).walk(root, recordingIn: nil) { item in
+                if item.kind == .file { count += 1 }
+                return Interruption.isRequested ? .stop : .goOn
+            }
+        }
+        return count
+    }
+
+    private static func work(_ path: FilePath, _ task: Task, _ keybag: Keybag) -> Product {
+        if Interruption.isRequested { return nil }
+        do throws(DataProtectionError) {
+            guard task == .look else { return .success(try keybag.rewrap(fileAt: path)) }
+            return .success(try keybag.needsRewrap(fileAt: path) ? .rewrapped : .current)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func receive(_ path: FilePath, _ product: Product) {
+        done += 1
+        progress.show(done)
+        switch product {
+        case .success(.current): currentCount += 1
+        case .success(.rewrapped): if task == .look { remainingCount += 1 } else { rewrappedCount += 1 }
+        case .failure(let error): if !fail(path, error) { return }
+        case nil:
+            unknownCount += 1
+            return
+        }
+        if let product { add(path, product) }
+    }
+
+    /// - Returns: false for what is none of this keybag's files: most files below a home directory.
+    private func fail(_ path: FilePath, _ error: DataProtectionError) -> Bool {
+        switch error {
+        case .notProtected, .foreignKeybag, .notRegularFile: return false
+        // Deleted meanwhile: programs do that all the time.
+        case .system(_, _, .noSuchFileOrDirectory): return false
+        case .locked:
+            remainingCount += 1
+            if isLocked { return true }  // one message for all of them
+            isLocked = true
+        case .busy: remainingCount += 1
+        case .keyLost: if task == .look { return true }  // nothing more of it is lost
+        default: unknownCount += 1
+        }
+        outcome.record(error)
+        return true
+    }
+
+    // MARK: JSON
+
+    private func add(_ path: FilePath, _ product: Result<RewrapResult, DataProtectionError>) {
+        var members = JSON.members(of: path)
+        switch product {
+        case .success(let result):
+            let word = task == .look && result == .rewrapped ? "retired" : result.rawValue
+            members.append(("result", .string(word)))
+        case .failure(let error):
+            let failure = Failure(error)
+            members += [
+                ("result", .string("failed")), ("status", .number(Int64(failure.status.rawValue))),
+                ("error", .string(failure.message)),
+            ]
+        }
+        do throws(Failure) { try document?.add(.object(members)) } catch { outputFailure = outputFailure ?? error }
+    }
+
+    /// Prints the end of the JSON document.
+    func finishDocument(generation: UInt32, retired: [UInt32]) throws(Failure) {
+        if let outputFailure { throw outputFailure }
+        let summary: [(String, JSON)] = [
+            ("generation", .number(Int64(generation))),
+            ("retiredGenerations", .array(retired.map { .number(Int64($0)) })),
+            ("rewrapped", .number(Int64(rewrappedCount))), ("current", .number(Int64(currentCount))),
+            ("remaining", .number(Int64(remainingCount))), ("unknown", .number(Int64(unknownCount))),
+            ("interrupted", .bool(Interruption.isRequested)),
+        ]
+        try document?.finish([("summary", .object(summary))])
+    }
+}

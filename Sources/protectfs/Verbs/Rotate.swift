@@ -1,0 +1,155 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Replaces the class keys, so that a stolen copy of the keybag opens nothing any more.
+struct Rotate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate", abstract: "Make new class keys, so that old copies of the keybag open nothing more.",
+        usage: """
+            protectfs rotate [--root DIR]… [--resume] [--json]
+                   protectfs rotate --forget [--root DIR]… [--allow-loss] [--yes]
+            """,
+        discussion: """
+            Asks for the passcode, makes new class keys, and wraps the key of every protected file below the roots with them: \
+            a few KiB a file, never its data. The old class keys are retired: they open files that are elsewhere, and wrap \
+            nothing new. The keybag must be unlocked. A lock, or Ctrl-C, stops between files; --resume does the rest, without \
+            new keys and without the passcode.
+
+            With --forget the retired keys are dropped, after a look for files below the roots that still need them. From then \
+            on neither an old copy of the keybag nor its passcode opens what was rotated. Change the passcode first if \
+            somebody knows it. A recovery code is replaced: the new one is printed.
+            """)
+
+    @OptionGroup var roots: RotationRoots
+    @Flag(help: "Go on with files that an earlier rotation left; no new keys are made.")
+    var resume = false
+    @Flag(help: "Drop the retired class keys: files that still need them can never be read again.")
+    var forget = false
+    @Flag(help: "With --forget: even if files are found that still need them.")
+    var allowLoss = false
+    @Flag(help: "With --forget: do not ask.")
+    var yes = false
+    @Flag(help: "As JSON: every file of this keybag, and a summary.")
+    var json = false
+    @OptionGroup var passcode: PasscodeOption
+    @OptionGroup var keybag: KeybagOption
+
+    func validate() throws {
+        if resume, forget { throw ValidationError("--resume and --forget exclude each other") }
+        if resume, passcode.descriptor != nil {
+            throw ValidationError("--resume needs no passcode, so no --passcode-fd")
+        }
+        if !forget, allowLoss { throw ValidationError("--allow-loss goes with --forget") }
+        if !forget, yes { throw ValidationError("--yes goes with --forget") }
+    }
+
+    func run() throws {
+        let keybag = try keybag.open()
+        let paths = try roots.checked()
+        if forget {
+            try forget(keybag, paths)
+        } else {
+            if !resume { try makeKeys(keybag) }
+            try rewrap(keybag, paths)
+        }
+    }
+
+    // MARK: new keys
+
+    private func makeKeys(_ keybag: Keybag) throws {
+        guard !json || !keybag.hasRecoveryCode else {
+            throw Failure(
+                .usage, "the new recovery code and --json cannot share standard output",
+                hint: "in two steps: protectfs rotate, then protectfs rotate --resume --json")
+        }
+        try refuseLocked(keybag)
+        try keybag.refuseThrottled()
+        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        let opened = try keybag.open(passcode: secret)
+        guard keybag.hasRecoveryCode else {
+            try opened.rotate(passcode: secret)
+            return
+        }
+        let code = try NewRecoveryCode.make()
+        try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil))
+        do throws(DataProtectionError) { try opened.rotate(passcode: secret, recoveryCode: code) } catch {
+            throw NewRecoveryCode.failure(error, keepsOld: true)
+        }
+    }
+
+    /// Before anybody types a passcode.
+    private func refuseLocked(_ keybag: Keybag) throws(DataProtectionError) {
+        let status = try keybag.status()
+        guard status.state == .unlocked else {
+            throw .locked(
+                path: keybag.directory, .complete, .rotateKeys, state: status.state, since: status.lastTransition)
+        }
+    }
+
+    // MARK: files
+
+    private func rewrap(_ keybag: Keybag, _ paths: [FilePath]) throws {
+        Interruption.watch()
+        let run = RotationRun(.rewrap, keybag: keybag, threads: roots.threads, isJSON: json, total: total(paths))
+        run.visit(paths)
+        try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
+        let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
+        if Interruption.isRequested {
+            throw Failure(.interrupted, "interrupted; the rest opens as before, by the retired keys", hint: goOn)
+        }
+        if run.isLocked { StandardError.line(.hint, "then do the rest: \(goOn)") }
+        try run.outcome.leave()
+    }
+
+    private func total(_ paths: [FilePath]) -> Int64 { isatty(2) == 1 ? RotationRun.count(below: paths) : 0 }
+
+    // MARK: forgetting
+
+    private func forget(_ keybag: Keybag, _ paths: [FilePath]) throws {
+        let retired = keybag.retiredGenerations
+        if retired.isEmpty {
+            StandardError.line(.note, "there are no retired class keys")
+            let run = RotationRun(.look, keybag: keybag, threads: 0, isJSON: json, total: 0)
+            return try run.finishDocument(generation: keybag.activeGeneration, retired: [])
+        }
+        try refuseLocked(keybag)
+        let run = RotationRun(.look, keybag: keybag, threads: roots.threads, isJSON: json, total: total(paths))
+        run.visit(paths)
+        try refuseLoss(run, keybag)
+        if !yes { try confirm(retired, keybag) }
+        try keybag.refuseThrottled()
+        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        try keybag.open(passcode: secret).forgetRetiredKeys()
+        try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
+    }
+
+    private func refuseLoss(_ run: RotationRun, _ keybag: Keybag) throws {
+        let isIncomplete = run.unknownCount > 0 || run.outcome.status != .done
+        guard run.remainingCount > 0 || isIncomplete, !allowLoss else { return }
+        try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
+        let what =
+            run.remainingCount > 0
+            ? "\(spoken(run.remainingCount, "file")) would be lost: still under retired class keys"
+            : "not every file could be looked at, so that some may be lost"
+        throw Failure(
+            .refused, "\(what); nothing was forgotten",
+            hint: "first: protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory)); "
+                + "or, if that is meant: --allow-loss")
+    }
+
+    private func confirm(_ retired: [UInt32], _ keybag: Keybag) throws(Failure) {
+        let words = retired.map(String.init).joined(separator: ", ")
+        let question = """
+            Class keys of generation \(words) in \(quoted(keybag.directory)) will be forgotten.
+            Files that still need them become unreadable for ever: on disks that are
+            away, in backups, and wherever else was not looked.
+            To go on, type forget:\u{20}
+            """
+        guard let answer = try Terminal.askWord(question) else {
+            throw Failure(
+                .refused, "forgetting is for ever, and nobody can be asked here", hint: "if it is meant: --yes")
+        }
+        guard answer == "forget" else { throw Failure(.interrupted, "nothing was forgotten") }
+    }
+}

@@ -1,0 +1,236 @@
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import StormScript
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// What a rotation makes of the keybag, and what an earlier copy of it still gives. FORMAT.md §2.11.
+@Suite("A rotated keybag")
+struct RotatedKeybagTests {
+    private static let text = pattern(4, count: 5000)
+
+    @Test("A saved copy and its passcode open none of the rotated files")
+    func savedCopy() throws {
+        let bed = try FileTestBed()
+        let paths = try ProtectionClass.allCases.map { try bed.make("\($0)", $0, Self.text) }
+        let untouched = try bed.make("untouched", .complete, Self.text)
+        let saved = try bed.bag.savedCopy()
+        try bed.bag.rotate()
+        for path in paths { try bed.keybag.rewrap(fileAt: path) }
+        try bed.bag.forgetRetired()
+
+        // The thief has keybag, passcode, device key and files.
+        try bed.keybag.evictEverything()
+        let thief = try Keybag(at: saved)
+        try thief.unlock(passcode: secret(TestKeybag.passcode))
+        #expect(try thief.state() == .unlocked)
+        for path in paths { expectError("keyLost") { _ = try ProtectedFile.open(path, keybag: thief) } }
+        let kept = try ProtectedFile.open(untouched, keybag: thief).bytes(at: 0, count: 5000)
+        #expect(kept == Self.text, "what was not rotated opens, as it must")
+        // Nor do the keys themselves, whatever generation they are given out for.
+        for record in try paths.flatMap({ try StoredWraps($0).records }) {
+            let isOpen = try opens(record, thief)
+            #expect(!isOpen)
+        }
+    }
+
+    /// Whether a class key of an earlier generation unwraps a record.
+    private func opens(_ record: WrapRecord, _ thief: Keybag) throws -> Bool {
+        let name = ClassKeyName(
+            keybag: thief.uuid, protectionClass: record.classKey.protectionClass, generation: 1)
+        if name.protectionClass == .completeUnlessOpen {
+            return try thief.withClassB(name) { key throws(DataProtectionError) in
+                do throws(KeyError) { _ = try key.unwrap(record.wrapped) } catch { return false }
+                return true
+            } ?? false
+        }
+        return try thief.withClassKey(name) { key throws(DataProtectionError) in
+            do throws(KeyError) { _ = try key.unwrap(record.wrapped) } catch { return false }
+            return true
+        } ?? false
+    }
+
+    @Test("The old keybag key opens no class key of the new copy")
+    func newKeybagKey() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let old = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), try bag.keybag.file.load())
+        try bag.rotate()
+        let loaded = try bag.keybag.file.load()
+        #expect(loaded.copy.entries.count == 8)
+        for entry in loaded.copy.fileEntries {
+            let name = try #require(loaded.copy.name(of: entry))
+            var isRefused = false
+            do throws(KeyError) { _ = try old.unwrap(entry.wrapped, as: name) } catch { isRefused = true }
+            #expect(isRefused, "\(name)")
+        }
+        let isMACGood = try KeybagCopy.isMACGood(loaded.bytes, under: old)
+        #expect(!isMACGood)
+        #expect(try bag.opens(with: TestKeybag.passcode))
+    }
+
+    @Test("Entries of reserved kinds go with the new keybag key")
+    func reservedKinds() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.rewriteAuthentically { copy in
+            let entry = copy.repeatEntry(.complete)
+            copy.bytes[entry] = 1
+        }
+        try bag.rotate()
+        let copy = try bag.keybag.file.load().copy
+        let kept = copy.entries.filter { $0.kind == 1 }
+        #expect(kept.count == 1)
+        #expect(kept[0].state == .active, "whatever that means to them")
+        let a = try #require(copy.entry(of: ClassKeyName(keybag: copy.uuid, protectionClass: .complete, generation: 1)))
+        #expect(kept[0].wrapped == a.wrapped, "the same key under the same new one")
+        try bag.forgetRetired()
+        #expect(try bag.keybag.file.load().copy.entries.count == 5)
+    }
+
+    @Test("Files not rewrapped are key lost once the old keys are forgotten")
+    func forgotten() throws {
+        let bed = try FileTestBed()
+        let paths = try ProtectionClass.allCases.map { try bed.make("\($0)", $0, Self.text) }
+        try bed.bag.rotate()
+        try bed.bag.forgetRetired()
+        #expect(bed.keybag.retiredGenerations == [])
+        for (path, protectionClass) in zip(paths, ProtectionClass.allCases) {
+            let error = expectError("keyLost") { _ = try bed.read(path) }
+            #expect(error == .keyLost(path, protectionClass, generation: 1))
+            expectError("keyLost") { try bed.keybag.rewrap(fileAt: path) }
+            expectError("keyLost") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        }
+        for name in ["1", "2"] {
+            let key = RingKey(description: "protectfs:\(bed.keybag.uuid):\(name)")
+            var serial: KeySerial?
+            guard let payload = try RingKeys.payload(of: key, serial: &serial) else {
+                Issue.record("key \(name) is not there")
+                continue
+            }
+            let count = payload.count
+            #expect(count == (name == "1" ? 96 : 56), "the ring has forgotten them too")
+        }
+    }
+
+    @Test("Needs an unlocked keybag; nothing changes else", arguments: [ProtectionState.locked, .beforeFirstUnlock])
+    func locked(state: ProtectionState) throws {
+        let bag = try TestKeybag(state: state)
+        let before = try bag.file("keybag.0").contents()
+        expectError("locked") { try bag.rotate() }
+        expectError("locked") { try bag.forgetRetired() }
+        #expect(try bag.file("keybag.0").contents() == before)
+        #expect(try bag.keybag.state() == state)
+    }
+
+    @Test("A lock meanwhile wins over the keys that are loaded")
+    func lockMeanwhile() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let counter = try bag.keybag.transition.readStrictly().counter
+        let loaded = try bag.keybag.file.load()
+        let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
+        let keys = try OpenedKeys(loaded, key, bag.directory)
+        try bag.keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in try put() }
+        try bag.keybag.lock()
+        do throws(DataProtectionError) {
+            try bag.keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in try put() }
+            Issue.record("keys were loaded after a lock")
+        } catch {
+            #expect(error.caseName == "lockedMeanwhile")
+        }
+        let after = try bag.keybag.transition.readStrictly().counter
+        do throws(DataProtectionError) {
+            try bag.keybag.exchange(keys, ifCounterIs: after) { put throws(DataProtectionError) in try put() }
+            Issue.record("keys came back that had gone")
+        } catch {
+            #expect(error.caseName == "lockedMeanwhile")
+        }
+        #expect(try bag.keybag.state() == .locked)
+        #expect(bag.ringContents == [2])
+    }
+
+    @Test("A limited unlock stays limited")
+    func timeouts() throws {
+        let bag = try TestKeybag()
+        try bag.unlock(forSeconds: 2)
+        let limit = try bag.keybag.transition.readStrictly().limit
+        try bag.rotate()
+        #expect(try bag.keybag.transition.readStrictly().limit == limit)
+        var waited = 0
+        while try bag.keybag.state() == .unlocked, waited < 100 {
+            usleep(100_000)
+            waited += 1
+        }
+        #expect(try bag.keybag.state() == .locked)
+    }
+
+    @Test("The recovery code of before is void; a new one opens")
+    func recoveryCodes() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let old = try bag.makeRecoveryCode()
+        let new = try RecoveryCode.random()
+        try bag.keybag.open(passcode: secret(TestKeybag.passcode)).rotate(
+            passcode: secret("another"), TestKeybag.iterations, new, TestKeybag.iterations)
+        #expect(try !bag.opens(with: old))
+        #expect(try bag.opens(with: new))
+        #expect(try bag.opens(with: "another"))
+        #expect(try !bag.opens(with: TestKeybag.passcode))
+        try bag.rotate(passcode: "another")
+        expectError("noRecoveryCode") { _ = try bag.opens(with: new) }
+    }
+
+    @Test("Of two at the same time one is told busy; nothing forgotten comes back")
+    func concurrent() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let first = try bag.keybag.open(passcode: secret(TestKeybag.passcode))
+        try bag.rotate()
+        do throws(DataProtectionError) {
+            try first.rotate(passcode: secret("x"), iterations: TestKeybag.iterations)
+            Issue.record("a slot that is not there any more was enough")
+        } catch {
+            // The keybag key that it holds is not that of the copy that is there now.
+            #expect(["busy", "keybagDamaged"].contains(error.caseName))
+        }
+        #expect(bag.keybag.retiredGenerations == [1])
+    }
+
+    @Test("A full keybag refuses, and has room again when it has forgotten")
+    func full() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        for generation in 2...16 as ClosedRange<UInt32> { #expect(try bag.rotate() == generation) }
+        let before = try bag.file("keybag.0").contents()
+        expectError("tooManyGenerations") { try bag.rotate() }
+        #expect(try bag.file("keybag.0").contents() == before)
+        try bag.keybag.lock()
+        try bag.unlock()
+        #expect(try bag.keybag.state() == .unlocked, "sixteen generations go into the ring")
+        try bag.forgetRetired()
+        #expect(try bag.rotate() == 17)
+    }
+
+    @Test("Unlocks beside rotations leave no ring without the new keys")
+    func unlocksBeside() async throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let end = Flag()
+        let unlocks = Task.detached {
+            let other = try bag.reopened()
+            while !end.isSet.load(ordering: .relaxed) { try other.unlock(passcode: secret(TestKeybag.passcode)) }
+        }
+        for _ in 0..<60 {
+            try bag.rotate()
+            #expect(try bag.keybag.state() == .unlocked)
+            try bag.forgetRetired()
+            #expect(try bag.keybag.state() == .unlocked)
+        }
+        end.isSet.store(true, ordering: .relaxed)
+        try await unlocks.value
+        #expect(try bag.keybag.state() == .unlocked)
+    }
+
+    private final class Flag: Sendable {
+        let isSet = Atomic(false)
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import Testing
+
+@Suite("rotate, and class --rekey")
+struct RotateTests {
+    private let sandbox: CommandSandbox
+    private static let passcode = Data(CommandSandbox.passcode.utf8)
+
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+    }
+
+    /// Four protected files in a tree, a plain one, and a link.
+    private func tree() throws {
+        try sandbox.put("plain", at: "tree/plain")
+        for name in ["complete", "unless-open", "first-unlock", "none"] {
+            try sandbox.protectedFile("tree/\(name)", Data("\(name)\n".utf8), name)
+        }
+        symlink("complete", sandbox.path("tree/link"))
+    }
+
+    private func rotate(_ options: String...) throws -> Finished {
+        let source = options.contains("--resume") ? [] : ["--passcode-fd", "3"]
+        return try sandbox.run(["rotate", "--root", "tree"] + options + source, passcodes: Self.passcode)
+    }
+
+    /// The summary of a `--json`.
+    private func summary(_ done: Finished) throws -> [String: Any] {
+        let document = try #require(try done.json() as? [String: Any])
+        return try #require(document["summary"] as? [String: Any])
+    }
+
+    /// The generations that `inspect` shows.
+    private func generations() throws -> Set<Int> {
+        let text = try sandbox.shell(
+            "for f in complete unless-open first-unlock none; do \"$PROTECTFS\" inspect tree/$f; done"
+        ).text
+        return Set(text.matches(of: /class key generation (\d+)/).compactMap { Int($0.1) })
+    }
+
+    private func copyKeybag() throws -> String {
+        let saved = sandbox.path("saved")
+        try FileManager.default.copyItem(atPath: sandbox.keybagDirectory, toPath: saved)
+        return saved
+    }
+
+    @Test("Silent, and afterwards every file is under the new keys; a second pass finds nothing to do")
+    func rotates() throws {
+        try tree()
+        let done = try rotate()
+        #expect(done.status == 0 && done.text == "")
+        // Of the sandbox's own iterations, which a rotation raises to what is written today.
+        #expect(done.errors.split(separator: "\n").allSatisfy { $0.contains("is weakly derived (1000 iterations)") })
+        #expect(try generations() == [2])
+        let again = try summary(try rotate("--resume", "--json"))
+        #expect(again["rewrapped"] as? Int == 0 && again["current"] as? Int == 4)
+        #expect(again["generation"] as? Int == 2 && again["retiredGenerations"] as? [Int] == [1])
+        #expect(try sandbox.run("cat", "tree/complete").text == "complete\n")
+        #expect(try sandbox.run("cat", "tree/plain").status == 65)
+    }
+
+    @Test("After forgetting, a saved keybag and its passcode open none of the files")
+    func forgets() throws {
+        try tree()
+        let saved = try copyKeybag()
+        #expect(try rotate().status == 0)
+        let done = try rotate("--forget", "--yes")
+        #expect(done.status == 0 && done.text + done.errors == "")
+        for name in ["complete", "unless-open", "first-unlock", "none"] {
+            #expect(try sandbox.run("cat", "tree/\(name)").text == "\(name)\n")
+        }
+        let nothing = try rotate("--forget", "--yes")
+        #expect(nothing.status == 0 && nothing.errors == "protectfs: note: there are no retired class keys\n")
+
+        sandbox.evictKeys(of: sandbox.keybagDirectory)
+        let unlocked = try sandbox.run(
+            "unlock", "--keybag", saved, "--passcode-fd", "3", passcodes: Self.passcode)
+        #expect(unlocked.status == 0)
+        for name in ["complete", "unless-open", "first-unlock", "none"] {
+            let stolen = try sandbox.run("cat", "--keybag", saved, "tree/\(name)")
+            #expect(stolen.status == 66 && stolen.text == "")
+            #expect(stolen.errors.contains("generation 2, which its keybag no longer has"))
+        }
+    }
+
+    @Test("Refuses to forget what files still need, unless told to")
+    func refuses() throws {
+        try tree()
+        let elsewhere = sandbox.path("elsewhere")
+        try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
+        #expect(
+            try sandbox.run("rotate", "--root", elsewhere, "--passcode-fd", "3", passcodes: Self.passcode).status == 0)
+        let refused = try rotate("--forget", "--yes", "--json")
+        #expect(refused.status == 77)
+        #expect(try summary(refused)["remaining"] as? Int == 4)
+        #expect(
+            refused.errors.contains(
+                "error: 4 files would be lost: still under retired class keys; nothing was forgotten"))
+        #expect(refused.errors.contains("first: protectfs rotate --resume --root 'tree'"))
+        #expect(try sandbox.run("cat", "tree/complete").status == 0)
+        let alone = try sandbox.run("rotate", "--forget", "--root", elsewhere)
+        #expect(alone.status == 77 && alone.errors.contains("nobody can be asked here"))
+        #expect(try rotate("--forget", "--yes", "--allow-loss").status == 0)
+        #expect(try sandbox.run("cat", "tree/complete").status == 66)
+        let lost = try rotate("--resume")
+        #expect(lost.status == 66, "\(lost.errors)")
+    }
+
+    @Test("Forgetting looks at every file: one that is damaged stands in its way")
+    func damagedFile() throws {
+        try tree()
+        #expect(try rotate().status == 0)
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: sandbox.path("tree/none")))
+        for offset in [UInt64(300), 4396] {
+            try file.seek(toOffset: offset)
+            try file.write(contentsOf: Data(repeating: 0xAA, count: 50))
+        }
+        try file.close()
+        let refused = try rotate("--forget", "--yes")
+        #expect(refused.status == 77)
+        #expect(refused.errors.contains("not every file could be looked at"))
+    }
+
+    @Test("Locked, nothing is changed and nobody is asked; a lock in between leaves the rest")
+    func locked() throws {
+        try tree()
+        try sandbox.run("lock")
+        for options in [[], ["--forget", "--yes"]] {
+            let done = try sandbox.run(["rotate", "--root", "tree"] + options, passcodes: Self.passcode)
+            if options.isEmpty {
+                #expect(done.status == 75)
+                #expect(done.errors.contains("cannot change the class keys of"))
+                #expect(done.errors.contains("hint: unlock first: protectfs unlock\n"))
+            } else {
+                #expect(done.status == 0, "there is nothing to forget")
+            }
+        }
+        try sandbox.unlock()
+        let none = sandbox.path("none")
+        try FileManager.default.createDirectory(atPath: none, withIntermediateDirectories: false)
+        #expect(try sandbox.run("rotate", "--root", none, "--passcode-fd", "3", passcodes: Self.passcode).status == 0)
+        try sandbox.run("lock")
+        let rest = try rotate("--resume")
+        #expect(rest.status == 75)
+        #expect(rest.errors.contains("hint: then do the rest: protectfs rotate --resume --root 'tree'\n"))
+        try sandbox.unlock()
+        #expect(try rotate("--resume").status == 0)
+        #expect(try generations() == [2])
+    }
+
+    @Test("A recovery code is replaced by a new one, which is printed; not where JSON is")
+    func recoveryCode() throws {
+        try tree()
+        let old = try sandbox.makeRecoveryCode()
+        let refused = try rotate("--json")
+        #expect(refused.status == 64 && refused.errors.contains("cannot share standard output"))
+        let done = try rotate()
+        let new = try #require(done.recoveryCode)
+        #expect(done.status == 0 && new != old)
+        #expect(try sandbox.recover(with: old).status == 77)
+        #expect(try sandbox.recover(with: new).status == 0)
+    }
+
+    @Test("Options that make no sense together, roots that are not there")
+    func usage() throws {
+        for options in [
+            ["--resume", "--forget"], ["--resume", "--passcode-fd", "3"], ["--yes"], ["--allow-loss"], ["--jobs", "0"],
+        ] {
+            #expect(try sandbox.run(["rotate"] + options).status == 64, "\(options)")
+        }
+        let before = try sandbox.keybagFiles()
+        let missing = try sandbox.run(
+            "rotate", "--root", "nothing", "--passcode-fd", "3", passcodes: Self.passcode)
+        #expect(missing.status == 66)
+        #expect(try sandbox.keybagFiles() == before, "no keys are made before the roots were looked at")
+    }
+
+    @Test("class --rekey: another file under the same name, with or without a class")
+    func rekey() throws {
+        try tree()
+        let before = try sandbox.stored("tree/complete")
+        #expect(try sandbox.run("class", "--rekey", "tree/complete").status == 0)
+        let after = try sandbox.stored("tree/complete")
+        #expect(after[24..<40] != before[24..<40], "another file id")
+        #expect(try sandbox.run("class", "tree/complete").text == "complete\n")
+        #expect(try sandbox.run("cat", "tree/complete").text == "complete\n")
+        #expect(try sandbox.run("class", "--rekey", "tree/none", "tree/first-unlock", "complete").status == 0)
+        #expect(try sandbox.run("class", "tree/none").text == "complete\n")
+        let weaker = try sandbox.run("class", "--rekey", "tree/none", "none")
+        #expect(weaker.status == 77 && weaker.errors.contains("--allow-weaker"))
+        #expect(try sandbox.run("class", "--rekey", "--allow-weaker", "tree/none", "none").status == 0)
+        #expect(try sandbox.run("cat", "tree/none").text == "none\n")
+        #expect(try sandbox.run("class", "--rekey", "tree/plain").status == 65)
+        #expect(try sandbox.run("class", "--rekey", "tree").status == 77)
+    }
+}
