@@ -19,13 +19,8 @@ struct Protectfs: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Protect.self, Unprotect.self, Write.self, Cat.self,
-<<<<<<< HEAD
-            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Recovery.self, Erase.self, Queue.self,
-            Verify.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self,
-=======
-            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Rotate.self, Recovery.self, Erase.self, Queue.self,
-            Verify.self, Inspect.self, Explain.self, Doctor.self,
->>>>>>> eec74924dfd9512cb50a10c7b08c9ab3b5bcc354
+            Edit.self, Run.self, Ls.self, Class.self, Passcode.self, Rotate.self, Recovery.self, Erase.self,
+            Queue.self, Verify.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self,
         ])
 
     static func main() {
