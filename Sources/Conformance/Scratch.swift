@@ -16,13 +16,30 @@ package final class Scratch: Sendable {
     package init(in parent: FilePath) throws(DataProtectionError) {
         guard let parent = Self.resolved(parent) else { throw .failed(parent, "realpath") }
         Self.removeAbandoned(in: parent)
-        var template = parent.appending(Self.prefix + "XXXXXX").withPlatformString {
+        while true {
+            let path = try Self.makeUnique(in: parent)
+            let descriptor = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            if Self.hold(descriptor, path) {
+                (self.path, self.descriptor) = (path, descriptor)
+                return
+            }
+            if descriptor >= 0 { Glibc.close(descriptor) }
+        }
+    }
+
+    private static func makeUnique(in parent: FilePath) throws(DataProtectionError) -> FilePath {
+        var template = parent.appending(prefix + "XXXXXX").withPlatformString {
             Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1))
         }
         guard mkdtemp(&template) != nil else { throw .failed(parent, "mkdtemp") }
-        path = template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
-        descriptor = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        _ = flock(descriptor, LOCK_EX | LOCK_NB)
+        return template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// Another process may have taken it for abandoned before it was locked; then it is gone, or about to go.
+    private static func hold(_ descriptor: Int32, _ path: FilePath) -> Bool {
+        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK { return false }
+        var status = stat()
+        return path.withPlatformString { lstat($0, &status) } == 0
     }
 
     deinit {

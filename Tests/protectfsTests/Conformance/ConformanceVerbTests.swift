@@ -140,6 +140,19 @@ struct ConformanceVerbTests {
         #expect(try names().isEmpty)
     }
 
+    @Test("Of runs that begin at the same time none takes the other's directory for abandoned")
+    func beginningTogether() async throws {
+        let place = FilePath(directory)
+        try await withThrowingTaskGroup(of: Scratch.self) { group in
+            for _ in 0..<32 { group.addTask { try Scratch(in: place) } }
+            var all: [Scratch] = []
+            for try await scratch in group { all.append(scratch) }
+            #expect(try names().count == 32)
+            #expect(Set(all.map(\.path)).count == 32)
+        }
+        #expect(try names().isEmpty)
+    }
+
     @Test("Where no keybag can be kept, the files are tried all the same")
     func keybagElsewhere() throws {
         let scratch = try Scratch(in: FilePath(directory))
