@@ -12,7 +12,7 @@ import Testing
         let file = try LowerFile(path, flags: O_RDWR)
         let old = try file.bytes(at: 0, count: Head.length)
         try bed.keybag.setProtection(.complete, ofItemAt: path)
-        let note = try ClassChangeIntent(file, in: bed.keybag.directory)
+        let note = try ClassChangeIntent(file, in: bed.keybag.directory, lasting: false)
         let heads = try ClassChange.heads(of: file)
         try file.write(old, at: UInt64(heads.target * Head.length))
         withExtendedLifetime(note) {}
@@ -45,7 +45,21 @@ import Testing
         #expect(try bed.read(path) == [1, 2, 3])
     }
 
-    /// A power cut between the slots takes the note of the change with it, but never that of the queue.
+    /// The note is flushed, then its directory, where the old class opens while locked: a power cut must not forget it.
+    @Test(
+        .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"), arguments: 1...2)
+    func withoutALastingNoteNothingIsBegun(_ number: Int) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1, 2, 3])
+        let before = try path.contents()
+        let call = StormProcess.Call(name: "fsync", number: number, error: "EIO")
+        let classes = ["first-unlock", "complete"]
+        let worker = try StormProcess(bed, "class", seed: 0, first: 1, [path.string] + classes, until: call)
+        #expect(throws: StormProcess.Failed.self) { _ = try worker.acknowledgement() }
+        #expect(try path.contents() == before)
+    }
+
+    /// Without the note of the change, which a lowering may do without, that of the queue is enough.
     @Test func theQueueFinishesItToo() throws {
         let bed = try FileTestBed()
         let path = try interrupted(bed)

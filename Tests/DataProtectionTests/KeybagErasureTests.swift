@@ -31,6 +31,7 @@ struct KeybagErasureTests {
     func leftovers() throws {
         let bag = try TestKeybag(state: .unlocked)
         for name in ["keybag.0.damaged", "keybag.1.damaged-2", "keybag.new"] { try bag.file(name).overwrite([1]) }
+        ExportRecord(sequence: 7).store(in: bag.directory)
         for name in ["changing", "queue"] {
             try OwnDirectory.make(bag.file(name))
             try bag.file(name).appending("1").overwrite([1])

@@ -162,6 +162,19 @@ struct DoctorTests {
         #expect(try waits { try sandbox.shell("grep protectfs-doctor /proc/keys").status != 0 })
     }
 
+    @Test("A recovery export: none, one, and one that is older than the keybag")
+    func recoveryExport() throws {
+        let sandbox = try CommandSandbox()
+        #expect(try levels(sandbox.run("doctor", "--json"))["recovery export"] == nil, "there is no code yet")
+        _ = try sandbox.makeRecoveryCode()
+        #expect(try levels(sandbox.run("doctor", "--json"))["recovery export"] == "warning")
+        #expect(try sandbox.run("recovery", "export", "export").status == 0)
+        #expect(try levels(sandbox.run("doctor", "--json"))["recovery export"] == "ok")
+        _ = try sandbox.makeRecoveryCode()
+        #expect(try levels(sandbox.run("doctor", "--json"))["recovery export"] == "warning")
+        #expect(try sandbox.run("doctor").text.contains("the keybag was changed after the last one, of 20"))
+    }
+
     @Test("Without a keybag: says so, and is no problem")
     func noKeybag() throws {
         let sandbox = try CommandSandbox(makesKeybag: false)

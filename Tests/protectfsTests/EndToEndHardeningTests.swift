@@ -61,7 +61,7 @@ struct EndToEndHardeningTests {
             """
         let done = try shell(script)
         let lines = done.text.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
-        #expect(lines == ["Max core file size 0 0 bytes", "134"], "\(done)\(done.text)")
+        #expect(lines == ["Max core file size 1 1 bytes", "134"], "\(done)\(done.text)")
 
         // Others can be looked into, and leave a core file where the system makes one.
         let control = try shell(

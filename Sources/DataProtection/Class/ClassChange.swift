@@ -50,14 +50,18 @@ extension Keybag {
             throw .cryptography(error)
         }
         // Where a write fails half way, the note stays for the next lock to finish.
-        let isRaised = protectionClass > head.wrap.classKey.protectionClass
-        // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note. For the
-        // same class, after a rotation, there is none: the next pass finds the slot.
-        let isChanged = protectionClass != head.wrap.classKey.protectionClass
-        let intent =
-            isRaised
-            ? try ClassChangeIntent(file, in: directory)
-            : isChanged ? try? ClassChangeIntent(file, in: directory) : nil
+        let old = head.wrap.classKey.protectionClass
+        let intent: ClassChangeIntent?
+        if protectionClass > old {
+            // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.
+            let opensWhileLocked = AccessRule.opens(old, in: .locked)
+            intent = try ClassChangeIntent(file, in: directory, lasting: opensWhileLocked)
+        } else if protectionClass < old {
+            // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
+            intent = try? ClassChangeIntent(file, in: directory, lasting: false)
+        } else {
+            intent = nil  // after a rotation: the next pass finds the slot
+        }
         try file.flush()
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()

@@ -11,8 +11,9 @@ struct ClassChangeIntent {
     private let note: LowerFile
     static let directoryName = "changing"
 
+    /// - Parameter lasting: through a power cut too, which costs two flushes.
     /// - Throws: `system` where no note can be made; a class must not be raised without one.
-    init(_ file: LowerFile, in keybag: FilePath) throws(DataProtectionError) {
+    init(_ file: LowerFile, in keybag: FilePath, lasting isLasting: Bool) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
         try OwnDirectory.make(directory)
         let status = try file.status()
@@ -21,8 +22,10 @@ struct ClassChangeIntent {
         let unnamed = try UnnamedFile(name)
         try unnamed.file.write(
             Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
+        if isLasting { try unnamed.file.flushAll() }
         try unnamed.link(to: name)
         note = unnamed.file
+        if isLasting { try AtomicReplace.flushDirectory(directory) }
     }
 
     /// Nothing is left to be finished.

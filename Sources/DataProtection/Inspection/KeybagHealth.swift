@@ -15,6 +15,17 @@ public struct KeybagHealth: Sendable {
     /// Notes of class changes that somebody began who is dead.
     public private(set) var unfinishedClassChanges: Int
 
+    /// What is known of a recovery export.
+    public enum Export: Sendable, Hashable {
+        /// None was made from here.
+        case never
+        /// When the last one was made, in seconds since 1970, and whether the keybag has been changed since: passcode and
+        /// recovery code of that day may not be those of today.
+        case made(UInt64, isOutdated: Bool)
+    }
+    /// Whether the keybag was exported for safe keeping.
+    public private(set) var export = Export.never
+
     /// Why a class key that is in the kernel keyring cannot be read; nil if all that are there can.
     public private(set) var ringProblem: Errno?
 
@@ -25,6 +36,9 @@ public struct KeybagHealth: Sendable {
             self.inspection = .success(inspection)
             validAttemptSectors = AttemptFile(directory: directory, keybag: inspection.uuid).validSectors()
             ringProblem = RingKeys(inspection.uuid).unreadable()
+            if let record = ExportRecord(in: directory) {
+                export = .made(record.time, isOutdated: record.sequence != inspection.sequence)
+            }
             do throws(DataProtectionError) {
                 _ = try DeviceKeyFile().load(for: KeybagFile(directory: directory).load().copy, in: directory)
             } catch {

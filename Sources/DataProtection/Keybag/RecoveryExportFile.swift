@@ -30,6 +30,7 @@ extension Keybag {
                 try AtomicReplace.publishAsNew(temporary, path)
             }
         }
+        ExportRecord(sequence: loaded.copy.sequence).store(in: directory)
     }
 
     /// Puts a keybag back from its export, where there is none or where both copies are damaged.

@@ -11,9 +11,8 @@ extension DoctorFacts {
         case .failure(let error):
             return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
         case .success(let keybag):
-            return [
-                copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag), derivationFinding(keybag),
-            ]
+            return [copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
+                + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
                 + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), fileSystemFinding]
                 + permissionFindings
         }
@@ -45,6 +44,21 @@ extension DoctorFacts {
             mend:
                 "protectfs recovery new\(keybagOption); then, for a keybag that is lost: protectfs recovery export\(keybagOption) FILE"
         )
+    }
+
+    func exportFinding(_ health: KeybagHealth) -> DoctorFinding {
+        let command = "protectfs recovery export\(keybagOption) FILE"
+        switch health.export {
+        case .never:
+            return .warning(
+                "recovery export", "none was made here: with this disk lost, every file in a backup is lost",
+                mend: "\(command), and keep it elsewhere")
+        case .made(let time, isOutdated: true):
+            return .warning(
+                "recovery export", "the keybag was changed after the last one, of \(spoken(time: time))",
+                mend: "\(command), and destroy the earlier one")
+        case .made(let time, isOutdated: false): return .ok("recovery export", "made on \(spoken(time: time))")
+        }
     }
 
     func derivationFinding(_ keybag: KeybagInspection) -> DoctorFinding {

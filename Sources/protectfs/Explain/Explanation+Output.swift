@@ -2,42 +2,36 @@ import DataProtection
 
 extension Explanation {
     /// What it is, what would go and why, what would help.
-    func lines(named path: FilePath) -> [[UInt8]] {
-        var lines = [listed(path) + Array(": \(title)".utf8)]
-        var rows = facts
-        rows += actions.map { ($0.name, ($0.isPossible ? "yes" : "no") + ($0.reason.map { ": \($0)" } ?? "")) }
+    var report: Report {
+        var report = Report(title: title)
+        report.rows = facts
+        report.rows += actions.map { ($0.name, ($0.isPossible ? "yes" : "no") + ($0.reason.map { ": \($0)" } ?? "")) }
         for one in stronger {
             let now = "now: \(Self.words(one.now))"
             let still = one.now == one.whileLocked ? now : "\(now); while locked: \(Self.words(one.whileLocked))"
-            rows.append(("as \(one.protectionClass.shortName)", still))
+            report.rows.append(("as \(one.protectionClass.shortName)", still))
         }
-        if let help { rows.append(("would help", help)) }
-        let width = rows.map(\.name.count).max() ?? 0
-        for row in rows {
-            let padding = String(repeating: " ", count: width + 2 - row.name.count)
-            lines.append(Array("  \(row.name)\(padding)\(row.text)".utf8))
-        }
-        return lines
+        if let help { report.rows.append(("would help", help)) }
+        report.members =
+            [("kind", .string(kind)), ("summary", .string(title))] + members + [
+                ("actions", .array(actions.map(Self.object))), ("stronger", .array(stronger.map(Self.object))),
+                ("wouldHelp", help.map { .string($0) } ?? .null),
+            ]
+        return report
     }
 
-    func members(named path: FilePath) -> JSON {
-        let actions = actions.map { action in
-            JSON.object([
-                ("action", .string(action.name)), ("possible", .bool(action.isPossible)),
-                ("reason", action.reason.map { .string($0) } ?? .null),
-            ])
-        }
-        let stronger = stronger.map { one in
-            JSON.object([
-                ("class", .string(one.protectionClass.shortName)), ("now", Self.list(one.now)),
-                ("whileLocked", Self.list(one.whileLocked)),
-            ])
-        }
-        return .object(
-            JSON.members(of: path) + [("kind", .string(kind)), ("summary", .string(title))] + members + [
-                ("actions", .array(actions)), ("stronger", .array(stronger)),
-                ("wouldHelp", help.map { .string($0) } ?? .null),
-            ])
+    private static func object(_ action: Action) -> JSON {
+        .object([
+            ("action", .string(action.name)), ("possible", .bool(action.isPossible)),
+            ("reason", action.reason.map { .string($0) } ?? .null),
+        ])
+    }
+
+    private static func object(_ one: StrongerClass) -> JSON {
+        .object([
+            ("class", .string(one.protectionClass.shortName)), ("now", list(one.now)),
+            ("whileLocked", list(one.whileLocked)),
+        ])
     }
 
     private static func list(_ operations: [FileOperation]) -> JSON { .array(operations.map { .string($0.rawValue) }) }

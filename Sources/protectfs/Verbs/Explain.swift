@@ -20,24 +20,9 @@ struct Explain: ParsableCommand {
 
     func run() throws {
         let keybags = Keybags(keybag)
-        let outcome = Outcome()
-        var entries: [JSON] = []
-        var lines = OutputLines()
-        for (index, path) in paths.paths.enumerated() {
-            do throws(DataProtectionError) {
-                let explanation = try explanation(of: path, keybags)
-                if json {
-                    entries.append(explanation.members(named: path))
-                } else {
-                    if index > 0 { try? lines.add([]) }
-                    for line in explanation.lines(named: path) { try? lines.add(line) }
-                }
-            } catch {
-                outcome.record(error)
-            }
+        try Report.print(on: paths.paths, asJSON: json, recording: Outcome()) { path throws(DataProtectionError) in
+            try explanation(of: path, keybags).report
         }
-        if json { try JSON.array(entries).print() } else { try lines.finish() }
-        try outcome.leave()
     }
 
     private func explanation(of path: FilePath, _ keybags: Keybags) throws(DataProtectionError) -> Explanation {

@@ -87,7 +87,12 @@ final class CommandSandbox: Sendable {
             "PATH": "/usr/bin:/bin", "HOME": root + "/home", "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no",
             "XDG_DATA_HOME": root + "/data", "XDG_STATE_HOME": root + "/state", "XDG_CONFIG_HOME": root + "/config",
             "PROTECTFS_KEYBAG": keybagDirectory, "PROTECTFS": Self.executable,
-        ].merging(variables) { $1 }
+        ].merging(Self.sanitizers) { $1 }.merging(variables) { $1 }
+    }
+
+    /// What a command that is built with a sanitizer must know too.
+    private static let sanitizers = ProcessInfo.processInfo.environment.filter {
+        ["TSAN_OPTIONS", "ASAN_OPTIONS"].contains($0.key)
     }
 
     // MARK: running

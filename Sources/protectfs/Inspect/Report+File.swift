@@ -1,6 +1,6 @@
 import DataProtection
 
-extension InspectionTable {
+extension Report {
     /// - Parameter keybag: the file's, if it is known here.
     init(_ file: FileInspection, _ keybag: Keybag?) {
         self.init(title: "protected file")

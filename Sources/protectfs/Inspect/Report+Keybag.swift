@@ -1,6 +1,6 @@
 import DataProtection
 
-extension InspectionTable {
+extension Report {
     init(_ keybag: KeybagInspection) {
         self.init(title: keybag.copies.count == 1 ? "copy of a keybag" : "keybag")
         rows = [
