@@ -178,6 +178,27 @@ struct RotationTests {
         #expect(try bed.read(path).prefix(3) == [1, 2, 3])
     }
 
+    @Test("A file that is being written whole gets the new keys, or says that its own were forgotten", arguments: all)
+    func wholeFiles(_ protectionClass: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        for isForgotten in [false, true] {
+            let path = bed.path("whole-\(isForgotten)")
+            let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: bed.keybag)
+            try Self.text.withUnsafeBytes { try writer.append($0) }
+            let generation = try bed.bag.rotate()
+            if isForgotten {
+                try bed.bag.forgetRetired()
+                expectError("keyLost") { try writer.finish() }
+            } else {
+                try writer.finish()
+                #expect(try StoredWraps(path).generations == [generation])
+                #expect(try bed.read(path) == Self.text)
+                try StoredFile(path).expectClosed()
+            }
+        }
+        #expect(try bed.names() == ["whole-false"])
+    }
+
     @Test("What cannot be rewrapped says so")
     func refused() throws {
         let bed = try FileTestBed()

@@ -56,7 +56,7 @@ extension Keybag {
     }
 
     /// Whether wrap and origin MAC are under active keys.
-    private func isCurrent(_ head: Head) -> Bool {
+    func isCurrent(_ head: Head) -> Bool {
         let copy = current()
         let origin = head.wrap.origin
         let isOriginCurrent =

@@ -74,8 +74,21 @@ final class NewFile {
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
         if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
+        try followRotation()
         if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
         try file.flushAll()
+    }
+
+    /// The class keys may have been rotated since the file was begun; what is retired now may be forgotten soon.
+    ///
+    /// - Throws: `keyLost` if that has happened: nobody could read the file.
+    private func followRotation() throws(DataProtectionError) {
+        guard !keybag.isCurrent(head) else { return }
+        do throws(DataProtectionError) {
+            try keybag.rewrap(try ClassChange.heads(of: file), file, as: protectionClass)
+        } catch .locked {
+            // It opens by the retired key, and the next pass of the rotation finds it.
+        }
     }
 
     /// Gives the finished file its name, and makes that last.
