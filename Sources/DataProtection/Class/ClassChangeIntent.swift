@@ -21,7 +21,7 @@ struct ClassChangeIntent {
         let unnamed = try UnnamedFile(name)
         try unnamed.file.write(
             Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
-        try unnamed.link(to: name)
+        try unnamed.link(to: unnamed.entry)
         note = unnamed.file
     }
 

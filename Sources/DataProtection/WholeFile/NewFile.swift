@@ -8,8 +8,8 @@ import SystemPackage
 /// file whose key goes meanwhile can still be finished, but not continued.
 final class NewFile {
     let keybag: Keybag
-    let path: FilePath
-    private let unnamed: UnnamedFile
+    var path: FilePath { unnamed.entry.path }
+    let unnamed: UnnamedFile
     private let behind: WriteBehind
     private let memory = SealedMemory()
     var file: LowerFile { unnamed.file }
@@ -22,24 +22,33 @@ final class NewFile {
     /// The last, partial chunk, sealed.
     private var tail: [UInt8]?
     private var size: UInt64 = 0
+    private var holes = ChunkRuns()
 
     private var layout: ChunkLayout { head.prefix.layout }
     private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
 
-    /// Makes the file in the directory of `path`.
+    /// Makes the file in the directory of `entry`.
     ///
     /// - Throws: `locked` when the class key is not here; nothing is left behind.
     init(
-        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        _ entry: DirectoryEntry, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
         carrying verdict: OriginMark.Verdict? = nil
     ) throws(DataProtectionError) {
         self.keybag = keybag
-        self.path = path
-        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: path)
+        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: entry.path)
         head = made.head
         keys = made.keys
-        unnamed = try UnnamedFile(path)
+        unnamed = try UnnamedFile(entry)
         behind = WriteBehind(unnamed.file)
+    }
+
+    /// The same by a path.
+    convenience init(
+        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil
+    ) throws(DataProtectionError) {
+        try self.init(
+            DirectoryEntry(path), as: protectionClass, layout: layout, keybag: keybag, carrying: verdict)
     }
 
     /// Appends bytes; class A asks the ring for each MiB.
@@ -53,6 +62,15 @@ final class NewFile {
         }
     }
 
+    /// Appends whole chunks of zeros that take no place on disk.
+    ///
+    /// - Parameter hole: plaintext bytes, from the current end on; at most 32 such ranges that do not touch.
+    func append(hole: Range<UInt64>) throws(DataProtectionError) {
+        holes.insert(layout.index(of: hole.lowerBound)..<layout.index(of: hole.upperBound))
+        size = hole.upperBound
+        try sealHead(nil, try keys.keys(for: head, .write, needsHead: true))
+    }
+
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
     ///
     /// - Parameters:
@@ -62,6 +80,8 @@ final class NewFile {
     func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
+        // Holes at the end have nothing behind them.
+        if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
         if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
         try file.flushAll()
@@ -152,7 +172,7 @@ final class NewFile {
                 head = try head.sealing(record, text: UnsafeRawBufferPointer(inline.prefix(Int(size))), fileKeys.head())
             } else {
                 let record = ContentRecord(
-                    size: size, layout: layout, holes: ChunkRuns(), counter: 0, sealCount: sealCount)
+                    size: size, layout: layout, holes: holes, counter: 0, sealCount: sealCount)
                 head = try head.sealing(record, text: nil, fileKeys.head())
             }
         } catch {
