@@ -45,10 +45,13 @@ extension Keybag {
         let info = try ProtectedFileInfo(path: entry.path, file: source.file)
         guard info.protectionClass < protectionClass else { return .unchanged }
         let file = try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
-        try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
+            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+            guard now < protectionClass else { return .unchanged }
             try change(file, to: protectionClass)
+            return .raised
         }
-        return .raised
     }
 
     /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:progress:)``.

@@ -40,6 +40,8 @@ struct QueueList: ParsableCommand {
             case .raise(let protectionClass):
                 [("kind", .string("raise")), ("class", .string(protectionClass.shortName))]
             case .join(let log): [("kind", .string("join"))] + JSON.members(of: log, named: "log")
+            case .upgrade(let named):
+                [("kind", .string("upgrade")), ("class", named.map { .string($0.shortName) } ?? .null)]
             }
         return .object(
             what + JSON.members(of: work.path) + [("error", work.lastError.map { .string($0.spoken) } ?? .null)])
@@ -81,6 +83,8 @@ extension QueuedWork.Kind {
         switch self {
         case .raise(let protectionClass): "raise to \(protectionClass.shortName)"
         case .join: "join"
+        case .upgrade(let named?): "upgrade to \(named.shortName)"
+        case .upgrade(nil): "upgrade by rules"
         }
     }
 }
