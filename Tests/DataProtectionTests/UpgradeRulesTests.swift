@@ -64,7 +64,8 @@ import Testing
     /// What is made in a directory later: only what is certain of every name.
     @Test func directoriesGetTheClassOfAllThatCanBeInThem() throws {
         let rules = try UpgradeRules("a/*.log none\na/** complete\nb/* unless-open\n*.log none")
-        let plan = UpgradePlan(protectionClass: .completeUntilFirstUserAuthentication, rules: rules, includesDatabases: false)
+        let plan = UpgradePlan(
+            protectionClass: .completeUntilFirstUserAuthentication, rules: rules, includesDatabases: false)
         func wanted(_ path: String) -> ProtectionClass? {
             plan.wantedDefault(of: path.split(separator: "/").map { Array($0.utf8) })
         }

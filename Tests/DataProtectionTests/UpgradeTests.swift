@@ -187,21 +187,35 @@ import Testing
                 continue
             }
         }
-        let keybag = await tree.results(of: try tree.bed.keybag.upgrade(directory: tree.bed.keybag.directory, to: .none))
+        let keybag = await tree.results(
+            of: try tree.bed.keybag.upgrade(directory: tree.bed.keybag.directory, to: .none))
         #expect(keybag.count == 1)
     }
 
-    /// Who ends the loop ends the upgrade; the next one goes on.
+    /// Who wants it to end gets the files in hand finished, or as they were; the next one goes on.
     @Test func anEndInTheMiddle() async throws {
         let tree = try UpgradeTree()
         try tree.plain((0..<300).map { "\($0)" }, Self.text)
-        let upgrade = try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete)
-        for await _ in upgrade { break }
-        while !upgrade.summary.isStopped { usleep(1000) }
+        let pass = try UpgradePass(
+            tree.bed.keybag, tree.bed.directory, to: .complete, rules: nil, options: UpgradeOptions())
+        let stop = StopFlag()
+        let goOn: @Sendable () -> Bool = { !stop.isSet }
+        let summary = pass.run(while: goOn) { result in if result.outcome == .converted { stop.set() } }
+        #expect(summary.isStopped)
+        #expect(summary.converted > 0 && summary.converted < 300)
+        #expect(summary.failures == [])
         let rest = try await tree.upgraded(to: .complete)
-        #expect(rest.converted > 0)
         #expect(rest.converted + rest.unchanged == 300)
         #expect(try tree.strays() == [])
+    }
+
+    /// Leaving the loop leaves no thread that waits for somebody to take results.
+    @Test func theLoopIsLeft() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain((0..<50).map { "\($0)" }, Self.text)
+        for await _ in try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete) { break }
+        let rest = try await tree.upgraded(to: .complete)
+        #expect(rest.converted + rest.unchanged + rest.failures.count == 50)
     }
 
     @Test func atLaunch() async throws {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Work on many files by several threads. The results come back on the caller's thread, in the order of the files; a slow
 /// file holds at most `window` others back, so that memory is bounded however long the list is.
-package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked Sendable {  // what is not in a Mutex is the caller's thread's
+package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked Sendable {  // a Mutex, or one thread
     private struct Shared {
         var waiting: [(number: Int, item: Item)] = []
         var next = 0
@@ -41,10 +41,12 @@ package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked S
         self.receive = receive
         self.whileWaiting = whileWaiting
         for _ in 0..<count {
-            guard let thread = startThread({ [self] in
-                prepare()
-                workOff()
-            }) else { break }
+            guard
+                let thread = startThread({ [self] in
+                    prepare()
+                    workOff()
+                })
+            else { break }
             threads.append(thread)
         }
     }

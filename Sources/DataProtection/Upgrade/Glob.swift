@@ -35,12 +35,7 @@ struct Glob: Hashable, Sendable {
 
     /// Whether the pattern is that of a file with these names, from the directory on.
     func matches(_ path: [[UInt8]]) -> Bool {
-        Self.match(names, path, isMany: { $0 == nil }) { (pattern: [Token]?, name: [UInt8]) -> Bool in
-            guard let pattern else { return false }
-            return Self.match(pattern, name, isMany: { $0 == .any }) { (token: Token, byte: UInt8) in
-                token.matches(byte)
-            }
-        }
+        Self.match(names, path, isMany: { $0 == nil }, Self.isOne)
     }
 
     /// Whether it is that of every file that could be made in the directory of these names.
@@ -72,6 +67,10 @@ struct Glob: Hashable, Sendable {
             }
         }
         return pattern[at...].allSatisfy(isMany)
+    }
+
+    private static func isOne(_ pattern: [Token]?, _ name: [UInt8]) -> Bool {
+        pattern.map { match($0, name, isMany: { $0 == .any }, { $0.matches($1) }) } ?? false
     }
 
     // MARK: parsing

@@ -33,7 +33,7 @@ package struct UnprotectableNames {
         if ours.contains(where: { resolved.starts(with: $0) }) { return "protectfs itself needs it to unlock" }
         var above = FilePath(root: resolved.root, [])
         for name in resolved.components {
-            if let reason = reason(against: name, in: above) { return reason }
+            if let reason = Self.reason(againstName: name, in: above) { return reason }
             above.append(name)
         }
         return nil
@@ -46,18 +46,22 @@ package struct UnprotectableNames {
         if home.starts(with: path) {
             return home == path ? "it is the home directory" : "the home directory is below it"
         }
+        return Self.reason(againstName: name, in: directory)
+    }
+
+    private static func reason(againstName name: FilePath.Component, in directory: FilePath) -> String? {
         let text = name.string
         let isShells =
-            text.hasPrefix(".") && (Self.exactNames.contains(text) || Self.prefixes.contains { text.hasPrefix($0) })
-        let isConfiguration = Self.configurations.contains(text) && directory.lastComponent?.string == ".config"
+            text.hasPrefix(".") && (exactNames.contains(text) || prefixes.contains { text.hasPrefix($0) })
+        let isConfiguration = configurations.contains(text) && directory.lastComponent?.string == ".config"
         return isShells || isConfiguration ? "ssh or a shell needs it before anybody can unlock" : nil
     }
 
     /// The directory resolved, the last component as it is.
     private static func resolved(_ path: FilePath) -> FilePath? {
-        guard let name = path.lastComponent, name.kind == .regular, ((try? path.status()) ?? nil)?.st_mode.isDirectory != true else {
-            return realpath(path)
-        }
+        guard let name = path.lastComponent, name.kind == .regular,
+            ((try? path.status()) ?? nil)?.st_mode.isDirectory != true
+        else { return realpath(path) }
         let directory = path.removingLastComponent()
         return realpath(directory.isEmpty ? "." : directory)?.appending(name)
     }

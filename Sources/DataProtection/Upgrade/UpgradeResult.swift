@@ -66,7 +66,14 @@ public struct UpgradeSummary: Hashable, Sendable {
     /// Whether it was stopped before the end.
     public internal(set) var isStopped = false
 
-    mutating func add(_ result: UpgradeResult) {
+    /// Nothing yet.
+    package init() {}
+
+    /// One more that was done by itself.
+    package mutating func countConverted() { converted += 1 }
+
+    /// One more result.
+    package mutating func add(_ result: UpgradeResult) {
         switch result.outcome {
         case .converted: converted += 1
         case .raised: raised += 1
