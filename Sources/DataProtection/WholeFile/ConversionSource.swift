@@ -110,7 +110,7 @@ extension UnnamedFile {
         guard try isInPlace() else { throw .busy(entry.path) }
         if try directory.exchange(temporary.name, entry.name) {
             guard source.isUntouched(as: temporary) else {
-                _ = try directory.exchange(temporary.name, entry.name)
+                try putBack(temporary)
                 throw .busy(entry.path)
             }
             try directory.remove(temporary.name)
@@ -120,5 +120,13 @@ extension UnnamedFile {
         try file.unlockByte(OpenFile.writerLock)
         // One flush for both: journals keep their order, and a name that comes back is a dead process's.
         try hasName()
+    }
+
+    /// What somebody has put under the name since then is newer than what was put back, and belongs there.
+    private func putBack(_ temporary: DirectoryEntry) throws(DataProtectionError) {
+        let directory = entry.directory
+        _ = try directory.exchange(temporary.name, entry.name)
+        guard try directory.status(of: temporary.name)?.st_ino != file.status().st_ino else { return }
+        _ = try directory.exchange(temporary.name, entry.name)
     }
 }
