@@ -23,6 +23,7 @@ let package = Package(
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
+        .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory"),
         .target(name: "CMemoryFiles"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
@@ -34,7 +35,7 @@ let package = Package(
         .target(
             name: "DataProtection",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "KernelKeyring", "CExtendedAttributes",
+                "ProtectionKeys", "ProtectionFormat", "KernelKeyring", "CExtendedAttributes", "CDirectoryEntries",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -82,7 +82,7 @@ import Testing
     func replacements(_ moment: Storm.Moment) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, newFileBytes(0, seed: 0))
-        var storm = Storm("replacements", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename"])
+        var storm = Storm("replacements", moment, bed, calls: ["pwrite64", "fsync", "linkat", "renameat"])
         var next = 1
         var stray = 0
         for kill in 0..<storm.kills {
@@ -115,7 +115,8 @@ import Testing
         let text = pattern(5, count: 400_000)
         let path = try bed.makePlain("f", text)
         try path.setMode(0o640)
-        var storm = Storm("protect and unprotect", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename"])
+        let calls = ["pwrite64", "fsync", "linkat", "renameat2", "unlinkat"]
+        var storm = Storm("protect and unprotect", moment, bed, calls: calls)
         var next = 0
         for kill in 0..<storm.kills {
             let last = try storm.kill("convert", from: next, [path.string])

@@ -1,5 +1,6 @@
 import DataProtection
 import FoundationEssentials
+import Glibc
 import StormScript
 import SystemPackage
 
@@ -40,6 +41,8 @@ struct Workload {
         case "raise": try raises()
         case "log": try logLines()
         case "join": try join()
+        case "upgrade": try upgrade()
+        case "upgrade-once": try upgradeOnce()
         default: throw Unknown(name: name)
         }
     }
@@ -195,6 +198,31 @@ struct Workload {
     private func join() throws {
         try keybag.performQueuedWork()
         acknowledge(first)
+    }
+
+    /// A directory to `complete`; a number each file that was not, and more of them when all is done.
+    private func upgrade() throws {
+        var number = first
+        let pass = try UpgradePass(keybag, path, to: .complete, rules: nil, options: UpgradeOptions())
+        _ = pass.run { result in
+            if result.outcome == .unchanged { return }  // of an earlier one
+            acknowledge(number)
+            number += 1
+        }
+        while true {
+            acknowledge(number)
+            number += 1
+            usleep(1000)
+        }
+    }
+
+    /// The same, one file at a time; a line `CONVERTED UNCHANGED FAILED ERRNO`.
+    private func upgradeOnce() throws {
+        var options = UpgradeOptions()
+        options.jobs = 1
+        let summary = try UpgradePass(keybag, path, to: .complete, rules: nil, options: options).run { _ in }
+        let errno = summary.lastError?.errno.rawValue ?? 0
+        say("\(summary.converted) \(summary.unchanged) \(summary.failures.count) \(errno)")
     }
 
     /// Reads a file over and over beside its writer; a line is `COUNT` of full reads, or `error …` and the end.

@@ -80,7 +80,9 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keyringUnavailable(Errno)
     /// A class key could not be removed from the keyring.
     case lockIncomplete(keybag: String, Errno)
-    /// A line of the user's configuration makes no sense.
+    /// The rules of an upgrade are kept in the directory that they are for.
+    case rulesWithin(FilePath, rules: FilePath)
+    /// A line of the user's configuration, or of rules, makes no sense.
     case configuration(FilePath, line: Int, reason: String)
 
     // MARK: the system
@@ -106,7 +108,8 @@ extension DataProtectionError {
         case .busy, .throttled: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass: .invalidArgument
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin:
+            .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
         case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied

@@ -34,9 +34,18 @@ struct HeadPair {
     /// - Parameter isLocked: whether the caller holds the slot lock, so that a bad check is really a torn head.
     init(reading file: LowerFile, isLocked: Bool) throws(Trouble) {
         let bytes: [UInt8]
+        do throws(DataProtectionError) { bytes = try file.bytes(at: 0, count: 2 * Head.length) } catch {
+            throw .certain(error)
+        }
+        try self.init(bytes, of: file, isLocked: isLocked)
+    }
+
+    /// Judges heads that were read.
+    ///
+    /// - Parameter bytes: the first 8,192 of the file, or fewer if it is shorter.
+    init(_ bytes: [UInt8], of file: LowerFile, isLocked: Bool) throws(Trouble) {
         let length: UInt64
         do throws(DataProtectionError) {
-            bytes = try file.bytes(at: 0, count: 2 * Head.length)
             length = bytes.count == 2 * Head.length ? try file.length() : UInt64(bytes.count)
         } catch {
             throw .certain(error)

@@ -20,7 +20,8 @@ struct QueueNote {
     init(_ work: QueueRecord, in keybag: FilePath) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
         try OwnDirectory.make(directory)
-        let unnamed = try UnnamedFile(directory.appending("note"))
+        let place = try LowerDirectory(directory)
+        let unnamed = try UnnamedFile(DirectoryEntry("note", in: place))
         _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
         try unnamed.file.write(work.encoded, at: 0)
         try unnamed.file.flushAll()
@@ -28,13 +29,13 @@ struct QueueNote {
         while true {
             number += 1
             do throws(DataProtectionError) {
-                try unnamed.link(to: directory.appending("\(number)"))
+                try unnamed.link(to: DirectoryEntry(FilePath.Component("\(number)")!, in: place))
                 break
             } catch {
                 guard error.errno == .fileExists else { throw error }
             }
         }
-        try AtomicReplace.flushDirectory(directory)
+        try place.flush()
         self.number = number
         file = LowerFile(path: directory.appending("\(number)"), descriptor: try unnamed.file.duplicate())
         records = [work]

@@ -10,6 +10,8 @@ enum QueueRecord: Hashable {
     case raise(FileReference, from: ProtectionClass, to: ProtectionClass)
     /// Append a segment to its log.
     case join(FileReference, log: FilePath)
+    /// Bring what is in a directory to its class.
+    case upgrade(QueuedUpgrade)
     /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log.
     case begun(FileReference, offset: UInt64, from: UInt64, count: UInt64)
     /// It was tried in vain, at that second since 1970.
@@ -21,6 +23,7 @@ enum QueueRecord: Hashable {
             case .raise(let file, let from, let to):
                 [Array("raise".utf8)] + file.fields + [Self.text(from.rawValue), Self.text(to.rawValue)]
             case .join(let segment, let log): [Array("join".utf8)] + segment.fields + [log.bytes]
+            case .upgrade(let upgrade): [Array("upgrade".utf8)] + upgrade.fields
             case .begun(let log, let offset, let from, let count):
                 [Array("begun".utf8)] + log.fields + [Self.text(offset), Self.text(from), Self.text(count)]
             case .failed(let errno, let time): [Array("failed".utf8), Self.text(errno.rawValue), Self.text(time)]
@@ -36,7 +39,7 @@ enum QueueRecord: Hashable {
         while let end = bytes[start...].firstIndex(of: 0) {
             fields.append(bytes[start..<end])
             start = end + 1
-            // A field never begins with a newline: words, numbers, and absolute paths.
+            // A field never begins with a newline: words, numbers, absolute paths, and rules.
             guard start < bytes.count, bytes[start] == 0x0A else { continue }
             guard let record = QueueRecord(fields) else { return records }
             records.append(record)
@@ -57,6 +60,9 @@ enum QueueRecord: Hashable {
             self = .raise(file, from: classes[0], to: classes[1])
         case ("join", 6, let file?) where fields[5].first == UInt8(ascii: "/"):
             self = .join(file, log: FilePath(bytes: Array(fields[5])))
+        case ("upgrade", _, _):
+            guard let upgrade = QueuedUpgrade(fields: fields.dropFirst()) else { return nil }
+            self = .upgrade(upgrade)
         case ("begun", 8, let file?):
             guard let offset = numbers[0], let from = numbers[1], let count = numbers[2] else { return nil }
             self = .begun(file, offset: offset, from: from, count: count)

@@ -9,11 +9,13 @@ public struct QueuedWork: Hashable, Sendable {
         case raise(to: ProtectionClass)
         /// Append the file, a segment, to this log.
         case join(log: FilePath)
+        /// Bring everything in the directory to its class: this one, or where that is nil what rules say.
+        case upgrade(to: ProtectionClass?)
     }
 
     /// What is to be done.
     public let kind: Kind
-    /// The file, under the name that it had when the work was noted.
+    /// The file or directory, under the name that it had when the work was noted.
     public let path: FilePath
     /// Why it was tried in vain the last time; nil: it was not tried, or was only locked.
     public let lastError: Errno?
@@ -121,6 +123,7 @@ extension Keybag {
             switch note.records.first {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
             case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
+            case .upgrade(let upgrade): outcome = try self.upgrade(upgrade)
             default: return .waiting
             }
             if outcome == .gone, keepingLost {
@@ -170,10 +173,14 @@ extension QueuedWork {
         switch note.records.first {
         case .raise(let file, _, let to): (kind, path) = (.raise(to: to), file.path)
         case .join(let segment, let log): (kind, path) = (.join(log: log), segment.path)
+        case .upgrade(let upgrade): (kind, path) = (.upgrade(to: upgrade.plan.protectionClass), upgrade.path)
         default: return nil
         }
         if case .failed(let errno, _) = note.records.last { lastError = errno } else { lastError = nil }
     }
+
+    /// Whether it is an upgrade of a directory.
+    package var isUpgrade: Bool { if case .upgrade = kind { true } else { false } }
 
     func isJoin(toAnyOf logs: Set<FilePath>) -> Bool {
         if case .join(let log) = kind { logs.contains(log) } else { false }

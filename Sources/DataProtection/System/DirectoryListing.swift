@@ -8,6 +8,11 @@ enum DirectoryListing {
         guard let stream = directory.withPlatformString({ opendir($0) }) else {
             throw .system(directory, operation: "opendir", Errno(rawValue: errno))
         }
+        return components(reading: stream)
+    }
+
+    /// The same of an open directory, which is closed then; in the order of their bytes.
+    static func components(reading stream: OpaquePointer) -> [FilePath.Component] {
         defer { closedir(stream) }
         var found: [FilePath.Component] = []
         while let entry = readdir(stream) {
@@ -18,7 +23,8 @@ enum DirectoryListing {
             }
             if let component, component.kind == .regular { found.append(component) }
         }
-        return found.sorted { $0.string < $1.string }
+        return found.map { (FilePath(root: nil, [$0]).bytes, $0) }
+            .sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
     }
 
     /// The names that are valid UTF-8.

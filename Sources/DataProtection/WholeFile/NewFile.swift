@@ -8,8 +8,8 @@ import SystemPackage
 /// file whose key goes meanwhile can still be finished, but not continued.
 final class NewFile {
     let keybag: Keybag
-    let path: FilePath
-    private let unnamed: UnnamedFile
+    var path: FilePath { unnamed.entry.path }
+    let unnamed: UnnamedFile
     private let behind: WriteBehind
     private let memory = SealedMemory()
     var file: LowerFile { unnamed.file }
@@ -27,20 +27,28 @@ final class NewFile {
     private var layout: ChunkLayout { head.prefix.layout }
     private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
 
-    /// Makes the file in the directory of `path`.
+    /// Makes the file in the directory of `entry`.
     ///
     /// - Throws: `locked` when the class key is not here; nothing is left behind.
     init(
-        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        _ entry: DirectoryEntry, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
         carrying verdict: OriginMark.Verdict? = nil
     ) throws(DataProtectionError) {
         self.keybag = keybag
-        self.path = path
-        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: path)
+        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: entry.path)
         head = made.head
         keys = made.keys
-        unnamed = try UnnamedFile(path)
+        unnamed = try UnnamedFile(entry)
         behind = WriteBehind(unnamed.file)
+    }
+
+    /// The same by a path.
+    convenience init(
+        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil
+    ) throws(DataProtectionError) {
+        try self.init(
+            DirectoryEntry(path), as: protectionClass, layout: layout, keybag: keybag, carrying: verdict)
     }
 
     /// Appends bytes; class A asks the ring for each MiB.
@@ -54,12 +62,14 @@ final class NewFile {
         }
     }
 
-    /// Appends zeros that take no room, where a chunk begins: whole chunks, or up to the end of the file.
-    func appendHole(_ count: UInt64) throws(DataProtectionError) {
-        let first = layout.index(of: size)
-        holes.insert(first..<first + layout.chunkCount(size: count))
-        size += count
-        tail = nil
+    /// Appends zeros that take no place on disk.
+    ///
+    /// - Parameter hole: plaintext bytes, from the current end on, where a chunk begins: whole chunks, or up to the end of the
+    ///   file; at most 32 such ranges that do not touch.
+    func append(hole: Range<UInt64>) throws(DataProtectionError) {
+        let first = layout.index(of: hole.lowerBound)
+        holes.insert(first..<first + layout.chunkCount(size: hole.upperBound - hole.lowerBound))
+        size = hole.upperBound
         try sealHead(nil, try keys.keys(for: head, .write, needsHead: true))
     }
 
@@ -72,8 +82,9 @@ final class NewFile {
     func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
-        try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
+        // Holes at the end have nothing behind them.
         if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
+        try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
         try followRotation()
         if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
         try file.flushAll()

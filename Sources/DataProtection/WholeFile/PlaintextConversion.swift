@@ -16,39 +16,42 @@ public enum ConversionResult: String, Sendable, Hashable {
 extension Keybag {
     /// Turns a plaintext file into a protected one in place: wholly old or wholly new, whatever happens.
     ///
-    /// Mode, owner, times, extended attributes and ACL stay. A protected file of a weaker class is raised; one of the same or
-    /// a stronger class is left alone. Old plaintext blocks may survive on flash storage and in snapshots.
+    /// Mode, owner, times, extended attributes, ACL and holes stay. A protected file of a weaker class is raised; one of the same
+    /// or a stronger class is left alone. Old plaintext blocks may survive on flash storage and in snapshots.
     /// - Parameters:
     ///   - path: the file.
     ///   - protectionClass: the class that it has afterwards, at least.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `busy` if the file changes meanwhile,
-    ///   `locked`, `system`. The original is then as it was.
+    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `busy` if somebody has the file open for
+    ///   writing or it changes meanwhile, `locked`, `system`. The original is then as it was.
     @discardableResult
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try openForConversion(path)
-        if try source.isOneOfOurs() {
-            let info = try ProtectedFileInfo(path: path, file: source)
-            guard info.protectionClass < protectionClass else { return .unchanged }
-            try setProtection(protectionClass, ofItemAt: path)
+        let source = try ConversionSource(DirectoryEntry(path))
+        if try source.file.isOneOfOurs() { return try raise(source, to: protectionClass) }
+        _ = try Conversion(source).seal(as: protectionClass, keybag: self) {
+            progress($0)
+            return true
+        }
+        return .converted
+    }
+
+    /// Gives a protected file a class that is stronger than its own.
+    func raise(
+        _ source: ConversionSource, to protectionClass: ProtectionClass
+    ) throws(DataProtectionError) -> ConversionResult {
+        let entry = source.entry
+        let info = try ProtectedFileInfo(path: entry.path, file: source.file)
+        guard info.protectionClass < protectionClass else { return .unchanged }
+        let file = try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
+            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+            guard now < protectionClass else { return .unchanged }
+            try change(file, to: protectionClass)
             return .raised
         }
-        let before = try requireSingleName(source)
-        let layout: ChunkLayout = before.st_size < ChunkLayout.wholeFileThreshold ? .small : .large
-        let new = try NewFile(path, as: protectionClass, layout: layout, keybag: self)
-        let buffer = WipedBuffer(count: OpenFile.segment)
-        var done: UInt64 = 0
-        while case let count = try source.read(into: buffer.bytes, at: done), count > 0 {
-            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
-            done += UInt64(count)
-            progress(Int64(done))
-        }
-        try new.finish(looksOf: source)
-        try requireUnchanged(source, before)
-        try new.publish(replacing: true)
-        return .converted
     }
 
     /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:progress:)``.
@@ -58,58 +61,82 @@ extension Keybag {
     public func unprotect(
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try openForConversion(path)
-        guard try source.isOneOfOurs() else { return .unchanged }
-        let before = try requireSingleName(source)
-        guard try source.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
-        let open = OpenFile(source, keybag: self, isWritable: false)
+        let source = try ConversionSource(DirectoryEntry(path))
+        guard try source.file.isOneOfOurs() else { return .unchanged }
+        try source.hold()
+        guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
+        let open = OpenFile(source.file, keybag: self, isWritable: false)
         let size = try open.size()
-        let plain = try UnnamedFile(path)
+        let plain = try UnnamedFile(source.entry)
         let buffer = WipedBuffer(count: OpenFile.segment)
         var done: UInt64 = 0
         while done < size, case let count = try open.read(into: buffer.bytes, at: done), count > 0 {
             try plain.file.write(UnsafeRawBufferPointer(buffer.prefix(count)), at: done)
             done += UInt64(count)
             progress(Int64(done))
+            try source.requireLease()
         }
         guard done == size else { throw .busy(path) }
-        try FileAttributes.copy(from: source, to: plain.file)
+        try FileAttributes.copy(from: source.file, to: plain.file)
         try plain.file.flushAll()
-        try requireUnchanged(source, before)
-        try plain.publish(replacing: true)
+        try plain.replace(source) { true }
         return .converted
     }
+}
 
-    /// The file that is going to be replaced: regular, and under exactly this name.
-    func openForConversion(_ path: FilePath) throws(DataProtectionError) -> LowerFile {
-        do throws(DataProtectionError) {
-            let source = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-            try source.requireRegular()
-            return source
-        } catch {
-            // open(2) says ELOOP for a link, ENXIO for a socket.
-            guard error.errno == .tooManySymbolicLinkLevels || error.errno.rawValue == ENXIO else { throw error }
-            throw .notRegularFile(path)
+/// Turns one plaintext file into a protected one in its place.
+struct Conversion {
+    let source: ConversionSource
+    /// Asked at the last moment whether the directory is where it belongs.
+    var isInPlace: () throws(DataProtectionError) -> Bool = { () throws(DataProtectionError) in true }
+
+    init(_ source: ConversionSource) { self.source = source }
+
+    /// - Parameter goOn: called with the number of bytes done; whether to go on.
+    /// - Returns: false if it was to stop: the original is as it was.
+    func seal(
+        as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
+    ) throws(DataProtectionError) -> Bool {
+        try source.hold()
+        let layout: ChunkLayout = source.size < ChunkLayout.wholeFileThreshold ? .small : .large
+        let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
+        try source.entry.directory.requireRoom(for: min(source.size, source.allocated), in: layout, source.entry.path)
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
+        var done: UInt64 = 0
+        while true {
+            if let hole = holes.first, hole.lowerBound == done {
+                try new.append(hole: holes.removeFirst())
+                done = hole.upperBound
+                continue
+            }
+            let room = min(UInt64(OpenFile.segment), (holes.first?.lowerBound ?? .max) - done)
+            let count = try source.file.read(into: buffer.prefix(Int(room)), at: done)
+            if count == 0 { break }
+            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
+            done += UInt64(count)
+            try source.requireLease()
+            guard goOn(Int64(done)) else { return false }
         }
+        try new.finish(looksOf: source.file)
+        try new.unnamed.replace(source, where: isInPlace)
+        return true
     }
+}
 
-    /// What replaces it would leave other names with the old bytes.
-    func requireSingleName(_ source: LowerFile) throws(DataProtectionError) -> stat {
-        let status = try source.status()
-        guard status.st_nlink == 1 else { throw .hasHardLinks(source.path, count: Int(status.st_nlink)) }
-        return status
-    }
-
-    /// The file must be the one that was read, and still be what it was then.
-    func requireUnchanged(_ source: LowerFile, _ before: stat) throws(DataProtectionError) {
-        let now = try source.status()
-        var named = stat()
-        _ = try retrying(source.path, "lstat") { source.path.withPlatformString { lstat($0, &named) } }
-        let isSame =
-            now.st_size == before.st_size && now.st_mtim.tv_sec == before.st_mtim.tv_sec
-            && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec && named.st_ino == before.st_ino
-            && named.st_dev == before.st_dev && now.st_nlink == 1
-        guard isSame else { throw .busy(source.path) }
+extension LowerDirectory {
+    /// The original and its replacement are there at once, for a moment.
+    ///
+    /// - Throws: `system` with ENOSPC, before anything is written.
+    fileprivate func requireRoom(
+        for size: UInt64, in layout: ChunkLayout, _ path: FilePath
+    ) throws(DataProtectionError) {
+        var space = statvfs()
+        guard fstatvfs(descriptor, &space) == 0 else { return }  // then the write says it
+        let needed = layout.home(layout.chunkCount(size: size))
+        guard UInt64(space.f_bavail) * UInt64(space.f_frsize) >= needed else {
+            throw .system(path, operation: "write", .noSpace)
+        }
     }
 }
 

@@ -16,45 +16,45 @@ extension Keybag {
     public func rekey(
         fileAt path: FilePath, as protectionClass: ProtectionClass? = nil, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) {
-        let source = try openForConversion(path)
-        guard try source.isOneOfOurs() else { throw .notProtected(path) }
-        let before = try requireSingleName(source)
-        guard try source.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
-        let open = OpenFile(source, keybag: self, isWritable: false)
+        let source = try ConversionSource(DirectoryEntry(path))
+        guard try source.file.isOneOfOurs() else { throw .notProtected(path) }
+        try source.hold()
+        guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
+        let open = OpenFile(source.file, keybag: self, isWritable: false)
         let size = try open.size(.open)
         guard let state = open.state else { throw .busy(path) }
         let head = state.heads.head
         let new = try NewFile(
-            path, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
+            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
             carrying: try verdict(of: head))
         let buffer = WipedBuffer(count: OpenFile.segment)
         var done: UInt64 = 0
         while done < size {
             if let hole = state.hole(at: done) {
-                try new.appendHole(hole)
-                done += hole
+                try new.append(hole: hole)
+                done = hole.upperBound
             } else {
                 let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
                 let count = try open.read(into: part, at: done)
                 guard count > 0 else { throw .busy(path) }
                 try new.append(UnsafeRawBufferPointer(rebasing: part[..<count]))
                 done += UInt64(count)
+                try source.requireLease()
             }
             progress(Int64(done))
         }
-        try new.finish(looksOf: source)
-        try requireUnchanged(source, before)
-        try new.publish(replacing: true)
+        try new.finish(looksOf: source.file)
+        try new.unnamed.replace(source) { true }
     }
 }
 
 extension FileState {
-    /// How many bytes of zeros that take no room begin at `offset`, where a chunk begins; nil if none do.
-    fileprivate func hole(at offset: UInt64) -> UInt64? {
+    /// The zeros that take no room from `offset` on, where a chunk begins; nil if there are none.
+    fileprivate func hole(at offset: UInt64) -> Range<UInt64>? {
         let index = layout.index(of: offset)
         guard offset % UInt64(layout.chunkSize) == 0, let run = record.holes.runs.first(where: { $0.contains(index) })
         else { return nil }
-        return min(run.upperBound * UInt64(layout.chunkSize), record.size) - offset
+        return offset..<min(run.upperBound * UInt64(layout.chunkSize), record.size)
     }
 
     /// How many bytes there are before the next hole, or the end.

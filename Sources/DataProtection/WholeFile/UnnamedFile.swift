@@ -2,24 +2,47 @@ import Glibc
 import SystemPackage
 
 /// A file that has no name yet (O_TMPFILE, open(2)): when its process dies, it was never there.
-struct UnnamedFile {
+///
+/// Where the file system has no such files it has a temporary name from the beginning, which goes with this object; a name
+/// like that which a killed process left is taken away by the next who needs it. FORMAT.md §2.6.
+final class UnnamedFile {
     /// Where it will be.
-    let path: FilePath
+    let entry: DirectoryEntry
     let file: LowerFile
+    /// The name that it has for the time being.
+    private var temporary: DirectoryEntry?
 
     /// O_TMPFILE of fcntl.h, which hides it behind _GNU_SOURCE: 020000000 | O_DIRECTORY.
-    private static let temporary: Int32 = 0o20_000_000 | O_DIRECTORY
+    private static let withoutName: Int32 = 0o20_000_000 | O_DIRECTORY
+    /// What open(2) says where the file system or the kernel has no such files.
+    private static let hasNone: [Errno] = [.notSupported, .isDirectory, .invalidArgument, .noSuchFileOrDirectory]
 
-    /// Makes a file in the directory of `path`, 0666 less the umask, as open(2) would make it under its name.
-    init(_ path: FilePath) throws(DataProtectionError) {
-        self.path = path
-        let directory = path.directory
-        let descriptor = try retrying(path, "open") {
-            directory.withPlatformString { open($0, O_RDWR | O_CLOEXEC | Self.temporary, 0o666) }
+    /// Makes a file in the directory of `entry`, 0666 less the umask, as open(2) would make it under its name.
+    init(_ entry: DirectoryEntry) throws(DataProtectionError) {
+        self.entry = entry
+        let directory = entry.directory
+        do throws(DataProtectionError) {
+            let descriptor = try retrying(entry.path, "open") {
+                openat(directory.descriptor, ".", O_RDWR | O_CLOEXEC | Self.withoutName, 0o666)
+            }
+            file = LowerFile(path: entry.path, descriptor: descriptor)
+        } catch {
+            guard Self.hasNone.contains(error.errno) else { throw error }
+            (file, temporary) = try Self.named(entry)
         }
-        file = LowerFile(path: path, descriptor: descriptor)
         // Held until the file has its name: a name like its temporary one without this lock is a dead process's.
-        _ = try retrying(path, "flock") { flock(descriptor, LOCK_EX | LOCK_NB) }
+        _ = try retrying(entry.path, "flock") { flock(file.descriptor, LOCK_EX | LOCK_NB) }
+    }
+
+    /// The same by a path.
+    convenience init(_ path: FilePath) throws(DataProtectionError) { try self.init(DirectoryEntry(path)) }
+
+    deinit {
+        // Where two names were exchanged and could not be put back, the original has this name.
+        guard let temporary, let named = try? temporary.directory.status(of: temporary.name),
+            named.st_ino == (try? file.status().st_ino)
+        else { return }
+        try? temporary.directory.remove(temporary.name)
     }
 
     /// Gives the file, which is flushed, its name, and makes that last.
@@ -27,55 +50,81 @@ struct UnnamedFile {
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool) throws(DataProtectionError) {
         do throws(DataProtectionError) {
-            try link(to: path)
+            try link(to: entry)
         } catch {
             guard error.errno == .fileExists else { throw error }
-            guard replacing else { throw .exists(path) }
-            let temporary = try linkTemporary()
-            do throws(DataProtectionError) { try AtomicReplace.rename(temporary, to: path) } catch {
-                try? AtomicReplace.remove(temporary)
-                throw error
+            guard replacing else { throw .exists(entry.path) }
+            try entry.directory.rename(try named().name, to: entry.name)
+            temporary = nil
+        }
+        try hasName()
+    }
+
+    /// The name is final: the file may stay open, and others may want to lock it.
+    func hasName() throws(DataProtectionError) {
+        temporary = nil
+        _ = try retrying(entry.path, "flock") { flock(file.descriptor, LOCK_UN) }
+        try entry.directory.flush()
+    }
+
+    /// Gives the file a name in its directory, which does not last through a power cut yet.
+    func link(to other: DirectoryEntry) throws(DataProtectionError) {
+        try other.directory.link(file, as: other.name)
+        if let temporary { try temporary.directory.remove(temporary.name) }
+        temporary = nil
+    }
+
+    /// A name for a moment, for renameat(2) to replace with: it goes with this object.
+    func named() throws(DataProtectionError) -> DirectoryEntry {
+        if let temporary { return temporary }
+        let name = try Self.firstFree(entry) { name throws(DataProtectionError) in
+            try name.directory.link(file, as: name.name)
+            return name
+        }
+        temporary = name
+        return name
+    }
+
+    // MARK: temporary names
+
+    private static func named(_ entry: DirectoryEntry) throws(DataProtectionError) -> (LowerFile, DirectoryEntry?) {
+        try firstFree(entry) { name throws(DataProtectionError) in
+            let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+            // For its owner alone: what will be in it is not for everybody who may list the directory.
+            let descriptor = try retrying(entry.path, "open") {
+                name.name.withPlatformString { openat(name.directory.descriptor, $0, flags, 0o600) }
             }
-        }
-        // The file may stay open, and others may want to lock it.
-        _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_UN) }
-        try AtomicReplace.flushDirectory(path.directory)
-    }
-
-    /// Gives the file a name, which does not last through a power cut yet. The C call is linkat(2).
-    func link(to name: FilePath) throws(DataProtectionError) {
-        let own = "/proc/self/fd/\(file.descriptor)"
-        _ = try retrying(name, "linkat") {
-            name.withPlatformString { linkat(AT_FDCWD, own, AT_FDCWD, $0, AT_SYMLINK_FOLLOW) }
+            return (LowerFile(path: entry.path, descriptor: descriptor), name)
         }
     }
 
-    /// A name for a moment, for rename(2) to replace with. One that a dead process left is taken away first.
-    private func linkTemporary() throws(DataProtectionError) -> FilePath {
+    /// Tries one name after the other; one that a dead process left is taken away first.
+    private static func firstFree<R>(
+        _ entry: DirectoryEntry, _ make: (DirectoryEntry) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
         var number = 0
         while true {
-            let temporary = path.beside(unfinished: number)
-            do throws(DataProtectionError) {
-                try link(to: temporary)
-                return temporary
-            } catch {
+            let name = entry.beside(unfinished: number)
+            do throws(DataProtectionError) { return try make(name) } catch {
                 guard error.errno == .fileExists, number < 1000 else { throw error }
             }
-            if try !removeAbandoned(temporary) { number += 1 }
+            if try !removeAbandoned(name) { number += 1 }
         }
     }
 
     /// Takes a dead process's name away, under the lock that its file would hold if it were alive.
-    private func removeAbandoned(_ path: FilePath) throws(DataProtectionError) -> Bool {
-        guard let other = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-            (try? other.requireRegular()) != nil,  // a directory is a copy that is being made, or was
+    ///
+    /// - Returns: false if it is in use, or no file: a directory is a copy that is being made, or was.
+    @discardableResult
+    static func removeAbandoned(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard let other = try? entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path),
             flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
         else { return false }
-        var named = stat()
-        guard path.withPlatformString({ lstat($0, &named) }) == 0, named.st_ino == (try other.status().st_ino) else {
+        defer { withExtendedLifetime(other) {} }
+        guard try entry.directory.status(of: entry.name)?.st_ino == other.status().st_ino else {
             return true  // it has just gone
         }
-        try AtomicReplace.remove(path)
-        return withExtendedLifetime(other) { true }
+        try entry.directory.remove(entry.name)
+        return true
     }
 }

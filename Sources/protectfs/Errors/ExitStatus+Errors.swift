@@ -13,7 +13,7 @@ extension DataProtectionError {
         case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable
-        case .configuration: .configuration
+        case .configuration, .rulesWithin: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput
         case .notOpen, .cryptography: .bug
         case .system(_, _, let errno): ExitStatus(errno)

@@ -68,6 +68,8 @@ extension DataProtectionError {
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
         case .lockIncomplete(let keybag, let errno):
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
+        case .rulesWithin(let directory, let rules):
+            "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
         case .system(let path, let operation, let errno): "\(quoted(path)): \(errno.spoken) (\(operation))"
         case .cryptography(let error): "libcrypto failed on \(error); please report this"

@@ -48,6 +48,9 @@ enum Interruption {
     /// Whether somebody wants us to stop.
     static var isRequested: Bool { isRequestedFlag.load(ordering: .relaxed) }
 
+    /// Whether nobody does.
+    @Sendable static func goesOn() -> Bool { !isRequested }
+
     /// Waits until `descriptor` has something to read or is at its end; false when interrupted.
     static func waitForInput(_ descriptor: Int32) -> Bool {
         wait([descriptor, wakeUp.reader], milliseconds: -1)

@@ -14,7 +14,8 @@ final class Progress {
     private let total: Int64
     private let start = Progress.now()
     private var lastDrawn = 0.0
-    private var done: Int64 = 0
+    /// What was last shown, or would have been on a terminal.
+    private(set) var done: Int64 = 0
     private let isTerminal: Bool
 
     /// - Parameters:
@@ -49,6 +50,20 @@ final class Progress {
         Progress.isShown.store(true, ordering: .relaxed)
         StandardError.raw("\r" + Progress.line(label, done: done, total: total))
     }
+
+    /// Text in the place of a bar; what does not fit is cut off.
+    func show(text: @autoclosure () -> String) {
+        guard isTerminal else { return }
+        let now = Progress.now()
+        guard now - start > 1, now - lastDrawn > 0.1 else { return }
+        lastDrawn = now
+        Progress.isShown.store(true, ordering: .relaxed)
+        let line = text().prefix(Self.width)
+        StandardError.raw("\r" + line + String(repeating: " ", count: Self.width - line.count))
+    }
+
+    /// How long the work has lasted, in seconds.
+    var elapsed: Double { Progress.now() - start }
 
     /// `protecting [#########           ]  45 %`, or the MiB where there is no total. Never gets shorter.
     static func line(_ label: String, done: Int64, total: Int64) -> String {

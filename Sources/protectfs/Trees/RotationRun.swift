@@ -57,7 +57,7 @@ final class RotationRun {
 
     private let task: Task
     private let progress: Progress
-    private var workers: FileWorkers<Product>?
+    private var workers: FileWorkers<FilePath, Product>?
     private var document: JSONDocument?
     private var outputFailure: Failure?
     private var done: Int64 = 0

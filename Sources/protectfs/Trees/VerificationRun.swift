@@ -12,7 +12,7 @@ final class VerificationRun {
     private let isStrict: Bool
     private let progress: Progress
     private let done: ByteCounter
-    private var workers: FileWorkers<Product>?
+    private var workers: FileWorkers<FilePath, Product>?
     private var document: JSONDocument?
     private var outputFailure: Failure?
     private var named: Set<FilePath> = []

@@ -19,6 +19,8 @@ struct Protect: ParsableCommand {
     private var protectionClass: ProtectionClass { wantedClass ?? .complete }
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
+    @Flag(help: "SQLite databases below a directory too; SQLite cannot read them then.")
+    var includeDatabases = false
     @Flag(help: "Do not ask.")
     var yes = false
     @OptionGroup var keybag: KeybagOption
@@ -40,19 +42,17 @@ struct Protect: ParsableCommand {
         let total = try confirmed(todo, names)
         Interruption.watch()
         let run = ProtectionRun(
-            keybag: keybag, protectionClass: protectionClass, names: names, total: total, outcome: outcome)
+            keybag: keybag, protectionClass: protectionClass, includesDatabases: includeDatabases, total: total,
+            outcome: outcome)
         for item in todo where !run.isOver { run.protect(item) }
         run.progress.finish()
-        if run.converted > 0 {
-            StandardError.line(
-                .note, "old plaintext blocks may survive on flash storage, in snapshots and in backups")
-        }
+        UpgradeReport.noteOldBlocks(run.converted)
         if Interruption.isRequested {
             StandardError.line(
                 .warning, "interrupted; \(spoken(run.converted, "file")) protected, the rest is as it was")
             throw ExitStatus.interrupted
         }
-        try run.outcome.leave()
+        try outcome.leave()
     }
 
     /// One error instead of one a file. Class B needs only its public key.
@@ -111,63 +111,63 @@ struct Protect: ParsableCommand {
 private final class ProtectionRun {
     private let keybag: Keybag
     private let protectionClass: ProtectionClass
-    private let names: UnprotectableNames
-    let outcome: Outcome
-    private(set) var converted = 0
+    private let includesDatabases: Bool
+    private let report: UpgradeReport
+    var converted: Int { report.summary.converted }
     private(set) var isOver = false
     let progress: Progress
 
-    init(keybag: Keybag, protectionClass: ProtectionClass, names: UnprotectableNames, total: Int64, outcome: Outcome) {
+    init(
+        keybag: Keybag, protectionClass: ProtectionClass, includesDatabases: Bool, total: Int64, outcome: Outcome
+    ) {
         self.keybag = keybag
+        self.includesDatabases = includesDatabases
         self.protectionClass = protectionClass
-        self.names = names
-        self.outcome = outcome
+        report = UpgradeReport(outcome: outcome, isDetailed: true)
         progress = Progress("protecting", total: total)
     }
 
     func protect(_ root: NamedItem) {
-        TreeWalk(crossesFileSystems: false).walk(root.path, recordingIn: outcome) { item in
-            if Interruption.isRequested { isOver = true }
-            return isOver ? .stop : visit(item)
+        do throws(DataProtectionError) {
+            if root.kind == .directory { try upgrade(root) } else { try convert(root) }
+        } catch {
+            report.outcome.record(error)
+            isOver = isOver || error.isLocked
         }
+        if isOver {
+            StandardError.line(
+                .warning, "locked meanwhile; \(spoken(converted, "file")) protected, the rest is as it was")
+        }
+        isOver = isOver || Interruption.isRequested
     }
 
-    private func visit(_ item: NamedItem) -> TreeWalk.Step {
-        if let reason = names.reason(against: item.path) {
-            StandardError.line(.warning, "\(quoted(item.path)) is left out: \(reason)")
-            return .leaveOut
+    /// Nothing is queued: what is not done is said at once, and can be done again.
+    private func upgrade(_ root: NamedItem) throws(DataProtectionError) {
+        var options = UpgradeOptions()
+        options.queuesWhatIsLocked = false
+        options.stopsWhenLocked = true
+        options.includesDatabases = includesDatabases
+        let pass = try UpgradePass(keybag, root.path, to: protectionClass, rules: nil, options: options)
+        let before = progress.done
+        let show = { [progress] in progress.show(before + pass.done.bytes) }
+        _ = pass.run(while: Interruption.goesOn, whileWaiting: show) { [self] result in
+            if case .failed(let error) = result.outcome, error.isLocked {
+                if isOver { return }  // one error, not one a thread
+                isOver = true
+            }
+            report.add(result)
+            show()
         }
-        switch item.kind {
-        // First, so that new files land right while the walk is on.
-        case .directory: attempt { () throws(DataProtectionError) in try raiseDefault(of: item.path) }
-        case .file: attempt { () throws(DataProtectionError) in try convert(item) }
-        case .link: StandardError.line(.warning, "\(quoted(item.path)) is left out: it is a symbolic link")
-        case .other: StandardError.line(.warning, "\(quoted(item.path)) is left out: it is not a regular file")
-        }
-        return isOver ? .stop : .goOn
-    }
-
-    /// A stronger default stays. `none` cannot be a default.
-    private func raiseDefault(of directory: FilePath) throws(DataProtectionError) {
-        guard protectionClass != .none else { return }
-        if let now = Keybag.defaultProtection(of: directory), now >= protectionClass { return }
-        try keybag.setProtection(protectionClass, ofItemAt: directory)
     }
 
     private func convert(_ item: NamedItem) throws(DataProtectionError) {
         let result = try progress.during(item.size) { step throws(DataProtectionError) in
             try keybag.protect(item.path, as: protectionClass, progress: step)
         }
-        if result == .converted { converted += 1 }
+        if result == .converted { report.countConverted() }
     }
+}
 
-    private func attempt(_ step: () throws(DataProtectionError) -> Void) {
-        do throws(DataProtectionError) { try step() } catch {
-            outcome.record(error)
-            guard case .locked = error else { return }
-            isOver = true
-            StandardError.line(
-                .warning, "locked meanwhile; \(spoken(converted, "file")) protected, the rest is as it was")
-        }
-    }
+extension DataProtectionError {
+    fileprivate var isLocked: Bool { if case .locked = self { true } else { false } }
 }

@@ -6,8 +6,8 @@ struct Queue: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "Show the work that waits for an unlock, or do it.",
         discussion: """
-            Files that get a stronger class once they can be opened (write --raise-to), and segments of logs that are to be \
-            joined (write --segments). An unlock starts it in the background; what fails stays in the queue.
+            Files that get a stronger class once they can be opened (write --raise-to), segments of logs that are to be \
+            joined (write --segments), and directories of which an upgrade could not do everything. An unlock starts it in the background; what fails stays in the queue.
             """,
         subcommands: [QueueList.self, QueueRun.self], defaultSubcommand: QueueList.self)
 }
@@ -40,6 +40,8 @@ struct QueueList: ParsableCommand {
             case .raise(let protectionClass):
                 [("kind", .string("raise")), ("class", .string(protectionClass.shortName))]
             case .join(let log): [("kind", .string("join"))] + JSON.members(of: log, named: "log")
+            case .upgrade(let named):
+                [("kind", .string("upgrade")), ("class", named.map { .string($0.shortName) } ?? .null)]
             }
         return .object(
             what + JSON.members(of: work.path) + [("error", work.lastError.map { .string($0.spoken) } ?? .null)])
@@ -58,8 +60,15 @@ struct QueueRun: ParsableCommand {
 
     func run() throws {
         if background { BackgroundQueue.giveWay() }
+        try Self.perform(keybag.open(), keepingLost: background)
+    }
+
+    /// Does a part of the queue, or all of it, and says what fails.
+    static func perform(
+        _ keybag: Keybag, only isMeant: (QueuedWork) -> Bool = { _ in true }, keepingLost: Bool
+    ) throws {
         let outcome = Outcome()
-        let results = try keybag.open().performQueuedWork(keepingLost: background) { result in
+        let results = try keybag.performQueuedWork(only: isMeant, keepingLost: keepingLost) { result in
             switch result.outcome {
             case .failed(let error): outcome.record(error)
             case .inUse: StandardError.line(.note, "\(quoted(result.work.path)) is still open; its work stays queued")
@@ -81,6 +90,8 @@ extension QueuedWork.Kind {
         switch self {
         case .raise(let protectionClass): "raise to \(protectionClass.shortName)"
         case .join: "join"
+        case .upgrade(let named?): "upgrade to \(named.shortName)"
+        case .upgrade(nil): "upgrade by rules"
         }
     }
 }

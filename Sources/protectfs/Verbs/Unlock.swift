@@ -17,6 +17,8 @@ struct Unlock: ParsableCommand {
         help: ArgumentHelp(
             "Lock by itself after this time: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
     var limit: DurationArgument?
+    @Flag(help: "Do that work at once, and wait for it.")
+    var wait = false
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
 
@@ -26,6 +28,7 @@ struct Unlock: ParsableCommand {
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
         try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
-        if keybag.queuedWorkCount > 0 { BackgroundQueue.start(for: keybag) }
+        guard keybag.queuedWorkCount > 0 else { return }
+        if wait { try QueueRun.perform(keybag, keepingLost: false) } else { BackgroundQueue.start(for: keybag) }
     }
 }

@@ -1,8 +1,8 @@
-import DataProtection
 import Glibc
+package import SystemPackage
 
-/// What `protect` leaves alone: without it nobody could log in, or unlock.
-struct UnprotectableNames {
+/// What is left alone: without it nobody could log in, or unlock.
+package struct UnprotectableNames {
     private let home: FilePath
     /// The keybag, the device key and the configuration.
     private let ours: [FilePath]
@@ -15,7 +15,7 @@ struct UnprotectableNames {
     private static let prefixes = [".bash", ".zsh", ".zprofile", ".zlogin", ".zlogout"]
     private static let configurations: Set<String> = ["fish", "bash", "zsh", "nushell"]
 
-    init(keybag: FilePath) {
+    package init(keybag: FilePath) {
         home = Self.realpath(Locations.home) ?? Locations.home
         let own = [
             keybag, Locations.deviceKey.removingLastComponent(), Locations.configuration.removingLastComponent(),
@@ -24,28 +24,44 @@ struct UnprotectableNames {
     }
 
     /// Why the item at `path` is not to be protected; nil if nothing is against it.
-    func reason(against path: FilePath) -> String? {
+    package func reason(against path: FilePath) -> String? {
         guard let resolved = Self.resolved(path) else { return nil }  // what is not there has its own error
         if home.starts(with: resolved) {
             if resolved == "/" { return "it is the root directory" }
             return resolved == home ? "it is the home directory" : "the home directory is below it"
         }
         if ours.contains(where: { resolved.starts(with: $0) }) { return "protectfs itself needs it to unlock" }
-        let names = resolved.components.map(\.string)
-        for (index, name) in names.enumerated() {
-            let isShells = Self.exactNames.contains(name) || Self.prefixes.contains { name.hasPrefix($0) }
-            let isConfiguration =
-                name == ".config" && index + 1 < names.count && Self.configurations.contains(names[index + 1])
-            if isShells || isConfiguration { return "ssh or a shell needs it before anybody can unlock" }
+        var above = FilePath(root: resolved.root, [])
+        for name in resolved.components {
+            if let reason = Self.reason(againstName: name, in: above) { return reason }
+            above.append(name)
         }
         return nil
     }
 
+    /// The same of a name in a directory that is resolved, and against which there is nothing itself.
+    package func reason(against name: FilePath.Component, in directory: FilePath) -> String? {
+        let path = directory.appending(name)
+        if ours.contains(path) { return "protectfs itself needs it to unlock" }
+        if home.starts(with: path) {
+            return home == path ? "it is the home directory" : "the home directory is below it"
+        }
+        return Self.reason(againstName: name, in: directory)
+    }
+
+    private static func reason(againstName name: FilePath.Component, in directory: FilePath) -> String? {
+        let text = name.string
+        let isShells =
+            text.hasPrefix(".") && (exactNames.contains(text) || prefixes.contains { text.hasPrefix($0) })
+        let isConfiguration = configurations.contains(text) && directory.lastComponent?.string == ".config"
+        return isShells || isConfiguration ? "ssh or a shell needs it before anybody can unlock" : nil
+    }
+
     /// The directory resolved, the last component as it is.
     private static func resolved(_ path: FilePath) -> FilePath? {
-        guard let name = path.lastComponent, name.kind == .regular, (try? NamedItem(path).kind) != .directory else {
-            return realpath(path)
-        }
+        guard let name = path.lastComponent, name.kind == .regular,
+            ((try? path.status()) ?? nil)?.st_mode.isDirectory != true
+        else { return realpath(path) }
         let directory = path.removingLastComponent()
         return realpath(directory.isEmpty ? "." : directory)?.appending(name)
     }
@@ -55,4 +71,8 @@ struct UnprotectableNames {
         defer { free(found) }
         return FilePath(platformString: found)
     }
+}
+
+extension mode_t {
+    fileprivate var isDirectory: Bool { self & S_IFMT == S_IFDIR }
 }

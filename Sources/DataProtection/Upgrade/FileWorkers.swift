@@ -1,61 +1,69 @@
-import DataProtection
 import Glibc
 import Synchronization
 
 /// Work on many files by several threads. The results come back on the caller's thread, in the order of the files; a slow
-/// file holds at most ``window`` others back, so that memory is bounded however long the list is.
-final class FileWorkers<Product: Sendable>: @unchecked Sendable {  // what is not in a Mutex is the caller's thread's
+/// file holds at most `window` others back, so that memory is bounded however long the list is.
+package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked Sendable {  // a Mutex, or one thread
     private struct Shared {
-        var waiting: [(number: Int, path: FilePath)] = []
+        var waiting: [(number: Int, item: Item)] = []
         var next = 0
         var done: [Int: Product] = [:]
     }
 
-    private static var window: Int { 1024 }
+    private let window: Int
 
     private let shared = Mutex(Shared())
     /// Counts files that wait, and one more for each thread when there will be none.
     private let available = Semaphore()
     /// Counts files that are done.
     private let finished = Semaphore()
-    private let work: @Sendable (FilePath) -> Product
-    private let receive: (FilePath, Product) -> Void
+    private let work: @Sendable (Item) -> Product
+    private let receive: (Item, Product) -> Void
     private let whileWaiting: () -> Void
     private var threads: [pthread_t] = []
-    private var outstanding: [(number: Int, path: FilePath)] = []
+    private var outstanding: [(number: Int, item: Item)] = []
     private var taken = 0
     private var added = 0
 
     /// - Parameters:
+    ///   - window: how many files are under way at once, those included that are done and not received.
+    ///   - prepare: what each thread does first.
     ///   - work: runs on several threads at once.
     ///   - receive: gets each file's product.
     ///   - whileWaiting: called several times a second.
-    init(
-        threads count: Int, work: @escaping @Sendable (FilePath) -> Product,
-        receive: @escaping (FilePath, Product) -> Void, whileWaiting: @escaping () -> Void
+    package init(
+        threads count: Int, window: Int = 1024, prepare: @escaping @Sendable () -> Void = {},
+        work: @escaping @Sendable (Item) -> Product,
+        receive: @escaping (Item, Product) -> Void, whileWaiting: @escaping () -> Void
     ) {
+        self.window = window
         self.work = work
         self.receive = receive
         self.whileWaiting = whileWaiting
         for _ in 0..<count {
-            guard let thread = startThread({ [self] in workOff() }) else { break }
+            guard
+                let thread = startThread({ [self] in
+                    prepare()
+                    workOff()
+                })
+            else { break }
             threads.append(thread)
         }
     }
 
     /// Gives a file to the threads, after waiting for room.
-    func add(_ path: FilePath) {
-        guard !threads.isEmpty else { return receive(path, work(path)) }  // no thread could be made
-        while outstanding.count - taken >= Self.window { takeNext(waiting: true) }
-        outstanding.append((added, path))
-        shared.withLock { $0.waiting.append((added, path)) }
+    package func add(_ item: Item) {
+        guard !threads.isEmpty else { return receive(item, work(item)) }  // no thread could be made
+        while outstanding.count - taken >= window { takeNext(waiting: true) }
+        outstanding.append((added, item))
+        shared.withLock { $0.waiting.append((added, item)) }
         added += 1
         available.signal()
         while takeNext(waiting: false) {}
     }
 
     /// Waits until all files are done and the threads have ended.
-    func finish() {
+    package func finish() {
         while taken < outstanding.count { takeNext(waiting: true) }
         for _ in threads { available.signal() }
         for thread in threads { pthread_join(thread, nil) }
@@ -70,11 +78,11 @@ final class FileWorkers<Product: Sendable>: @unchecked Sendable {  // what is no
         while true {
             if let product = shared.withLock({ $0.done.removeValue(forKey: oldest.number) }) {
                 taken += 1
-                if taken == Self.window {
+                if taken == window {
                     outstanding.removeFirst(taken)
                     taken = 0
                 }
-                receive(oldest.path, product)
+                receive(oldest.item, product)
                 return true
             }
             guard waiting else { return false }
@@ -86,17 +94,17 @@ final class FileWorkers<Product: Sendable>: @unchecked Sendable {  // what is no
     private func workOff() {
         while true {
             available.wait()
-            let file = shared.withLock { shared -> (number: Int, path: FilePath)? in
+            let file = shared.withLock { shared -> (number: Int, item: Item)? in
                 guard shared.next < shared.waiting.count else { return nil }
                 defer { shared.next += 1 }
-                if shared.next == Self.window {
+                if shared.next == window {
                     shared.waiting.removeFirst(shared.next)
                     shared.next = 0
                 }
                 return shared.waiting[shared.next]
             }
             guard let file else { return }
-            let product = work(file.path)
+            let product = work(file.item)
             shared.withLock { $0.done[file.number] = product }
             finished.signal()
         }

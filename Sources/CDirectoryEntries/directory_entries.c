@@ -1,0 +1,21 @@
+#define _GNU_SOURCE
+#include "directory_entries.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_system) {
+    struct open_how how = {
+        .flags = (unsigned)(flags | O_CLOEXEC),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+            | (same_file_system ? RESOLVE_NO_XDEV : 0),
+    };
+    return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
+}
+
+int protectfs_exchange(int fd, const char *one, const char *other) {
+    return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
+}

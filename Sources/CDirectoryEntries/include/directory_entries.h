@@ -1,0 +1,16 @@
+// What Swift cannot call to reach names in an open directory: openat2(2), which has no wrapper and needs the variadic
+// syscall(2), and renameat2(2), which Glibc's module hides behind _GNU_SOURCE.
+#ifndef PROTECTFS_DIRECTORY_ENTRIES_H
+#define PROTECTFS_DIRECTORY_ENTRIES_H
+
+// Opens `path` below the directory `fd`: no component may be a link, lead above `fd`, or, if `same_file_system`, into another
+// mount. openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS and RESOLVE_NO_XDEV.
+// The descriptor, close-on-exec, or -1 with errno set: ELOOP for a link, EXDEV for another mount or the way out,
+// ENOSYS before Linux 5.6.
+int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_system);
+
+// Exchanges two names in the directory `fd` in one step: renameat2(2) with RENAME_EXCHANGE.
+// 0, or -1 with errno set: EINVAL where the file system cannot do that.
+int protectfs_exchange(int fd, const char *one, const char *other);
+
+#endif

@@ -1,0 +1,102 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// An upgrade of which something could not be done while locked: what is to be done again, and where.
+struct QueuedUpgrade: Hashable {
+    /// As in ``FileReference``.
+    let device: UInt64
+    let inode: UInt64
+    /// The directory, absolute, without links.
+    let path: FilePath
+    let plan: UpgradePlan
+
+    /// The fields of its record in a note, behind the word. FORMAT.md §2.8.
+    var fields: [[UInt8]] {
+        [
+            Array("\(device)".utf8), Array("\(inode)".utf8), path.bytes,
+            plan.protectionClass.map { Array("\($0.rawValue)".utf8) } ?? [], [plan.includesDatabases ? 0x31 : 0x30],
+            plan.rules?.lines ?? [],
+        ]
+    }
+
+    init(device: UInt64, inode: UInt64, path: FilePath, plan: UpgradePlan) {
+        (self.device, self.inode, self.path, self.plan) = (device, inode, path, plan)
+    }
+
+    init?(fields: some Collection<ArraySlice<UInt8>>) {
+        let fields = fields.map(Array.init)
+        let texts = fields.map { String(decoding: $0, as: UTF8.self) }
+        guard fields.count == 6, let device = UInt64(texts[0]), let inode = UInt64(texts[1]),
+            fields[2].first == UInt8(ascii: "/"), ["0", "1"].contains(texts[4])
+        else { return nil }
+        let named = UInt8(texts[3]).flatMap { ProtectionClass(rawValue: $0) }
+        guard named != nil || fields[3].isEmpty else { return nil }
+        // Lines that this version does not understand are no reason to protect everything as the class says.
+        guard let rules = try? UpgradeRules(parsing: fields[5], at: "", isFile: false) else { return nil }
+        self.init(
+            device: device, inode: inode, path: FilePath(bytes: fields[2]),
+            plan: UpgradePlan(
+                protectionClass: named, rules: fields[5].isEmpty ? nil : rules, includesDatabases: texts[4] == "1"))
+    }
+}
+
+extension UpgradePass {
+    /// Notes that it is to be done again after an unlock, once, however many files wait for it.
+    func queue() throws(DataProtectionError) {
+        let record = QueueRecord.upgrade(try queued())
+        for number in try QueueNote.numbers(in: keybag.directory) {
+            let note = try QueueNote(number, in: keybag.directory, holding: false)
+            if note?.records.first == record { return }
+        }
+        _ = try QueueNote(record, in: keybag.directory)
+    }
+
+    /// What would be noted.
+    private func queued() throws(DataProtectionError) -> QueuedUpgrade {
+        let status = try rootStatus()
+        return QueuedUpgrade(
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), path: place,
+            plan: plan.withoutSource)
+    }
+}
+
+extension UpgradePlan {
+    /// The same, with rules that come from nowhere: those of a note.
+    fileprivate var withoutSource: UpgradePlan {
+        UpgradePlan(
+            protectionClass: protectionClass,
+            rules: rules.flatMap { try? UpgradeRules(parsing: $0.lines, at: "", isFile: false) },
+            includesDatabases: includesDatabases)
+    }
+}
+
+extension Keybag {
+    /// Does an upgrade that was noted. A lock stops it between files, and the note stays.
+    ///
+    /// - Throws: the last failure, with which the note stays too.
+    func upgrade(_ queued: QueuedUpgrade) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        var options = UpgradeOptions()
+        options.includesDatabases = queued.plan.includesDatabases
+        options.queuesWhatIsLocked = false
+        options.stopsWhenLocked = true
+        guard DirectoryDefault.isDirectory(queued.path) else { return try queued.gone() }
+        let pass = try UpgradePass(
+            self, queued.path, to: queued.plan.protectionClass, rules: queued.plan.rules, options: options)
+        guard UInt64(try pass.rootStatus().st_ino) == queued.inode else { return try queued.gone() }
+        let summary = pass.run { _ in }
+        if let locked = summary.failures.first(where: { $0.error.isLocked }) { throw locked.error }
+        if let error = summary.lastError { throw error }
+        return summary.converted + summary.raised > 0 ? .done : .unneeded
+    }
+}
+
+extension QueuedUpgrade {
+    fileprivate func gone() throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        try FileReference(device: device, inode: inode, path: path).gone()
+    }
+}
+
+extension DataProtectionError {
+    fileprivate var isLocked: Bool { if case .locked = self { true } else { false } }
+}

@@ -1,0 +1,194 @@
+import CDirectoryEntries
+import Glibc
+import SystemPackage
+
+/// An open directory: what is done by its descriptor is done in it, wherever its path leads by then.
+///
+/// Names in it are single components and are never followed if they are links. So nobody who swaps directories and links
+/// on the way gets anything read or written elsewhere.
+final class LowerDirectory: Sendable {
+    /// For messages; and where it was found.
+    let path: FilePath
+    let descriptor: Int32
+
+    /// Opens the directory that the path leads to, by links too.
+    init(_ path: FilePath) throws(DataProtectionError) {
+        descriptor = try retrying(path, "open") {
+            path.withPlatformString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        }
+        self.path = path
+    }
+
+    private init(_ path: FilePath, descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
+
+    deinit { close(descriptor) }
+
+    // MARK: opening
+
+    /// Opens the directory of that name.
+    ///
+    /// - Throws: `system` with ELOOP or ENOTDIR for a link, EXDEV for another file system.
+    func directory(_ name: FilePath.Component) throws(DataProtectionError) -> LowerDirectory {
+        let path = path.entry(name)
+        let descriptor = try open(name, path, O_RDONLY | O_DIRECTORY, staying: true)
+        return LowerDirectory(path, descriptor: descriptor)
+    }
+
+    /// Opens the file of that name; O_NONBLOCK, so that a FIFO does not make us wait.
+    ///
+    /// - Throws: `notRegularFile`, for a link too; nothing but a regular file stays open.
+    func file(_ name: FilePath.Component, flags: Int32, path: FilePath) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) {
+            let descriptor = try open(name, path, flags | O_NOFOLLOW | O_NONBLOCK, staying: false)
+            let file = LowerFile(path: path, descriptor: descriptor)
+            try file.requireRegular()
+            return file
+        } catch {
+            // open(2) says ELOOP for a link, ENXIO for a socket, EISDIR for a directory that is to be written.
+            let others: [Errno] = [.tooManySymbolicLinkLevels, .noSuchAddressOrDevice, .isDirectory]
+            throw others.contains(error.errno) ? .notRegularFile(path) : error
+        }
+    }
+
+    /// openat2(2), or openat(2) where the kernel is older than 5.6 or a sandbox does not know it: for one name, not followed,
+    /// that is as safe.
+    private func open(
+        _ name: FilePath.Component, _ path: FilePath, _ flags: Int32, staying: Bool
+    ) throws(DataProtectionError) -> Int32 {
+        do throws(DataProtectionError) {
+            return try retrying(path, "openat2") {
+                name.withPlatformString { protectfs_open_beneath(descriptor, $0, flags, staying ? 1 : 0) }
+            }
+        } catch {
+            guard error.errno == .noFunction || error.errno == .notPermitted else { throw error }
+        }
+        return try retrying(path, "openat") {
+            name.withPlatformString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC) }
+        }
+    }
+
+    /// Whether these names, one below the other, still lead from here to `directory`.
+    func leads(by names: [FilePath.Component], to directory: LowerDirectory) throws(DataProtectionError) -> Bool {
+        if names.isEmpty { return true }
+        let place = FilePath(root: nil, names)
+        let found = place.withPlatformString { protectfs_open_beneath(descriptor, $0, O_RDONLY | O_DIRECTORY, 1) }
+        // A kernel that cannot be asked has opened each of them without following links.
+        guard found >= 0 else { return errno == ENOSYS || errno == EPERM }
+        let there = try LowerDirectory(place, descriptor: found).status()
+        let meant = try directory.status()
+        return there.st_ino == meant.st_ino && there.st_dev == meant.st_dev
+    }
+
+    // MARK: looking
+
+    /// fstat(2).
+    func status() throws(DataProtectionError) -> stat {
+        var status = stat()
+        _ = try retrying(path, "fstat") { fstat(descriptor, &status) }
+        return status
+    }
+
+    /// What has that name, not following it: fstatat(2). Nil if there is nothing.
+    func status(of name: FilePath.Component) throws(DataProtectionError) -> stat? {
+        var status = stat()
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(name), "fstatat") {
+                name.withPlatformString { fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }
+            }
+            return status
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return nil
+        }
+    }
+
+    /// All names but `.` and `..`, in the order of their bytes.
+    func names() throws(DataProtectionError) -> [FilePath.Component] {
+        let own = try retrying(path, "openat") { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard let stream = fdopendir(own) else {
+            let error = Errno(rawValue: errno)
+            close(own)
+            throw .system(path, operation: "fdopendir", error)
+        }
+        return DirectoryListing.components(reading: stream)
+    }
+
+    // MARK: changing
+
+    /// unlinkat(2); a name that is not there is fine.
+    func remove(_ name: FilePath.Component) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(name), "unlink") { name.withPlatformString { unlinkat(descriptor, $0, 0) } }
+        } catch .system(_, _, .noSuchFileOrDirectory) {}
+    }
+
+    /// renameat(2).
+    func rename(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
+        _ = try retrying(path.entry(new), "rename") {
+            old.withPlatformString { old in
+                new.withPlatformString { new in renameat(descriptor, old, descriptor, new) }
+            }
+        }
+    }
+
+    /// Each name leads to what the other one led to, from one moment to the next. The C call is `renameat2`.
+    ///
+    /// - Returns: false where the file system cannot do that.
+    func exchange(_ one: FilePath.Component, _ other: FilePath.Component) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(other), "renameat2") {
+                one.withPlatformString { one in
+                    other.withPlatformString { other in protectfs_exchange(descriptor, one, other) }
+                }
+            }
+            return true
+        } catch {
+            guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }
+            return false
+        }
+    }
+
+    /// Gives an open file a name, which does not last through a power cut yet. The C call is `linkat`.
+    func link(_ file: LowerFile, as name: FilePath.Component) throws(DataProtectionError) {
+        let own = "/proc/self/fd/\(file.descriptor)"
+        _ = try retrying(path.entry(name), "linkat") {
+            name.withPlatformString { linkat(AT_FDCWD, own, descriptor, $0, AT_SYMLINK_FOLLOW) }
+        }
+    }
+
+    /// fsync(2), which makes names last.
+    func flush() throws(DataProtectionError) { _ = try retrying(path, "fsync") { fsync(descriptor) } }
+}
+
+/// A name in an open directory.
+struct DirectoryEntry: Sendable {
+    let directory: LowerDirectory
+    let name: FilePath.Component
+    /// For messages.
+    let path: FilePath
+
+    init(_ name: FilePath.Component, in directory: LowerDirectory) {
+        (self.directory, self.name) = (directory, name)
+        path = directory.path.entry(name)
+    }
+
+    /// - Throws: `system` if the directory cannot be opened, or the path is empty or that of a root.
+    init(_ path: FilePath) throws(DataProtectionError) {
+        guard let name = path.lastComponent else {
+            throw .system(path, operation: "open", path.isEmpty ? .noSuchFileOrDirectory : .isDirectory)
+        }
+        directory = try LowerDirectory(path.directory)
+        (self.name, self.path) = (name, path)
+    }
+
+    /// Another name in the same directory, for a moment: FORMAT.md §2.6.
+    func beside(unfinished number: Int) -> DirectoryEntry {
+        DirectoryEntry(path.beside(unfinished: number).lastComponent!, in: directory)
+    }
+}
+
+extension FilePath {
+    /// A name in this directory; in the working directory, named `.`, without the dot.
+    func entry(_ name: Component) -> FilePath {
+        self == "." ? FilePath(root: nil, [name]) : appending(name)
+    }
+}

@@ -1,0 +1,201 @@
+import Glibc
+package import ProtectionKeys
+package import SystemPackage
+
+/// One upgrade of a directory: walks it, directories before what is in them, and hands the files to threads.
+///
+/// Every directory is opened in the one above it and stays open while there is work in it, so that nobody who renames or
+/// replaces one leads the upgrade out of the tree.
+package struct UpgradePass: Sendable {
+    let keybag: Keybag
+    let plan: UpgradePlan
+    let options: UpgradeOptions
+    private let root: LowerDirectory
+    /// The root without links, for what must be left alone.
+    let place: FilePath
+    private let names: UnprotectableNames
+    /// Bytes done, for whoever shows it.
+    package let done = UpgradeCounter()
+
+    /// How many files are under way at once: each keeps its directory open.
+    private static let window = 64
+
+    /// - Throws: `system` for no directory, `rulesWithin` for rules that are kept in it.
+    package init(
+        _ keybag: Keybag, _ directory: FilePath, to protectionClass: ProtectionClass?, rules: UpgradeRules?,
+        options: UpgradeOptions
+    ) throws(DataProtectionError) {
+        self.keybag = keybag
+        self.options = options
+        plan = UpgradePlan(
+            protectionClass: protectionClass, rules: rules, includesDatabases: options.includesDatabases)
+        root = try LowerDirectory(directory)
+        place = try directory.resolved()
+        names = UnprotectableNames(keybag: keybag.directory)
+        if let source = rules?.source, try source.resolved().starts(with: place) {
+            throw .rulesWithin(directory, rules: source)
+        }
+    }
+
+    /// What the directory is, while it is open.
+    func rootStatus() throws(DataProtectionError) -> stat { try root.status() }
+
+    /// Does it all, on this thread and others.
+    ///
+    /// - Parameters:
+    ///   - goOn: whether to go on; false ends it with the files in hand finished, or as they were.
+    ///   - whileWaiting: called several times a second.
+    ///   - report: gets each result, on this thread, in the order of the names.
+    package func run(
+        while goOn: @escaping @Sendable () -> Bool = { true }, whileWaiting: @escaping () -> Void = {},
+        reporting report: @escaping (UpgradeResult) -> Void
+    ) -> UpgradeSummary {
+        let run = Run(self, goOn: goOn, report)
+        let work = UpgradeWork(
+            keybag: keybag, root: root, plan: plan, isDryRun: options.isDryRun, done: done, goOn: run.goOn)
+        let giveWay: @Sendable () -> Void = { [isBackground = options.isBackground] in
+            if isBackground { _ = nice(19) }  // on Linux that of the calling thread
+        }
+        let workers = FileWorkers<UpgradeFile, UpgradeResult?>(
+            threads: max(1, options.jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), window: Self.window,
+            prepare: giveWay, work: { work.perform($0) }, receive: { run.receive($1) }, whileWaiting: whileWaiting)
+        if let reason = names.reason(against: place) {
+            run.add(place, .skipped(.needed(reason)))
+        } else {
+            walk(root, [], place, run, workers)
+        }
+        workers.finish()
+        run.summary.isStopped = !run.goOn()
+        return run.summary
+    }
+
+    private func walk(
+        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
+    ) {
+        do throws(DataProtectionError) {
+            // First, so that new files land right while the walk is on.
+            if !options.isDryRun { try raiseDefault(of: directory, to: plan.wantedDefault(of: names)) }
+        } catch {
+            run.add(directory.path, .failed(error))
+        }
+        do throws(DataProtectionError) {
+            for name in try directory.names() where run.goOn() {
+                let path = directory.path.entry(name)
+                do throws(DataProtectionError) {
+                    try visit(DirectoryEntry(name, in: directory), names, place, run, workers)
+                } catch {
+                    run.add(path, .failed(error))
+                }
+            }
+        } catch {
+            run.add(directory.path, .failed(error))
+        }
+    }
+
+    private func visit(
+        _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
+    ) throws(DataProtectionError) {
+        if let reason = self.names.reason(against: entry.name, in: place) {
+            return run.add(entry.path, .skipped(.needed(reason)))
+        }
+        guard let status = try entry.directory.status(of: entry.name) else { return }
+        let name = FilePath(root: nil, [entry.name]).bytes
+        switch status.st_mode & S_IFMT {
+        case S_IFREG where entry.isUnfinished:
+            // Of a dead process; else it is in the hands of a living one, and goes soon.
+            if !options.isDryRun { try UnnamedFile.removeAbandoned(entry) }
+        case S_IFREG:
+            workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))
+        case S_IFDIR where entry.isUnfinished: break
+        case S_IFDIR:
+            let directory: LowerDirectory
+            do throws(DataProtectionError) { directory = try entry.directory.directory(entry.name) } catch {
+                guard error.errno == .improperLink else { throw error }  // EXDEV
+                return run.add(entry.path, .skipped(.otherFileSystem))
+            }
+            walk(directory, names + [name], place.appending(entry.name), run, workers)
+        case S_IFLNK: run.add(entry.path, .skipped(.link))
+        default: run.add(entry.path, .skipped(.notRegularFile))
+        }
+    }
+
+    /// A stronger default stays.
+    private func raiseDefault(
+        of directory: LowerDirectory, to wanted: ProtectionClass?
+    ) throws(DataProtectionError) {
+        guard let wanted else { return }
+        let open = directory.byDescriptor
+        if let now = DirectoryDefault.named(by: open), now >= wanted { return }
+        do throws(DataProtectionError) { try DirectoryDefault.set(wanted, of: open) } catch {
+            throw .system(directory.path, operation: "setxattr", error.errno)
+        }
+    }
+}
+
+extension UpgradePass {
+    /// What is known of a pass while it is on: of the thread that runs it, but for ``goOn``.
+    fileprivate final class Run {
+        let goOn: @Sendable () -> Bool
+        var summary = UpgradeSummary()
+        private let pass: UpgradePass
+        private let report: (UpgradeResult) -> Void
+        private let locked: StopFlag
+        /// Nil: nothing was to be queued yet.
+        private var queueing: Result<Void, DataProtectionError>?
+
+        init(
+            _ pass: UpgradePass, goOn: @escaping @Sendable () -> Bool, _ report: @escaping (UpgradeResult) -> Void
+        ) {
+            let locked = StopFlag()
+            (self.pass, self.report, self.locked) = (pass, report, locked)
+            self.goOn = { !locked.isSet && goOn() }
+        }
+
+        func add(_ path: FilePath, _ outcome: UpgradeResult.Outcome) {
+            receive(UpgradeResult(path: path, protectionClass: nil, size: 0, outcome: outcome))
+        }
+
+        func receive(_ result: UpgradeResult?) {
+            guard var result else { return }
+            if case .failed(.locked) = result.outcome {
+                if pass.options.stopsWhenLocked { locked.set() }
+                if pass.options.queuesWhatIsLocked { result = queued(result) }
+            }
+            summary.add(result)
+            report(result)
+        }
+
+        /// One note for all files of the directory, which lasts before the first of them is called queued.
+        private func queued(_ result: UpgradeResult) -> UpgradeResult {
+            if queueing == nil {
+                do throws(DataProtectionError) {
+                    try pass.queue()
+                    queueing = .success(())
+                } catch {
+                    queueing = .failure(error)
+                }
+            }
+            let outcome: UpgradeResult.Outcome =
+                if case .failure(let error) = queueing { .failed(error) } else { .queued }
+            return UpgradeResult(
+                path: result.path, protectionClass: result.protectionClass, size: result.size, outcome: outcome)
+        }
+    }
+}
+
+extension DirectoryEntry {
+    /// Whether the name is that of something that is being made, or was. FORMAT.md §2.6.
+    fileprivate var isUnfinished: Bool {
+        let parts = name.string.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count >= 3, parts[0].isEmpty, let last = parts.last else { return false }
+        let mark = "protectfs-unfinished-"
+        return last.hasPrefix(mark) && UInt32(last.dropFirst(mark.count)) != nil
+    }
+}
+
+extension LowerDirectory {
+    /// A path that leads to the open directory itself, for calls that take none but paths.
+    var byDescriptor: FilePath { FilePath("/proc/self/fd/\(descriptor)") }
+}

@@ -1,0 +1,132 @@
+import Glibc
+import SystemPackage
+
+/// A file that is about to be replaced by a converted one: it is that file, and nobody writes to it, until the end or not at all.
+///
+/// A read lease (fcntl(2), F_SETLEASE) tells whether somebody has it open for writing, and makes who wants to open it so wait
+/// while it is being converted. Where there are no leases, size and times must do.
+final class ConversionSource {
+    let entry: DirectoryEntry
+    let file: LowerFile
+    private var before = stat()
+    private var hasLease = false
+
+    // Of fcntl.h, behind _GNU_SOURCE.
+    private static let setLease: Int32 = 1024
+    private static let getLease: Int32 = 1025
+    private static let setSignal: Int32 = 10
+
+    /// Opens the file, and leaves it to whoever uses it.
+    ///
+    /// - Throws: `notRegularFile`, links and devices included; `system`.
+    init(_ entry: DirectoryEntry) throws(DataProtectionError) {
+        self.entry = entry
+        // Opening a device can move it: nothing that is not a file is opened on purpose.
+        if let status = try entry.directory.status(of: entry.name), status.st_mode & S_IFMT != S_IFREG {
+            throw .notRegularFile(entry.path)
+        }
+        file = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+    }
+
+    /// In bytes.
+    var size: UInt64 { UInt64(before.st_size) }
+    /// What it takes on disk, in bytes.
+    var allocated: UInt64 { UInt64(before.st_blocks) * 512 }
+    /// Whether parts of it take no place there.
+    var isSparse: Bool { allocated < size }
+
+    /// From now on it is held.
+    ///
+    /// - Throws: `hasHardLinks`; `busy` if somebody has it open for writing, or locked.
+    func hold() throws(DataProtectionError) {
+        before = try file.status()
+        guard before.st_nlink == 1 else { throw .hasHardLinks(entry.path, count: Int(before.st_nlink)) }
+        // The next who finds its name where it must not stay, after a kill, learns by this lock that we are alive.
+        guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else { throw .busy(entry.path) }
+        // What a broken lease sends by default would end the process; this does nothing to anybody, and is not sent either.
+        _ = fcntl(file.descriptor, Self.setSignal, SIGURG)
+        if fcntl(file.descriptor, Self.setLease, F_RDLCK) == 0 {
+            hasLease = true
+        } else if errno == EAGAIN {
+            throw .busy(entry.path)
+        }
+        _ = fcntl(file.descriptor, F_SETOWN, 0)
+    }
+
+    /// - Throws: `busy` if somebody wants to write to the file, and waits for us.
+    func requireLease() throws(DataProtectionError) {
+        if hasLease, fcntl(file.descriptor, Self.getLease) != F_RDLCK { throw .busy(entry.path) }
+    }
+
+    /// - Throws: `busy` unless it is as it was, and under its name.
+    func requireUntouched() throws(DataProtectionError) {
+        try requireLease()
+        let now = try file.status()
+        guard now.isSameContent(as: before), now.st_ctim == before.st_ctim, isNamed(entry) else {
+            throw .busy(entry.path)
+        }
+    }
+
+    /// Whether it, with the bytes that it had, is what `other` names: after a change of names, which sets its change time.
+    func isUntouched(as other: DirectoryEntry) -> Bool {
+        guard (try? requireLease()) != nil, let now = try? file.status() else { return false }
+        return now.isSameContent(as: before) && isNamed(other)
+    }
+
+    private func isNamed(_ entry: DirectoryEntry) -> Bool {
+        guard let named = try? entry.directory.status(of: entry.name) else { return false }
+        return named.st_ino == before.st_ino && named.st_dev == before.st_dev
+    }
+}
+
+extension stat {
+    /// The same size, time of writing, and one name.
+    fileprivate func isSameContent(as other: stat) -> Bool {
+        st_size == other.st_size && st_mtim == other.st_mtim && st_nlink == 1
+    }
+}
+
+extension timespec {
+    fileprivate static func == (one: timespec, other: timespec) -> Bool {
+        one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec
+    }
+}
+
+extension UnnamedFile {
+    /// Takes the place of `source`, and makes that last; the old bytes are gone then.
+    ///
+    /// The two change names in one step, and only then it is certain what was replaced: anything but the file that was read,
+    /// and that nobody has written to since, is put back.
+    /// - Parameter isInPlace: asked at the last moment whether the directory is where it belongs.
+    /// - Throws: `busy`, `system`; the original is then as it was.
+    func replace(
+        _ source: ConversionSource, where isInPlace: () throws(DataProtectionError) -> Bool
+    ) throws(DataProtectionError) {
+        let temporary = try named()
+        let directory = entry.directory
+        // Who opens the new file for writing before it is certain that it stays would write into nothing.
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(entry.path) }
+        try source.requireUntouched()
+        guard try isInPlace() else { throw .busy(entry.path) }
+        if try directory.exchange(temporary.name, entry.name) {
+            guard source.isUntouched(as: temporary) else {
+                try putBack(temporary)
+                throw .busy(entry.path)
+            }
+            try directory.remove(temporary.name)
+        } else {
+            try directory.rename(temporary.name, to: entry.name)
+        }
+        try file.unlockByte(OpenFile.writerLock)
+        // One flush for both: journals keep their order, and a name that comes back is a dead process's.
+        try hasName()
+    }
+
+    /// What somebody has put under the name since then is newer than what was put back, and belongs there.
+    private func putBack(_ temporary: DirectoryEntry) throws(DataProtectionError) {
+        let directory = entry.directory
+        _ = try directory.exchange(temporary.name, entry.name)
+        guard try directory.status(of: temporary.name)?.st_ino != file.status().st_ino else { return }
+        _ = try directory.exchange(temporary.name, entry.name)
+    }
+}

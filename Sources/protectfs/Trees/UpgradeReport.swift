@@ -1,0 +1,75 @@
+import DataProtection
+
+/// What is said of the files of an upgrade, while it is on and at its end.
+final class UpgradeReport {
+    let outcome: Outcome
+    private(set) var summary = UpgradeSummary()
+    /// Databases that were left out.
+    private var databaseCount = 0
+    /// Whether links and devices are named too.
+    private let isDetailed: Bool
+
+    init(outcome: Outcome, isDetailed: Bool = false) { (self.outcome, self.isDetailed) = (outcome, isDetailed) }
+
+    /// Failures, and what nobody would expect to be left out, are said at once.
+    func add(_ result: UpgradeResult) {
+        summary.add(result)
+        switch result.outcome {
+        case .failed(let error): outcome.record(error)
+        case .skipped(let reason):
+            if reason == .database { databaseCount += 1 }
+            guard let words = reason.spoken(isDetailed: isDetailed) else { return }
+            StandardError.line(.warning, "\(quoted(result.path)) is left out: \(words)")
+        case .converted, .raised, .unchanged, .queued: break
+        }
+    }
+
+    /// A file that was converted by itself.
+    func countConverted() { summary.countConverted() }
+
+    /// What was not done, and why.
+    func finish(unlock keybag: Keybag) {
+        if databaseCount > 0 {
+            StandardError.line(
+                .note, "\(spoken(databaseCount, "file")) of SQLite databases left out: --include-databases")
+        }
+        guard summary.queued > 0 else { return }
+        outcome.record(
+            Failure(
+                .notNow, "\(spoken(summary.queued, "file")) locked; the next unlock does it",
+                hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))"))
+    }
+
+    /// Said once, if anything was plaintext.
+    static func noteOldBlocks(_ converted: Int) {
+        guard converted > 0 else { return }
+        StandardError.line(.note, "old plaintext blocks may survive on flash storage, in snapshots and in backups")
+    }
+}
+
+extension UpgradeSkip {
+    /// Why a file is left out, where that has to be said.
+    fileprivate func spoken(isDetailed: Bool) -> String? {
+        switch self {
+        case .link: isDetailed ? "it is a symbolic link" : nil
+        case .notRegularFile: isDetailed ? "it is not a regular file" : nil
+        case .otherFileSystem: "another file system is mounted there"
+        case .needed(let reason): reason
+        case .database where isDetailed: "it belongs to a SQLite database; name it to protect it"
+        case .database, .rules, .gone: nil
+        }
+    }
+
+    /// For `--json`.
+    var word: String {
+        switch self {
+        case .link: "link"
+        case .notRegularFile: "notRegularFile"
+        case .otherFileSystem: "otherFileSystem"
+        case .database: "database"
+        case .rules: "rules"
+        case .gone: "gone"
+        case .needed: "needed"
+        }
+    }
+}

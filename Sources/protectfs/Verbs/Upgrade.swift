@@ -1,0 +1,182 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Brings everything below a directory to its class.
+struct Upgrade: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upgrade", abstract: "Protect what is plaintext in a directory, and raise what is weaker.",
+        discussion: """
+            In place, everything below the directory on the same file system: each file is wholly old or wholly new, whatever \
+            happens. Nothing is ever lowered, and what is right is left alone without a key, so that it can be run again at any \
+            time and goes on where it ended. What is locked is done after the next unlock. Links are not followed; files with \
+            several names, or open for writing, are reported and stay as they are.
+
+            Rules are lines GLOB CLASS, of which the first counts that matches: mail/** complete, *.log unless-open, vendor/ - \
+            (as it is). A glob without / is that of a name at any depth; # begins a comment. They are never read from the \
+            directory itself.
+            """)
+
+    @Argument(help: "The directory.")
+    var directory: PathArgument?
+    @Option(
+        name: .customLong("class"),
+        help: ArgumentHelp("The class; complete unless one, or rules, are given.", valueName: "class"))
+    var wantedClass: ProtectionClass?
+    @Option(help: ArgumentHelp("Which file gets which class: a file with lines GLOB CLASS.", valueName: "file"))
+    var rules: PathArgument?
+    @Flag(help: "SQLite databases too; SQLite cannot read them then.")
+    var includeDatabases = false
+    @Flag(help: "Only list what would be done.")
+    var dryRun = false
+    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
+    var jobs: Int?
+    @Flag(help: "As JSON: every file, and a summary.")
+    var json = false
+    @Flag(help: "Do the upgrades that wait for an unlock, with the lowest priority.")
+    var queued = false
+    @OptionGroup var keybag: KeybagOption
+
+    func validate() throws {
+        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
+        if queued, directory != nil { throw ValidationError("--queued takes no directory") }
+        if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
+    }
+
+    func run() throws {
+        guard let directory else { return try runQueued() }
+        var options = UpgradeOptions()
+        options.includesDatabases = includeDatabases
+        options.isDryRun = dryRun
+        options.jobs = jobs
+        let keybag = try keybag.open()
+        let rules = try rules.map { rules throws(DataProtectionError) in try UpgradeRules(contentsOf: rules.path) }
+        let pass = try UpgradePass(
+            keybag, directory.path, to: wantedClass ?? (rules == nil ? .complete : nil), rules: rules,
+            options: options)
+        Interruption.watch()
+        let run = UpgradeRun(directory.path, isDryRun: dryRun, isJSON: json)
+        try run.perform(pass, keybag)
+    }
+
+    private func runQueued() throws {
+        let keybag = try keybag.open()
+        BackgroundQueue.giveWay()
+        try QueueRun.perform(keybag, only: { $0.isUpgrade }, keepingLost: false)
+    }
+}
+
+/// One run of the verb: results as they come, and the end.
+private final class UpgradeRun {
+    private let report = UpgradeReport(outcome: Outcome())
+    private let isDryRun: Bool
+    private let progress = Progress("upgrading", total: 0)
+    private var lines = OutputLines()
+    private var document: JSONDocument?
+    private var outputFailure: (any Error)?
+    private var count = 0
+    /// Of all files; zeros where nobody sees them.
+    private let total: (files: Int, bytes: Int64)
+
+    init(_ directory: FilePath, isDryRun: Bool, isJSON: Bool) {
+        self.isDryRun = isDryRun
+        document = isJSON ? JSONDocument(listing: "files") : nil
+        total = isatty(2) == 1 ? Self.total(of: directory) : (0, 0)
+    }
+
+    func perform(_ pass: UpgradePass, _ keybag: Keybag) throws {
+        let show = { [self] in
+            progress.show(text: Self.line(files: count, bytes: pass.done.bytes, of: total, after: progress.elapsed))
+        }
+        let summary = pass.run(while: Interruption.goesOn, whileWaiting: show) { [self] result in
+            count += 1
+            report.add(result)
+            do { try list(result) } catch { outputFailure = outputFailure ?? error }
+            show()
+        }
+        progress.finish()
+        if let outputFailure { throw outputFailure }
+        try lines.finish()
+        try document?.finish([("summary", Self.members(of: summary))])
+        if !isDryRun {
+            UpgradeReport.noteOldBlocks(summary.converted)
+            report.finish(unlock: keybag)
+        }
+        if summary.isStopped {
+            StandardError.line(.warning, "interrupted; the rest is as it was")
+            throw ExitStatus.interrupted
+        }
+        try report.outcome.leave()
+    }
+
+    private func list(_ result: UpgradeResult) throws {
+        if document != nil { try document?.add(Self.members(of: result)) }
+        guard isDryRun, document == nil, let word = result.outcome.plan else { return }
+        let named = result.protectionClass.map { " \($0.shortName)" } ?? ""
+        try lines.add(Array("\(word)\(named)  ".utf8) + listed(result.path))
+    }
+
+    // MARK: progress
+
+    private static func total(of directory: FilePath) -> (files: Int, bytes: Int64) {
+        var total = (files: 0, bytes: Int64(0))
+        TreeWalk(crossesFileSystems: false).walk(directory, recordingIn: nil) { item in
+            if item.kind == .file { total = (total.files + 1, total.bytes + item.size) }
+            return Interruption.isRequested ? .stop : .goOn
+        }
+        return total
+    }
+
+    /// `1234/10000 files, 120 MiB, 3 min left`. A file takes as long as 64 KiB more.
+    private static func line(
+        files: Int, bytes: Int64, of total: (files: Int, bytes: Int64), after seconds: Double
+    ) -> String {
+        let share = Double(bytes + Int64(files) << 16) / max(1, Double(total.bytes + Int64(total.files) << 16))
+        let left = share > 0.01 ? Int(seconds / share - seconds) : nil
+        let time = left.map { $0 < 100 ? "\($0) s left" : "\($0 / 60) min left" } ?? "…"
+        return "\(files)/\(total.files) files, \(bytes >> 20) MiB, \(time)"
+    }
+
+    // MARK: JSON
+
+    private static func members(of result: UpgradeResult) -> JSON {
+        var members = JSON.members(of: result.path)
+        members.append(("class", result.protectionClass.map { .string($0.shortName) } ?? .null))
+        switch result.outcome {
+        case .converted: members.append(("result", .string("converted")))
+        case .raised(let from): members += [("result", .string("raised")), ("from", .string(from.shortName))]
+        case .unchanged: members.append(("result", .string("unchanged")))
+        case .skipped(let reason): members += [("result", .string("skipped")), ("reason", .string(reason.word))]
+        case .queued: members.append(("result", .string("queued")))
+        case .failed(let error):
+            let failure = Failure(error)
+            members += [
+                ("result", .string("failed")), ("error", .string(failure.message)),
+                ("status", .number(Int64(failure.status.rawValue))),
+            ]
+        }
+        return .object(members)
+    }
+
+    private static func members(of summary: UpgradeSummary) -> JSON {
+        .object([
+            ("converted", .number(Int64(summary.converted))), ("raised", .number(Int64(summary.raised))),
+            ("unchanged", .number(Int64(summary.unchanged))), ("skipped", .number(Int64(summary.skipped))),
+            ("queued", .number(Int64(summary.queued))), ("failed", .number(Int64(summary.failures.count))),
+            ("lastError", summary.lastError.map { .string(Failure($0).message) } ?? .null),
+            ("interrupted", .bool(summary.isStopped)),
+        ])
+    }
+}
+
+extension UpgradeResult.Outcome {
+    /// What a dry run says of it; nil where nothing is to do.
+    fileprivate var plan: String? {
+        switch self {
+        case .converted: "protect"
+        case .raised: "raise"
+        case .queued: "after unlock"
+        case .unchanged, .skipped, .failed: nil
+        }
+    }
+}

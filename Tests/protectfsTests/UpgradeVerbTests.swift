@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+
+@testable import DataProtection
+
+@Suite("upgrade, and unlock --wait")
+struct UpgradeVerbTests {
+    private let sandbox: CommandSandbox
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+    }
+
+    private func word(_ name: String) throws -> String { try sandbox.run("class", name).text }
+
+    @Test("A tree, twice; the second time nothing is said and nothing is done")
+    func tree() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.put("2", at: "tree/deep/two")
+        let first = try sandbox.run("upgrade", "tree")
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(first.text == "")
+        #expect(first.errors.contains("old plaintext blocks may survive"))
+        for name in ["tree", "tree/deep", "tree/one", "tree/deep/two"] { #expect(try word(name) == "complete\n") }
+        let stored = try sandbox.stored("tree/one")
+        let second = try sandbox.run("upgrade", "--class", "none", "tree")
+        #expect(second.status == 0)
+        #expect(second.text + second.errors == "")
+        #expect(try sandbox.stored("tree/one") == stored)
+        #expect(try sandbox.run("cat", "tree/deep/two").text == "2")
+    }
+
+    @Test("What would be done, as text and as JSON")
+    func dryRun() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.protectedFile("tree/two", Data("2".utf8), "none")
+        let text = try sandbox.run("upgrade", "--dry-run", "tree")
+        #expect(text.status == 0)
+        #expect(text.text == "protect complete  tree/one\nraise complete  tree/two\n")
+        #expect(text.errors == "")
+        let json = try sandbox.run("upgrade", "--dry-run", "--json", "tree").json() as? [String: Any]
+        let files = json?["files"] as? [[String: Any]]
+        #expect(files?.map { $0["result"] as? String } == ["converted", "raised"])
+        #expect((json?["summary"] as? [String: Any])?["converted"] as? Int == 1)
+        #expect(try sandbox.stored("tree/one") == Data("1".utf8))
+    }
+
+    @Test("Rules: from a file, not from the tree; what no rule names stays")
+    func rules() throws {
+        for name in ["tree/mail/1", "tree/x.log", "tree/other", "tree/vendor/v"] { try sandbox.put("text", at: name) }
+        try sandbox.put("# mine\nvendor/ -\n*.log unless-open\nmail/** complete\n", at: "rules")
+        #expect(try sandbox.run("upgrade", "--rules", "rules", "tree").status == 0)
+        #expect(try word("tree/mail/1") == "complete\n")
+        #expect(try word("tree/x.log") == "unless-open\n")
+        for name in ["tree/other", "tree/vendor/v"] { #expect(try sandbox.stored(name) == Data("text".utf8)) }
+        try sandbox.put("* none\n", at: "tree/rules")
+        let refused = try sandbox.run("upgrade", "--rules", "tree/rules", "tree")
+        #expect(refused.status == 78)
+        #expect(refused.errors.contains("rules for 'tree' are not read from it"))
+        try sandbox.put("* secret\n", at: "rules")
+        let wrong = try sandbox.run("upgrade", "--rules", "rules", "tree")
+        #expect(wrong.status == 78)
+        #expect(wrong.errors.contains("'rules', line 1: there is no class secret"))
+    }
+
+    @Test("While locked: queued, said, listed, and done by unlock --wait")
+    func locked() throws {
+        for number in 1...3 { try sandbox.put("\(number)", at: "tree/\(number)") }
+        try sandbox.run("lock")
+        let done = try sandbox.run("upgrade", "tree")
+        #expect(done.status == 75)
+        #expect(done.errors.contains("error: 3 files locked; the next unlock does it"))
+        #expect(done.errors.components(separatedBy: "error:").count == 2, "one, not one a file")
+        #expect(try sandbox.run("upgrade", "tree").status == 75)
+        let root = try FilePath(sandbox.root).resolved()
+        #expect(try sandbox.run("queue").text == "upgrade to complete  \(root)/tree\n", "one note, however often")
+        #expect(try sandbox.run("status").text.contains("\n1 queued: protectfs queue\n"))
+        #expect(try sandbox.run("upgrade", "--queued").status == 75)
+        try sandbox.unlock("--wait")
+        for number in 1...3 { #expect(try word("tree/\(number)") == "complete\n") }
+        #expect(try sandbox.run("queue").text == "")
+        #expect(try sandbox.run("cat", "tree/2").text == "2")
+    }
+
+    @Test("What comes unprotected while locked can be class unless-open at once")
+    func unlessOpenWhileLocked() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.run("lock")
+        #expect(try sandbox.run("upgrade", "--class", "unless-open", "tree").status == 0)
+        #expect(try word("tree/one") == "unless-open\n")
+    }
+
+    @Test("A lock in the middle: the rest is queued, and the next unlock finishes it")
+    func lockedInTheMiddle() throws {
+        let count = 400
+        for number in 0..<count { try sandbox.put(String(repeating: "x", count: 9000), at: "tree/\(number)") }
+        let script = """
+            "$PROTECTFS" upgrade --jobs 1 tree & upgrade=$!
+            while [ "$("$PROTECTFS" class "tree/0")" != complete ]; do :; done
+            "$PROTECTFS" lock
+            wait $upgrade
+            """
+        let done = try sandbox.shell(script)
+        #expect(done.status == 75 || done.status == 0, "\(done.errors)")
+        if done.status == 0 { print("lock in the middle: the upgrade was faster") }
+        try sandbox.unlock("--wait")
+        let json = try sandbox.run("upgrade", "--json", "tree").json() as? [String: Any]
+        #expect((json?["summary"] as? [String: Any])?["unchanged"] as? Int == count)
+        #expect(try sandbox.run("queue").text == "")
+    }
+
+    @Test("Failures are named, the others are done, and the status says so")
+    func failures() throws {
+        for name in ["tree/a", "tree/b"] { try sandbox.put("text", at: name) }
+        link(sandbox.path("tree/a"), sandbox.path("tree/second"))
+        let done = try sandbox.run("upgrade", "tree")
+        #expect(done.status == 77)
+        #expect(done.errors.contains("error: 'tree/a' has 2 names"))
+        #expect(try word("tree/b") == "complete\n")
+    }
+
+    @Test("Databases are left out and counted, and included if asked for")
+    func databases() throws {
+        try sandbox.put("SQLite format 3\0and more", at: "tree/data.db")
+        try sandbox.put("log", at: "tree/data.db-wal")
+        let done = try sandbox.run("upgrade", "tree")
+        #expect(done.status == 0)
+        #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
+        #expect(try sandbox.run("upgrade", "--include-databases", "tree").status == 0)
+        for name in ["tree/data.db", "tree/data.db-wal"] { #expect(try word(name) == "complete\n") }
+    }
+
+    @Test("Usage")
+    func usage() throws {
+        #expect(try sandbox.run("upgrade").status == 64)
+        #expect(try sandbox.run("upgrade", "--queued", "tree").status == 64)
+        #expect(try sandbox.run("upgrade", "--jobs", "0", "tree").status == 64)
+        #expect(try sandbox.run("upgrade", "missing").status == 66)
+        #expect(try sandbox.run("upgrade", "--queued").status == 0, "nothing waits")
+    }
+}
