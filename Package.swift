@@ -22,6 +22,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
         .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory"),
@@ -39,6 +40,11 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        .target(
+            name: "SessionLock",
+            dependencies: ["CSystemd", .product(name: "SystemPackage", package: "swift-system")],
+            swiftSettings: strict),
+        .target(name: "LockSchedule", swiftSettings: strict),
         .target(
             name: "Conformance",
             dependencies: [
@@ -79,6 +85,10 @@ let package = Package(
                 "KernelKeyring", "CKeyutils", "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // Buses of a test's own, with a logind that does what it is told.
+        .target(name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
+        .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
+        .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
         .executableTarget(
