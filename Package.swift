@@ -13,11 +13,12 @@ let package = Package(
     products: [
         .library(name: "DataProtection", targets: ["DataProtection"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
+        .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // an example only
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, and an example
     ],
     targets: [
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -57,6 +58,14 @@ let package = Package(
             dependencies: [
                 "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "protectfs-agent",
+            dependencies: [
+                "DataProtection", "SessionLock", "LockSchedule", "CSecretMemory",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),
@@ -108,9 +117,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "DataProtection", "Conformance", "KeyQuota", "StormScript", "storm-worker", "PortFromIOS",
-                "PortFromIOSBefore",
-                "ProtectedLog",
+                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus", "StormScript",
+                "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

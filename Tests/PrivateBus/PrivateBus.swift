@@ -40,6 +40,7 @@ public final class PrivateBus: Sendable {
         guard mkdtemp(&template) != nil else { throw Failure(description: "mkdtemp: \(errno)") }
         let directory = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
         self.directory = directory
+        chmod(directory, 0o755)  // a test may be another user, too
         systemAddress = "unix:path=\(directory)/system"
         sessionAddress = "unix:path=\(directory)/session"
         let process = Process()

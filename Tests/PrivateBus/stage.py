@@ -20,7 +20,7 @@ MOCK = "org.freedesktop.DBus.Mock"
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>"""
+<policy context="default"><allow user="*"/><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>"""
 
 directory = sys.argv[1]
 processes = {}
@@ -49,8 +49,16 @@ def start_bus(bus):
     processes[bus] = subprocess.Popen(
         ["dbus-daemon", "--nofork", "--nopidfile", "--config-file", path(bus) + ".conf"],
         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: os.path.exists(path(bus)), "the bus")
-    connections[bus] = connect(bus)
+    wait_until(lambda: is_connected(bus), "the bus")
+    os.chmod(path(bus), 0o666)
+
+
+def is_connected(bus):
+    try:
+        connections[bus] = connect(bus)
+        return True
+    except dbus.DBusException:
+        return False
 
 
 def connect(bus):

@@ -48,6 +48,7 @@ public struct KeybagErasure: Sendable {
             let path = directory.appending(name)
             if OwnDirectory.length(ofFile: path) == size { try destroy(path) }
         }
+        if AgentRecord.isThere(in: directory) { try AtomicReplace.remove(directory.appending(AgentRecord.name)) }
         if ExportRecord(in: directory) != nil { try AtomicReplace.remove(directory.appending(ExportRecord.name)) }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         let left = try removeIfEmpty()

@@ -39,7 +39,7 @@ extension Keybag {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 return
             }
-            armed = ArmedLock(counter: record.counter, deadline: record.deadline)
+            armed = ArmedLock(deadline: record.deadline)
         }
         return armed
     }
@@ -48,7 +48,8 @@ extension Keybag {
     public func isStanding(_ armed: ArmedLock) -> Bool {
         // Where the file cannot be opened for writing nobody can unlock either.
         guard let now = try? transition.readStrictly() else { return true }
-        return now.counter == armed.counter && now.deadline == armed.deadline
+        // Not the counter: who else arms the same deadline raises it, and ends nothing.
+        return now.deadline == armed.deadline
     }
 
     /// Locks, unless the armed lock was ended or overtaken meanwhile.
@@ -70,15 +71,18 @@ extension Keybag {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
         for uuid in Set(keybags).union(rememberedUUIDs()) {
-            do throws(DataProtectionError) {
-                // Where the keybag is there, its counter stops an unlock that is under way.
-                if let keybag = try? remembered(uuid) { try keybag.lock() } else { try RingKeys(uuid).evict() }
-            } catch {
-                failure = error
-            }
+            do throws(DataProtectionError) { try lock(uuid) } catch { failure = error }
         }
         if let failure { throw failure }
         return keybags
+    }
+
+    /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
+    ///
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
+        // Where the keybag is there, its counter stops an unlock that is under way.
+        if let keybag = try? remembered(uuid) { try keybag.lock() } else { try RingKeys(uuid).evict() }
     }
 
     /// The keybags of which any key is in the ring.
@@ -106,7 +110,6 @@ extension TransitionRecord {
 
 /// A lock that is going to happen.
 public struct ArmedLock: Hashable, Sendable {
-    let counter: UInt64
     /// CLOCK_BOOTTIME in nanoseconds.
     public let deadline: UInt64
 

@@ -34,11 +34,12 @@ extension Keybag {
 
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.
     ///
+    /// - Parameter armed: only this one, and none that somebody else has armed for an earlier time; nil: any.
     /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
     @discardableResult
-    public func cancelArmedLock() throws(DataProtectionError) -> Bool {
+    public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
         try transition.exclusively { record throws(DataProtectionError) in
-            guard record.deadline != 0 else { return false }
+            guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             record.deadline = 0
             do throws(Errno) {
                 try RingWriter.run { () throws(Errno) in

@@ -1,10 +1,10 @@
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// Small files that are wholly old or wholly new, whatever happens: write, fsync, rename, fsync of the directory.
-enum AtomicReplace {
+package enum AtomicReplace {
     /// Replaces (or makes) `directory/name` by way of `directory/temporaryName`, mode 0600.
-    static func write(
+    package static func write(
         _ bytes: [UInt8], to name: String, in directory: FilePath, through temporaryName: String
     ) throws(DataProtectionError) {
         try write(bytes, to: directory.appending(name), through: directory.appending(temporaryName)) {

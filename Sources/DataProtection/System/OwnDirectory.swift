@@ -1,10 +1,10 @@
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// Directories and files that only their owner may touch: 0700 and 0600.
-enum OwnDirectory {
+package enum OwnDirectory {
     /// Makes the directory and its missing parents, 0700.
-    static func make(_ path: FilePath) throws(DataProtectionError) {
+    package static func make(_ path: FilePath) throws(DataProtectionError) {
         if exists(path) { return }
         let parent = path.removingLastComponent()
         if !parent.isEmpty, parent != path { try make(parent) }

@@ -89,13 +89,7 @@ struct DurationArgument: ExpressibleByArgument, Hashable {
     let seconds: UInt32
 
     init?(argument: String) {
-        let units: [Character: UInt32] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-        let unit = argument.last.flatMap { units[$0] }
-        let digits = unit == nil ? argument[...] : argument.dropLast()
-        guard digits.allSatisfy({ $0.isASCII && $0.isNumber }), let number = UInt32(digits) else { return nil }
-        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit ?? 1)
-        // Two seconds more are what the kernel's own timeout needs.
-        guard !overflow, seconds > 0, seconds < UInt32(Int32.max) else { return nil }
+        guard let seconds = TimeSpan.seconds(argument) else { return nil }
         self.seconds = seconds
     }
 }

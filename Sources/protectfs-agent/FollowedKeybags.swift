@@ -1,0 +1,122 @@
+import DataProtection
+import Glibc
+import Logging
+
+/// The keybags that the agent locks: one, and with `all` every other one that has keys in the ring when it matters.
+///
+/// Goes on after failures: one keybag that cannot be locked keeps no other one unlocked.
+struct FollowedKeybags {
+    let own: Keybag
+    let followsAll: Bool
+    private let log: Logger
+    /// What was armed, until it is finished or cancelled.
+    private var armed: [(keybag: Keybag, lock: ArmedLock)] = []
+
+    init(at directory: FilePath, all: Bool, log: Logger) throws(Ending) {
+        do throws(DataProtectionError) {
+            own = try Keybag(at: directory) { log.warning("\($0)") }
+        } catch {
+            throw Ending(error)
+        }
+        (followsAll, self.log) = (all, log)
+    }
+
+    /// For the log.
+    var spoken: String { "'\(own.directory)'\(followsAll ? " and every other unlocked keybag" : "")" }
+
+    /// Whether a lock is armed that has to be finished.
+    var isArmed: Bool { !armed.isEmpty }
+
+    /// Arms all of them, the kernel's own timeouts first of all; a keybag that cannot be opened is locked at once, because
+    /// nobody could finish it.
+    mutating func arm(seconds: UInt32) {
+        armed = []
+        for keybag in [own] + others() {
+            attempt("arm", keybag) { () throws(DataProtectionError) in
+                if let lock = try keybag.armLock(seconds: seconds) { armed.append((keybag, lock)) }
+            }
+        }
+        for uuid in strays() {
+            attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
+        }
+    }
+
+    /// Locks what is armed still. What an unlock by hand has ended stays unlocked.
+    ///
+    /// - Returns: whether all of that went.
+    mutating func finish() -> Bool {
+        var failed: [(Keybag, ArmedLock)] = []
+        for (keybag, lock) in armed {
+            let went = attempt("lock", keybag) { () throws(DataProtectionError) in
+                let locked = try keybag.finishLock(lock)
+                log.info(locked ? "locked '\(keybag.directory)'" : "'\(keybag.directory)' was unlocked or locked by hand")
+            }
+            if !went { failed.append((keybag, lock)) }
+        }
+        armed = failed
+        return failed.isEmpty
+    }
+
+    /// Ends what is armed, but nothing that somebody else has armed.
+    mutating func cancel() {
+        for (keybag, lock) in armed {
+            attempt("cancel the lock of", keybag) { () throws(DataProtectionError) in
+                if try keybag.cancelArmedLock(lock) { log.info("'\(keybag.directory)' stays unlocked") }
+            }
+        }
+        armed = []
+    }
+
+    /// Locks all of them now.
+    ///
+    /// - Returns: whether all keys have gone.
+    mutating func lock() -> Bool {
+        armed = []
+        // The own one first: the others may be on disks that answer slowly.
+        var went = attempt("lock", own) { () throws(DataProtectionError) in try own.lock() }
+        guard followsAll else { return went }
+        do throws(DataProtectionError) { try Keybag.lockAll() } catch {
+            log.error("not locked: \(error.logged)")
+            went = false
+        }
+        return went
+    }
+
+    /// When the keys were loaded that are there for longest, in seconds since 1970; nil: there are none.
+    func unlockedSince() -> UInt64? {
+        ([own] + others()).compactMap { keybag in (try? keybag.status())?.unlockedSince }.min()
+    }
+
+    // MARK: others
+
+    private func others() -> [Keybag] { loaded().compactMap { try? Keybag.remembered($0) } }
+
+    private func strays() -> [KeybagUUID] { loaded().filter { (try? Keybag.remembered($0)) == nil } }
+
+    private func loaded() -> [KeybagUUID] {
+        guard followsAll else { return [] }
+        return ((try? Keybag.loaded()) ?? []).filter { $0 != own.uuid }
+    }
+
+    @discardableResult
+    private func attempt(
+        _ what: String, _ keybag: Keybag, _ body: () throws(DataProtectionError) -> Void
+    ) -> Bool { attempt(what, "'\(keybag.directory)'", body) }
+
+    @discardableResult
+    private func attempt(
+        _ what: String, _ uuid: KeybagUUID, _ body: () throws(DataProtectionError) -> Void
+    ) -> Bool { attempt(what, "keybag \(uuid)", body) }
+
+    private func attempt(
+        _ what: String, _ name: String, _ body: () throws(DataProtectionError) -> Void
+    ) -> Bool {
+        do throws(DataProtectionError) {
+            try body()
+            return true
+        } catch {
+            log.error("could not \(what) \(name): \(error.logged)")
+            return false
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import DataProtection
+import Glibc
+
+/// `protectfs-agent`: a program of its own, so that `protectfs lock` does not load what D-Bus needs.
+enum AgentProgram {
+    /// Where the command is that is running.
+    static func command() throws(Failure) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        guard readlink("/proc/self/exe", &buffer, buffer.count - 1) > 0 else {
+            throw Failure(.systemRefused, "/proc/self/exe: \(Errno.current.spoken)")
+        }
+        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// Replaces this process by the agent, which lies beside the command: not through PATH.
+    ///
+    /// - Returns: why it could not.
+    static func become(_ words: [[UInt8]]) -> Failure {
+        do throws(Failure) {
+            let program = try command().removingLastComponent().appending("protectfs-agent")
+            ProcessHardening.restoreBrokenPipe()
+            let arguments = CWords([program.bytes] + words)
+            let reason = withExtendedLifetime(arguments) {
+                _ = program.withPlatformString { execv($0, arguments.pointers) }
+                return Errno.current
+            }
+            return Failure(
+                reason == .noSuchFileOrDirectory ? .unavailable : .systemRefused,
+                "\(quoted(program)): \(reason.spoken)", hint: "install it beside protectfs: ./install")
+        } catch {
+            return error
+        }
+    }
+
+    /// The agent that locks the keybag in `directory`: its own, or the one of the user's keybag that follows every one.
+    static func following(_ directory: FilePath) -> AgentRecord? {
+        if let own = AgentRecord(of: directory) { return own }
+        guard let users = AgentRecord(of: Locations.keybag), users.followsAll else { return nil }
+        return users
+    }
+
+    /// Once for each user: keys stay where nobody takes them away.
+    ///
+    /// Only to a person, and only if the keys have no end by themselves. A marker says that it was said.
+    static func warnIfMissing(for keybag: Keybag) {
+        guard isatty(2) == 1, following(keybag.directory) == nil else { return }
+        let marker = Locations.deviceKey.removingLastComponent().appending("agent-was-mentioned")
+        let descriptor = marker.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
+        guard descriptor >= 0 else { return }
+        close(descriptor)
+        StandardError.line(.warning, "no agent runs: the keys stay until protectfs lock, or a restart of the machine")
+        StandardError.line(.hint, "have them taken away when the screen locks: protectfs agent install; or: unlock --for 2h")
+    }
+}

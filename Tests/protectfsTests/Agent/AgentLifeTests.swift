@@ -1,0 +1,104 @@
+import Foundation
+import PrivateBus
+import Testing
+
+@testable import DataProtection
+
+@Suite("The agent's life and limits")
+struct AgentLifeTests {
+    /// Must show 2.
+    @Test(
+        "Killed in the grace, its keys become unreadable all the same; the next command takes the remnant away",
+        arguments: [["status"], ["ls", "."], ["lock"], ["agent", "status"]])
+    func killed(command: [String]) throws {
+        let bed = try AgentBed("--grace", "1")
+        try bed.sandbox.protectedFile("file")
+        try bed.bus.lock("1")
+        #expect(try waits(for: { try bed.isArmed }))
+        bed.agent.kill(SIGKILL)
+        #expect(bed.agent.status() == SIGKILL)
+        #expect(try bed.becomes(.locked) == .locked)
+        #expect(throws: Errno.keyExpired) { _ = try bed.keybag.ring.unlocked.find() }
+        #expect(try bed.sandbox.run(command).status == (command == ["agent", "status"] ? 75 : 0))
+        #expect(throws: Errno(rawValue: ENOKEY)) { _ = try bed.keybag.ring.unlocked.find() }
+        #expect(try bed.sandbox.run("cat", "file").status == 75)
+    }
+
+    @Test("There is one agent for a keybag; status says which, and that there is none when it was killed")
+    func one() throws {
+        let bed = try AgentBed()
+        let second = try AgentProcess(bed.sandbox, ["--keybag", bed.sandbox.keybagDirectory])
+        #expect(second.status() == 75)
+        #expect(second.log.contains("an agent is running already (pid \(bed.agent.pid))"))
+        let status = try bed.sandbox.run("agent", "status")
+        #expect(status.status == 0)
+        #expect(status.text.contains("process \(bed.agent.pid), "))
+        #expect(status.text.contains("protectfs-agent"))
+        let json = try #require(try bed.sandbox.run("agent", "status", "--json").json() as? [String: Any])
+        #expect(json["running"] as? Bool == true)
+        #expect(json["pid"] as? Int == Int(bed.agent.pid))
+        #expect(json["followsAll"] as? Bool == false)
+        bed.agent.kill(SIGKILL)
+        _ = bed.agent.status()
+        let gone = try bed.sandbox.run("agent", "status")
+        #expect(gone.status == 75)
+        #expect(gone.text == "not running\n")
+    }
+
+    @Test("SIGTERM ends it; what is armed is locked at once, and what is not stays unlocked", arguments: [true, false])
+    func ended(isArmed: Bool) throws {
+        let bed = try AgentBed("--grace", "1000")
+        if isArmed {
+            try bed.bus.lock("1")
+            #expect(try waits(for: { try bed.isArmed }))
+        }
+        bed.agent.kill(SIGTERM)
+        #expect(bed.agent.status() == 0)
+        #expect(try bed.state == (isArmed ? .locked : .unlocked))
+    }
+
+    @Test("Keys have a greatest age, and absence a limit")
+    func limits() throws {
+        let aged = try AgentBed("--max", "1")
+        #expect(try aged.becomes(.locked) == .locked)
+        let absent = try AgentBed("--idle", "1")
+        try absent.bus.setHint("IdleHint", true, of: "1")
+        #expect(try absent.becomes(.locked) == .locked)
+    }
+
+    @Test("The configuration sets what options do not; nonsense in it is refused")
+    func configuration() throws {
+        let bed = try AgentBed(configuration: "agent-grace = 0\nagent-idle = 15m\nagent-max = 8h # a day's work\n")
+        #expect(bed.agent.log.contains("grace 0 s, idle 900 s, max 28800 s"))
+        try bed.bus.lock("1")
+        #expect(try bed.becomes(.locked) == .locked)
+        for (line, reason) in [("agent-idle = soon", "soon is no time"), ("agent-nap = 1", "not agent-nap")] {
+            try bed.sandbox.put(line, at: "config/protectfs/config")
+            let done = try bed.sandbox.run("agent", "run")
+            #expect(done.status == 78)
+            #expect(done.errors.contains(reason))
+        }
+    }
+
+    @Test("Without a bus, without a keybag, and with wrong words it says so and ends")
+    func cannotRun() throws {
+        let bus = try PrivateBus([])
+        let sandbox = try CommandSandbox(variables: bus.environment)
+        let noBus = try sandbox.run("agent", "run", "--keybag", sandbox.keybagDirectory)
+        #expect(noBus.status == 69)
+        #expect(noBus.errors.contains("no D-Bus"))
+        #expect(try sandbox.run("agent", "run", "--keybag", sandbox.path("none")).status == 66)
+        #expect(try sandbox.run("agent", "run", "--max", "soon").status == 64)
+        #expect(try sandbox.shell("exec \"$PROTECTFS-agent\" --nonsense 1").status == 64)
+        let copied = try sandbox.shell("cp \"$PROTECTFS\" alone; ./alone agent run")
+        #expect(copied.status == 69)
+        #expect(copied.errors.contains("protectfs-agent"))
+    }
+
+    @Test("The command itself does not load libsystemd, the agent does")
+    func linkage() throws {
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        #expect(try !sandbox.shell("ldd \"$PROTECTFS\"").text.contains("libsystemd"))
+        #expect(try sandbox.shell("ldd \"$PROTECTFS-agent\"").text.contains("libsystemd"))
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import Testing
+
+@testable import DataProtection
+
+/// Must show 1: the state of the keyring follows the session.
+@Suite("The agent, with a session on a bus of its own")
+struct AgentTests {
+    @Test("Lock arms, in the kernel too, and locks when the grace is over")
+    func lock() throws {
+        let bed = try AgentBed("--grace", "2")
+        #expect(try !bed.isArmed)
+        try bed.bus.lock("1")
+        #expect(try waits(for: { try bed.isArmed || bed.state == .locked }))
+        #expect(try bed.becomes(.locked) == .locked)
+        #expect(bed.ringLine == nil, "evicted, not only expired")
+        #expect(bed.agent.log.contains("the session was locked: locks in 2 s"))
+    }
+
+    @Test("Unlock within the grace cancels: the keys never leave")
+    func unlockInTime() throws {
+        let bed = try AgentBed("--grace", "1000")
+        try bed.bus.lock("1")
+        #expect(try waits(for: { try bed.isArmed }))
+        let key = bed.ringLine?.prefix(8)
+        try bed.bus.unlock("1")
+        #expect(try waits(for: { try !bed.isArmed }))
+        #expect(try bed.state == .unlocked)
+        #expect(bed.ringLine?.prefix(8) == key)
+    }
+
+    @Test("Unlock after the grace brings no key back")
+    func unlockTooLate() throws {
+        let bed = try AgentBed("--grace", "0")
+        try bed.bus.lock("1")
+        #expect(try bed.becomes(.locked) == .locked)
+        try bed.bus.unlock("1")
+        try bed.bus.lock("1")
+        #expect(waits(for: { bed.agent.log.split(separator: "\n").filter { $0.contains("was locked") }.count == 2 }))
+        #expect(try bed.state == .locked)
+    }
+
+    @Test("Before sleep there is no grace, and sleep is held up until the keys have gone", arguments: [true, false])
+    func sleep(afterLock: Bool) throws {
+        let bed = try AgentBed("--grace", "1000")
+        #expect(try bed.bus.inhibitors().map { $0[1] } == ["protectfs"])
+        if afterLock {
+            try bed.bus.lock("1")
+            #expect(try waits(for: { try bed.isArmed }))
+            #expect(try bed.bus.inhibitors().count == 1)
+        }
+        try bed.bus.prepareForSleep(true)
+        #expect(try waits(for: { try bed.bus.inhibitors().isEmpty }))
+        #expect(try bed.state == .locked)
+        #expect(bed.ringLine == nil)
+        try bed.bus.prepareForSleep(false)
+        #expect(try waits(for: { try bed.bus.inhibitors().count == 1 }))
+        try bed.sandbox.unlock()
+        #expect(try bed.state == .unlocked, "what was due before the sleep is not due after it")
+    }
+
+    @Test("A screensaver arms; that it goes cancels nothing")
+    func screensaver() throws {
+        let bed = try AgentBed("--grace", "1000")
+        try bed.bus.screensaver(true)
+        #expect(try waits(for: { try bed.isArmed }))
+        try bed.bus.screensaver(false)
+        try bed.bus.unlock("1")  // it was never locked
+        try bed.bus.setHint("IdleHint", true, of: "1")
+        #expect(try bed.isArmed)
+        try bed.bus.removeSession("1")
+        #expect(try bed.becomes(.locked) == .locked)
+    }
+
+    @Test("The end of the last session locks at once, of one of two it does not")
+    func sessionsEnd() throws {
+        let bed = try AgentBed("--grace", "1000")
+        try bed.bus.addSession("2")
+        try bed.bus.removeSession("1")
+        try bed.bus.lock("2")
+        #expect(try waits(for: { try bed.isArmed }))
+        #expect(try bed.state == .unlocked)
+        try bed.bus.removeSession("2")
+        #expect(try bed.becomes(.locked) == .locked)
+    }
+
+    @Test("A lock while the bus is away is made up for when it is back")
+    func busRestart() throws {
+        let bed = try AgentBed("--grace", "0")
+        try bed.bus.stop("logind")
+        try bed.bus.stop("system")
+        #expect(waits(for: { bed.agent.log.contains("logind cannot be heard") }))
+        #expect(try bed.state == .unlocked)
+        try bed.bus.startBus("system")
+        try bed.bus.startLogind()
+        try bed.bus.addSession("1")
+        try bed.bus.setHint("LockedHint", true, of: "1")
+        #expect(try bed.becomes(.locked) == .locked)
+    }
+
+    @Test("An Unlock that logind did not send cancels nothing, even when it is sent to the agent itself")
+    func forgedUnlock() throws {
+        let bed = try AgentBed("--grace", "1000")
+        try bed.bus.lock("1")
+        #expect(try waits(for: { try bed.isArmed }))
+        for pid in [nil, bed.agent.pid] {
+            try bed.bus.send(
+                "Unlock", of: "org.freedesktop.login1.Session", at: "/org/freedesktop/login1/session/1", bus: "system",
+                to: pid)
+        }
+        // What comes after it on the same bus has been heard: so has the forged one.
+        try bed.bus.prepareForSleep(false)
+        try bed.bus.screensaver(true)
+        #expect(waits(for: { bed.agent.log.contains("a screensaver began") }))
+        #expect(try bed.isArmed)
+        try bed.bus.unlock("1")
+        #expect(try waits(for: { try !bed.isArmed }))
+        #expect(try bed.state == .unlocked)
+    }
+
+    @Test("Without logind a screensaver alone locks")
+    func noLogind() throws {
+        let bed = try AgentBed("--grace", "0", parts: [.systemBus, .sessionBus])
+        try bed.bus.screensaver(true)
+        #expect(try bed.becomes(.locked) == .locked)
+    }
+
+    @Test("A passcode typed in the grace ends it; a lock by hand of somebody else is not cancelled by the screen")
+    func byHand() throws {
+        let bed = try AgentBed("--grace", "1000")
+        try bed.bus.lock("1")
+        #expect(try waits(for: { try bed.isArmed }))
+        try bed.sandbox.unlock()
+        #expect(try !bed.isArmed)
+        let typed = try #require(try bed.keybag.armLock(seconds: 500))
+        try bed.bus.lock("1")
+        #expect(waits(for: { bed.agent.log.split(separator: "\n").filter { $0.contains("was locked") }.count == 2 }))
+        #expect(bed.keybag.isStanding(typed), "whoever armed it goes on waiting")
+        try bed.bus.unlock("1")
+        try bed.bus.screensaver(true)
+        #expect(waits(for: { bed.agent.log.contains("a screensaver began") }))
+        #expect(try bed.isArmed)
+    }
+}
