@@ -34,6 +34,7 @@ struct Protectfs: ParsableCommand {
         do {
             var command = try parseAsRoot(
                 LongArgumentLists.shortened(Run.withoutCommand(CommandLine.arguments.dropFirst())))
+            Keybag.clearRemnants()
             try command.run()
         } catch {
             leave(because: error)

@@ -119,6 +119,22 @@ struct KeybagGraceTests {
         #expect(try bag.keybag.state() == .locked)
     }
 
+    @Test("Stands when somebody else arms one that is due later, and is ended by nobody who armed another one")
+    func ofSomebodyElse() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let first = try #require(try bag.keybag.armLock(seconds: 500))
+        let same = try #require(try bag.keybag.armLock(seconds: 1000))
+        #expect(bag.keybag.isStanding(first), "both wait for the same deadline")
+        #expect(bag.keybag.isStanding(same))
+        let earlier = try #require(try bag.keybag.armLock(seconds: 10))
+        #expect(try !bag.keybag.cancelArmedLock(first))
+        #expect(bag.keybag.isStanding(earlier))
+        #expect(bag.timeoutColumn(.unlocked) != "perm")
+        #expect(try bag.keybag.cancelArmedLock(earlier))
+        #expect(bag.timeoutColumn(.unlocked) == "perm")
+        #expect(try bag.keybag.state() == .unlocked)
+    }
+
     @Test("Does not lengthen an unlock that was limited")
     func limitedUnlock() async throws {
         let bag = try TestKeybag()

@@ -18,6 +18,12 @@ extension Keybag {
         return keybag
     }
 
+    /// Takes remnants out of the ring: keys of keybags once used here that have expired, because whoever armed their lock has
+    /// died. Nobody can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
+    package static func clearRemnants() {
+        for uuid in rememberedUUIDs() { RingKeys(uuid).clearExpired() }
+    }
+
     /// The keybags that were once used here.
     static func rememberedUUIDs() -> [KeybagUUID] {
         ((try? DirectoryListing.names(of: Locations.registry)) ?? []).compactMap { KeybagUUID(text: $0) }

@@ -1,53 +1,55 @@
 import Foundation
 import PrivateBus
+import SystemPackage
 import Testing
 
 /// As a user of its own: the agent locks whatever is in the ring, the keybags of other tests too.
 @Suite(
     "The agent that follows every keybag",
-    .enabled(if: geteuid() == 0, "needs root: it takes another uid, because it locks every keybag of its own"))
+    .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
 struct AgentOfAnotherUserTests {
     private let bus: PrivateBus
-    private let sandbox: CommandSandbox
-    private let uid = UInt32.random(in: 600_000..<1_600_000)
+    private let user: EndToEndUser
 
     init() throws {
         bus = try PrivateBus()
-        sandbox = try CommandSandbox(makesKeybag: false, variables: bus.environment)
-        // Where the build directory is, the other user may not go.
-        let copied = try sandbox.shell("cp \"$PROTECTFS\" protectfs && cp \"$PROTECTFS-agent\" protectfs-agent")
-        guard copied.status == 0 else { throw CommandSandbox.Unexpected(copied.errors) }
-        guard chown(sandbox.root, uid, uid) == 0 else { throw CommandSandbox.Unexpected("chown") }
-        try bus.addSession("1", uid: uid)
+        user = try EndToEndUser.made()
+        try bus.addSession("1", uid: user.uid)
     }
 
-    @Test("Locks its own, another one, and one whose directory has gone")
-    func all() throws {
-        let pid = "\(sandbox.root)/agent.pid"
-        let prepared = try sandbox.shell(
-            """
-            run() { setpriv --reuid \(uid) --regid \(uid) --clear-groups "$@"; }
-            for name in keybag two three; do
-                printf secret | run ./protectfs init --passcode-fd 0 --keybag "$PWD/$name" || exit 1
-            done
-            mv three gone
-            run ./protectfs agent run --grace 1 2>agent.log >/dev/null </dev/null &
-            echo $! >agent.pid
-            i=0; until grep -q follows agent.log; do sleep 0.05; i=$((i + 1)); [ $i -lt 400 ] || exit 99; done
-            run ./protectfs agent status --keybag two | tail -n 1
-            """)
-        #expect(prepared.status == 0, "\(prepared.errors)")
-        #expect(prepared.text == "follows every unlocked keybag\n")
+    @Test(
+        "Locks its own, another one, and one whose directory has gone, from a session without the user's keyring too",
+        arguments: [EndToEndUser.Session.plain, .freshKeyring])
+    func all(session: EndToEndUser.Session) throws {
+        try user.unlock()
+        for name in ["two", "three"] {
+            let made = try user.run(
+                ["protectfs", "init", "--passcode-fd", "0", "--keybag", user.home.appending(name).string],
+                input: Array("secret".utf8))
+            #expect(made.status == 0, "\(made)")
+        }
+        #expect(rename(user.home.appending("three").string, user.home.appending("gone").string) == 0)
+        #expect(try keys("1") == 3)
+        let log = user.home.appending("log").string
+        let agent = try user.start(
+            [
+                "sh", "-c",
+                "exec env \"$1\" \"$2\" \"$3\" agent run --grace 1 2>\"$4\"", "sh",
+                "DBUS_SYSTEM_BUS_ADDRESS=\(bus.systemAddress)", "DBUS_SESSION_BUS_ADDRESS=\(bus.sessionAddress)",
+                user.programs.appending("protectfs").string, log,
+            ], in: session)
+        #expect(waits { (try? String(contentsOfFile: log, encoding: .utf8))?.contains("follows") == true })
+        let status = try user.run(["protectfs", "agent", "status", "--keybag", user.home.appending("two").string])
+        #expect(status.text.hasSuffix("follows every unlocked keybag\n"), "\(status)")
         try bus.lock("1")
-        let locked = try sandbox.shell(
-            """
-            run() { setpriv --reuid \(uid) --regid \(uid) --clear-groups "$@"; }
-            i=0; while run cat /proc/keys | grep -q 'protectfs:.*:1:'; do
-                sleep 0.05; i=$((i + 1)); [ $i -lt 400 ] || break; done
-            run cat /proc/keys | grep -c 'protectfs:.*:1:'; run cat /proc/keys | grep -c 'protectfs:.*:2:'
-            kill "$(cat agent.pid)"; run sh -c 'keyctl clear @u'; cat agent.log >&2
-            """)
-        #expect(locked.text == "0\n3\n", "\(locked.errors)")
-        _ = pid
+        #expect(try waits { try keys("1") == 0 }, "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "")")
+        #expect(try keys("2") == 3)
+        agent.terminate()
+    }
+
+    /// How many keys of this user's keybags are in the kernel: `1` of A and B, `2` of C.
+    private func keys(_ number: String) throws -> Int {
+        let listed = try user.run(["cat", "/proc/keys"]).text.split(separator: "\n")
+        return listed.filter { $0.contains("protectfs:") && $0.contains(":\(number):") }.count
     }
 }
