@@ -79,6 +79,10 @@ public final class PrivateBus: Sendable {
     public func removeSession(_ name: String) throws { try tell("remove", name) }
     /// logind asks the session's screen to lock.
     public func lock(_ session: String) throws { try tell("lock", session) }
+    /// The same; says when, in nanoseconds of CLOCK_MONOTONIC.
+    public func lockTimed(_ session: String) throws -> UInt64 {
+        try (tell("lock-timed", session) as? NSNumber)?.uint64Value ?? 0
+    }
     /// logind asks it to unlock.
     public func unlock(_ session: String) throws { try tell("unlock", session) }
     /// The desktop says whether it is locked (LockedHint) or idle (IdleHint).

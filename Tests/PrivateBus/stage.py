@@ -148,6 +148,13 @@ def names_of(bus, process):
     return found
 
 
+def lock_timed(session):
+    """When logind was told to send the signal: nanoseconds of CLOCK_MONOTONIC."""
+    begin = time.monotonic_ns()
+    call(place(session), LOGIND + ".Session", "Lock")
+    return begin
+
+
 def inhibitors():
     return [list(map(str, found[:4])) for found in call(MANAGER, LOGIND + ".Manager", "ListInhibitors")]
 
@@ -159,6 +166,7 @@ COMMANDS = {
     "add": add,
     "remove": remove,
     "lock": lambda session: call(place(session), LOGIND + ".Session", "Lock"),
+    "lock-timed": lock_timed,
     "unlock": lambda session: call(place(session), LOGIND + ".Session", "Unlock"),
     "property": set_property,
     "sleep": lambda begins: emit(LOGIND + ".Manager", "PrepareForSleep", "b", [begins]),

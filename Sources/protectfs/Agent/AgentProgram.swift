@@ -41,7 +41,7 @@ enum AgentProgram {
 
     /// Once for each user: keys stay where nobody takes them away.
     ///
-    /// Only to a person, and only if the keys have no end by themselves. A marker says that it was said.
+    /// Call it for a person, who has typed the passcode for keys without an end. A marker says that it was said.
     static func warnIfMissing(for keybag: Keybag) {
         guard isatty(2) == 1, following(keybag.directory) == nil else { return }
         let marker = Locations.deviceKey.removingLastComponent().appending("agent-was-mentioned")

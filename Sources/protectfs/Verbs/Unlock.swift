@@ -28,7 +28,7 @@ struct Unlock: ParsableCommand {
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
         try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
-        if limit == nil { AgentProgram.warnIfMissing(for: keybag) }
+        if limit == nil, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
         guard keybag.queuedWorkCount > 0 else { return }
         if wait { try QueueRun.perform(keybag, keepingLost: false) } else { BackgroundQueue.start(for: keybag) }
     }

@@ -13,7 +13,7 @@ struct AgentTests {
         try bed.bus.lock("1")
         #expect(try waits(for: { try bed.isArmed || bed.state == .locked }))
         #expect(try bed.becomes(.locked) == .locked)
-        #expect(bed.ringLine == nil, "evicted, not only expired")
+        #expect(bed.isEvicted, "and not only expired")
         #expect(bed.agent.log.contains("the session was locked: locks in 2 s"))
     }
 
@@ -52,7 +52,7 @@ struct AgentTests {
         try bed.bus.prepareForSleep(true)
         #expect(try waits(for: { try bed.bus.inhibitors().isEmpty }))
         #expect(try bed.state == .locked)
-        #expect(bed.ringLine == nil)
+        #expect(bed.isEvicted)
         try bed.bus.prepareForSleep(false)
         #expect(try waits(for: { try bed.bus.inhibitors().count == 1 }))
         try bed.sandbox.unlock()

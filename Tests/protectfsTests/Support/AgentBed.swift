@@ -38,6 +38,12 @@ final class AgentBed: Sendable {
         }
     }
 
+    /// Whether a search for class keys A and B says that there are none, not even a remnant.
+    var isEvicted: Bool {
+        do throws(Errno) { _ = try keybag.ring.unlocked.find() } catch { return error.rawValue == ENOKEY }
+        return false
+    }
+
     /// The line of class keys A and B in /proc/keys: `serial flags usage expiry …`; a remnant is there too.
     var ringLine: String? {
         let text = (try? String(contentsOfFile: "/proc/keys", encoding: .utf8)) ?? ""

@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@testable import protectfs
+
+@Suite("agent install, and unlock without an agent")
+struct AgentInstallTests {
+    private let sandbox: CommandSandbox
+
+    init() throws { sandbox = try CommandSandbox() }
+
+    /// What systemd-analyze(1) objects to in a unit, whose programs must be there; nil if it is not installed.
+    private func objections(to unit: String, named name: String) throws -> String? {
+        guard try sandbox.shell("command -v systemd-analyze").status == 0 else {
+            print("skipped: \(name) is not verified: systemd-analyze is not installed")
+            return nil
+        }
+        try sandbox.put(unit, at: name)
+        let done = try sandbox.shell(
+            "XDG_RUNTIME_DIR=$PWD systemd-analyze --user verify --man=no \"$PWD/$0\"", [name])
+        // It calls an unknown key a warning.
+        return done.errors + done.text + (done.status == 0 ? "" : "status \(done.status)")
+    }
+
+    @Test("The unit is one that systemd takes, and hides nothing by a namespace, in which the keyring is another one")
+    func unit() throws {
+        let unit = try sandbox.run("agent", "install", "--print").text
+        #expect(unit.contains("\nExecStart=\(CommandSandbox.executable.resolved) agent run\n"))
+        #expect(unit.contains("\nKeyringMode=inherit\n"))
+        for key in ["Private", "Protect", "ReadOnly", "Inaccessible", "RootDirectory", "TemporaryFileSystem", "Bind"] {
+            #expect(!unit.contains("\n\(key)"), "for a user's unit that means a user namespace: systemd.exec(5)")
+        }
+        guard let objections = try objections(to: unit, named: "protectfs-agent.service") else { return }
+        #expect(objections == "")
+        let wrong = unit.replacingOccurrences(of: "UMask=", with: "UMaskk=")
+        #expect(try self.objections(to: wrong, named: "protectfs-agent.service")?.contains("UMaskk") == true)
+    }
+
+    @Test("A path that systemd would read otherwise is quoted")
+    func quotedPath() throws {
+        let unit = AgentUnit(program: "/opt/100% \"mine\"/protectfs").text
+        #expect(unit.contains("ExecStart=\"/opt/100%% \\\"mine\\\"/protectfs\" agent run\n"))
+    }
+
+    @Test("Is written whole, where the user's systemd looks")
+    func written() throws {
+        CommandSandbox.isolate()
+        try AgentUnit(program: "/bin/true").install()
+        let path = String(cString: getenv("XDG_CONFIG_HOME")) + "/systemd/user/protectfs-agent.service"
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == AgentUnit(program: "/bin/true").text)
+    }
+
+    @Test("Without systemd nothing is installed, and it is said what to do instead")
+    func withoutSystemd() throws {
+        guard !AgentUnit.isSystemdRunning else {
+            print("skipped: agent install without systemd: systemd runs here")
+            return
+        }
+        let done = try sandbox.run("agent", "install")
+        #expect(done.status == 69)
+        #expect(done.errors.contains("hint: put this where your session starts programs: "))
+        #expect(done.errors.hasSuffix("agent run &\n"))
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("config/systemd")))
+    }
+
+    @Test("unlock says once that no agent runs, to a person, about keys without an end")
+    func warning() throws {
+        let typed: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(CommandSandbox.passcode + "\n")]
+        #expect(try !PseudoTerminal.run(["unlock", "--for", "1h"], in: sandbox, typed).shown.contains("no agent"))
+        try sandbox.unlock()
+        let first = try PseudoTerminal.run(["unlock"], in: sandbox, typed)
+        #expect(first.status == 0)
+        #expect(first.shown.contains("protectfs: warning: no agent runs: the keys stay until protectfs lock"))
+        #expect(first.shown.contains("protectfs agent install"))
+        #expect(try !PseudoTerminal.run(["unlock"], in: sandbox, typed).shown.contains("no agent"), "once")
+    }
+
+    @Test("With an agent, unlock says nothing of the kind")
+    func noWarning() throws {
+        let bed = try AgentBed()
+        let typed: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(CommandSandbox.passcode + "\n")]
+        #expect(try !PseudoTerminal.run(["unlock"], in: bed.sandbox, typed).shown.contains("no agent"))
+        bed.agent.kill(SIGKILL)
+        _ = bed.agent.status()
+        #expect(try PseudoTerminal.run(["unlock"], in: bed.sandbox, typed).shown.contains("no agent"))
+    }
+
+    @Test("The unit for logout without an agent is one that systemd takes")
+    func logoutUnit() throws {
+        let unit = try Checkout.text("Examples/Logout/protectfs-logout.service")
+            .replacingOccurrences(of: "/usr/local/bin/protectfs", with: CommandSandbox.executable)
+        if let objections = try objections(to: unit, named: "protectfs-logout.service") { #expect(objections == "") }
+    }
+}
+
+extension String {
+    /// The path without links in it.
+    fileprivate var resolved: String { URL(fileURLWithPath: self).resolvingSymlinksInPath().path }
+}
