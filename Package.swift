@@ -95,7 +95,8 @@ let package = Package(
             ],
             swiftSettings: strict),
         // Buses of a test's own, with a logind that does what it is told.
-        .target(name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
+        .target(
+            name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
         .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
         .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
@@ -117,7 +118,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus", "StormScript",
+                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus",
+                "StormScript",
                 "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

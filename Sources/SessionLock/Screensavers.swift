@@ -5,7 +5,8 @@ import SystemPackage
 final class Screensavers: BusListener {
     /// Interface, which is the name on the bus too, and where it is.
     private static let interfaces = [
-        ("org.freedesktop.ScreenSaver", "/org/freedesktop/ScreenSaver"), ("org.gnome.ScreenSaver", "/org/gnome/ScreenSaver"),
+        ("org.freedesktop.ScreenSaver", "/org/freedesktop/ScreenSaver"),
+        ("org.gnome.ScreenSaver", "/org/gnome/ScreenSaver"),
         ("org.kde.screensaver", "/ScreenSaver"), ("org.cinnamon.ScreenSaver", "/org/cinnamon/ScreenSaver"),
         ("org.mate.ScreenSaver", "/org/mate/ScreenSaver"), ("org.xfce.ScreenSaver", "/org/xfce/ScreenSaver"),
     ]

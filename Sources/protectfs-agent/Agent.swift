@@ -93,11 +93,11 @@ struct Agent {
         guard since != unlockedSince else { return }
         unlockedSince = since
         guard let since else { return tell(.lockedByHand) }
-        tell(.unlockedByHand(at: Self.now() - .seconds(max(0, Int64(time(nil)) - Int64(clamping: since)))))
+        tell(.unlockedByHand(at: BootClock.now() - .seconds(max(0, Int64(time(nil)) - Int64(clamping: since)))))
     }
 
     private mutating func tell(_ event: LockSchedule.Event, _ reason: String? = nil) {
-        for action in schedule.handle(event, at: Self.now()) {
+        for action in schedule.handle(event, at: BootClock.now()) {
             switch action {
             case .arm(let seconds):
                 keybags.arm(seconds: seconds)
@@ -120,16 +120,9 @@ struct Agent {
         timer = deadline.map { deadline in
             Task { [input] in
                 // Sleep may be counted or not; after it the schedule is asked anyway.
-                guard (try? await Task.sleep(for: max(.zero, deadline - Self.now()))) != nil else { return }
+                guard (try? await Task.sleep(for: max(.zero, deadline - BootClock.now()))) != nil else { return }
                 input.yield(.timer)
             }
         }
-    }
-
-    /// Since the machine started, its sleep included.
-    private static func now() -> Duration {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 }

@@ -25,7 +25,8 @@ struct Arguments {
     }
 
     private static var usage: Ending {
-        Ending(.usage, "usage: protectfs-agent [--keybag DIR] [--grace S] [--idle S] [--max S]; see protectfs agent run")
+        Ending(
+            .usage, "usage: protectfs-agent [--keybag DIR] [--grace S] [--idle S] [--max S]; see protectfs agent run")
     }
 }
 

@@ -10,7 +10,14 @@ struct FollowedKeybags {
     let followsAll: Bool
     private let log: Logger
     /// What was armed, until it is finished or cancelled.
-    private var armed: [(keybag: Keybag, lock: ArmedLock)] = []
+    private var armed: [Armed] = []
+
+    private struct Armed {
+        let keybag: Keybag
+        let lock: ArmedLock
+        /// Whether the deadline is ours: somebody else may have armed an earlier one.
+        let isOwn: Bool
+    }
 
     init(at directory: FilePath, all: Bool, log: Logger) throws(Ending) {
         do throws(DataProtectionError) {
@@ -30,10 +37,15 @@ struct FollowedKeybags {
     /// Arms all of them, the kernel's own timeouts first of all; a keybag that cannot be opened is locked at once, because
     /// nobody could finish it.
     mutating func arm(seconds: UInt32) {
+        let before = armed
         armed = []
+        let due = BootClock.now() + .seconds(seconds)
         for keybag in [own] + others() {
             attempt("arm", keybag) { () throws(DataProtectionError) in
-                if let lock = try keybag.armLock(seconds: seconds) { armed.append((keybag, lock)) }
+                guard let lock = try keybag.armLock(seconds: seconds) else { return }
+                let isOurs = before.contains { $0.isOwn && $0.lock == lock && $0.keybag.uuid == keybag.uuid }
+                let isNew = due <= .nanoseconds(Int64(clamping: lock.deadline))
+                armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs))
             }
         }
         for uuid in strays() {
@@ -45,23 +57,23 @@ struct FollowedKeybags {
     ///
     /// - Returns: whether all of that went.
     mutating func finish() -> Bool {
-        var failed: [(Keybag, ArmedLock)] = []
-        for (keybag, lock) in armed {
-            let went = attempt("lock", keybag) { () throws(DataProtectionError) in
-                let locked = try keybag.finishLock(lock)
-                log.info(locked ? "locked '\(keybag.directory)'" : "'\(keybag.directory)' was unlocked or locked by hand")
+        armed = armed.filter { armed in
+            let directory = armed.keybag.directory
+            return !attempt("lock", armed.keybag) { () throws(DataProtectionError) in
+                let locked = try armed.keybag.finishLock(armed.lock)
+                log.info(locked ? "locked '\(directory)'" : "'\(directory)' was unlocked or locked by hand")
             }
-            if !went { failed.append((keybag, lock)) }
         }
-        armed = failed
-        return failed.isEmpty
+        return armed.isEmpty
     }
 
     /// Ends what is armed, but nothing that somebody else has armed.
     mutating func cancel() {
-        for (keybag, lock) in armed {
-            attempt("cancel the lock of", keybag) { () throws(DataProtectionError) in
-                if try keybag.cancelArmedLock(lock) { log.info("'\(keybag.directory)' stays unlocked") }
+        for armed in armed where armed.isOwn {
+            attempt("cancel the lock of", armed.keybag) { () throws(DataProtectionError) in
+                if try armed.keybag.cancelArmedLock(armed.lock) {
+                    log.info("'\(armed.keybag.directory)' stays unlocked")
+                }
             }
         }
         armed = []

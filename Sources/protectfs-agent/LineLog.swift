@@ -14,7 +14,9 @@ struct LineLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let line = isForJournal ? "<\(event.level.priority)>\(event.message)" : "protectfs-agent: \(event.level): \(event.message)"
+        let line =
+            isForJournal
+            ? "<\(event.level.priority)>\(event.message)" : "protectfs-agent: \(event.level): \(event.message)"
         var text = line.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) } + "\n"
         // One call a line: the lines of several processes stay whole.
         text.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }

@@ -58,9 +58,11 @@ struct LockScheduleTests {
     @Test("Absence and age of the keys have limits; presence ends the one, a passcode begins the other anew")
     func limits() {
         #expect(
-            actions(Limits(grace: 10, idle: 60), (.idle, 100), (.idle, 130), (.active, 140), (.idle, 150), (.timer, 210))
+            actions(
+                Limits(grace: 10, idle: 60), (.idle, 100), (.idle, 130), (.active, 140), (.idle, 150), (.timer, 210))
                 == [
-                    [.setTimer(.seconds(160))], [.setTimer(.seconds(160))], [.setTimer(nil)], [.setTimer(.seconds(210))],
+                    [.setTimer(.seconds(160))], [.setTimer(.seconds(160))], [.setTimer(nil)],
+                    [.setTimer(.seconds(210))],
                     [.lockNow, .setTimer(nil)],
                 ])
         #expect(
@@ -75,9 +77,11 @@ struct LockScheduleTests {
     @Test("A passcode that was typed before the screen was locked, and is heard of later, un-arms nothing")
     func lateNews() {
         #expect(
-            actions(Limits(grace: 10), (.sessionLocked, 100), (.unlockedByHand(at: .seconds(99)), 101), (.timer, 110)) == [
-                [.arm(seconds: 10), .setTimer(.seconds(110))], [.setTimer(.seconds(110))], [.finish, .setTimer(nil)],
-            ])
+            actions(Limits(grace: 10), (.sessionLocked, 100), (.unlockedByHand(at: .seconds(99)), 101), (.timer, 110))
+                == [
+                    [.arm(seconds: 10), .setTimer(.seconds(110))], [.setTimer(.seconds(110))],
+                    [.finish, .setTimer(nil)],
+                ])
     }
 
     @Test(

@@ -52,7 +52,8 @@ public final class PrivateBus: Sendable {
         process.standardInput = input
         process.standardOutput = output
         try process.run()
-        stage = Mutex(Stage(process: process, commands: input.fileHandleForWriting, answers: output.fileHandleForReading))
+        stage = Mutex(
+            Stage(process: process, commands: input.fileHandleForWriting, answers: output.fileHandleForReading))
         if parts.contains(.systemBus) { try tell("start-bus", "system") }
         if parts.contains(.sessionBus) { try tell("start-bus", "session") }
         if parts.contains(.logind) { try tell("start-logind") }
@@ -119,7 +120,9 @@ public final class PrivateBus: Sendable {
     /// Starts logind again; it has no sessions.
     public func startLogind() throws { try tell("start-logind") }
     /// Whether a process is connected to a bus.
-    public func isOnBus(_ bus: String, _ pid: pid_t) -> Bool { (try? tell("is-on-bus", bus, Int(pid))) as? Bool ?? false }
+    public func isOnBus(_ bus: String, _ pid: pid_t) -> Bool {
+        (try? tell("is-on-bus", bus, Int(pid))) as? Bool ?? false
+    }
 
     @discardableResult
     private func tell(_ words: Any...) throws -> Any {

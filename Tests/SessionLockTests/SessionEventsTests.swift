@@ -64,7 +64,9 @@ struct SessionEventsTests {
         #expect(await log.until(expected) == expected)
     }
 
-    @Test("A session that appears is followed, and the end of the last one is the end; a manager's or closing one is none")
+    @Test(
+        "A session that appears is followed, and the end of the last one is the end; a manager's or closing one is none"
+    )
     func sessionsComeAndGo() async throws {
         let bus = try PrivateBus()
         let log = try EventLog(bus)

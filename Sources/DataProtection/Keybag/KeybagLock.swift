@@ -20,7 +20,7 @@ extension Keybag {
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
     ///
     /// The kernel itself lets the keys expire two seconds after that, even if the caller dies. Whoever armed the lock calls
-    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock()``, ends it; ``lock()`` overtakes it. What is
+    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
     /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
     public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {

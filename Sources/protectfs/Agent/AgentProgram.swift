@@ -49,6 +49,7 @@ enum AgentProgram {
         guard descriptor >= 0 else { return }
         close(descriptor)
         StandardError.line(.warning, "no agent runs: the keys stay until protectfs lock, or a restart of the machine")
-        StandardError.line(.hint, "have them taken away when the screen locks: protectfs agent install; or: unlock --for 2h")
+        StandardError.line(
+            .hint, "have them taken away when the screen locks: protectfs agent install; or: unlock --for 2h")
     }
 }

@@ -125,20 +125,46 @@ struct AgentTests {
         #expect(try bed.becomes(.locked) == .locked)
     }
 
-    @Test("A passcode typed in the grace ends it; a lock by hand of somebody else is not cancelled by the screen")
-    func byHand() throws {
+    @Test("Sleep is held up for as long as the lock takes")
+    func slowLock() throws {
+        let bed = try AgentBed("--grace", "1000")
+        // Who holds this makes a lock wait for a second.
+        let transition = open(bed.sandbox.keybagDirectory + "/transition", O_RDWR | O_CLOEXEC)
+        #expect(flock(transition, LOCK_EX) == 0)
+        defer { close(transition) }
+        try bed.bus.prepareForSleep(true)
+        #expect(try bed.bus.inhibitors().count == 1)
+        #expect(try waits(for: { try bed.bus.inhibitors().isEmpty }))
+        #expect(try bed.state == .locked)
+    }
+
+    @Test("A passcode typed in the grace ends it")
+    func passcode() throws {
         let bed = try AgentBed("--grace", "1000")
         try bed.bus.lock("1")
         #expect(try waits(for: { try bed.isArmed }))
         try bed.sandbox.unlock()
         #expect(try !bed.isArmed)
+        #expect(try bed.state == .unlocked)
+    }
+
+    @Test("A lock that somebody else has armed for an earlier time is not cancelled by the screen")
+    func armedByHand() throws {
+        let bed = try AgentBed("--grace", "1000")
         let typed = try #require(try bed.keybag.armLock(seconds: 500))
+        for locks in 1...3 {
+            try bed.bus.lock("1")
+            #expect(
+                waits {
+                    bed.agent.log.split(separator: "\n").filter { $0.contains("was locked: locks in") }.count == locks
+                })
+            #expect(bed.keybag.isStanding(typed))
+            if locks < 3 { try bed.bus.unlock("1") }
+        }
+        try bed.keybag.cancelArmedLock()
         try bed.bus.lock("1")
-        #expect(waits(for: { bed.agent.log.split(separator: "\n").filter { $0.contains("was locked") }.count == 2 }))
-        #expect(bed.keybag.isStanding(typed), "whoever armed it goes on waiting")
+        #expect(try waits(for: { try bed.isArmed }))
         try bed.bus.unlock("1")
-        try bed.bus.screensaver(true)
-        #expect(waits(for: { bed.agent.log.contains("a screensaver began") }))
-        #expect(try bed.isArmed)
+        #expect(try waits(for: { try !bed.isArmed }), "this one is the agent's own")
     }
 }
