@@ -55,7 +55,7 @@ public struct LockSchedule: Hashable, Sendable {
             if isIdle, let idle = limits.idle { away = max(away ?? .zero, then + .seconds(idle)) }
             return lookAtTheClock(now)
         case .lockedByHand:
-            (armed, longest, retry) = (nil, nil, nil)
+            longest = nil
             return [setTimer]
         case .lockFailed:
             retry = now + Self.pause

@@ -82,6 +82,8 @@ final class LoginManager: BusListener {
         if case .bool(let isLocked) = changed["LockedHint"] {
             events += isLocked ? sessions.lock(path) : sessions.unlock(path)
         }
+        // A session that ends, but in which something goes on running, says no more than this.
+        if changed["Active"] != nil { events += sessions.list(try listed()) }
         if case .bool(let isIdle) = changed["IdleHint"] { events += sessions.setIdle(path, isIdle) }
         return events
     }

@@ -89,7 +89,8 @@ struct Agent {
     /// Whether somebody has unlocked or locked by hand. The notifications of the library will say so by themselves.
     private mutating func look() {
         guard looks else { return }
-        let since = keybags.unlockedSince()
+        let since: UInt64?
+        do { since = try keybags.unlockedSince() } catch { return }  // nobody knows: as it was
         guard since != unlockedSince else { return }
         unlockedSince = since
         guard let since else { return tell(.lockedByHand) }

@@ -14,7 +14,8 @@ struct FollowedKeybags {
 
     private struct Armed {
         let keybag: Keybag
-        let lock: ArmedLock
+        /// Nil: arming failed, and so it is locked when the grace is over, whatever happens in between.
+        let lock: ArmedLock?
         /// Whether the deadline is ours: somebody else may have armed an earlier one.
         let isOwn: Bool
     }
@@ -41,12 +42,13 @@ struct FollowedKeybags {
         armed = []
         let due = BootClock.now() + .seconds(seconds)
         for keybag in [own] + others() {
-            attempt("arm", keybag) { () throws(DataProtectionError) in
+            let went = attempt("arm", keybag) { () throws(DataProtectionError) in
                 guard let lock = try keybag.armLock(seconds: seconds) else { return }
                 let isOurs = before.contains { $0.isOwn && $0.lock == lock && $0.keybag.uuid == keybag.uuid }
                 let isNew = due <= .nanoseconds(Int64(clamping: lock.deadline))
                 armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs))
             }
+            if !went { armed.append(Armed(keybag: keybag, lock: nil, isOwn: true)) }
         }
         for uuid in strays() {
             attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
@@ -60,7 +62,8 @@ struct FollowedKeybags {
         armed = armed.filter { armed in
             let directory = armed.keybag.directory
             return !attempt("lock", armed.keybag) { () throws(DataProtectionError) in
-                let locked = try armed.keybag.finishLock(armed.lock)
+                guard let lock = armed.lock else { return try armed.keybag.lock() }
+                let locked = try armed.keybag.finishLock(lock)
                 log.info(locked ? "locked '\(directory)'" : "'\(directory)' was unlocked or locked by hand")
             }
         }
@@ -69,7 +72,7 @@ struct FollowedKeybags {
 
     /// Ends what is armed, but nothing that somebody else has armed.
     mutating func cancel() {
-        for armed in armed where armed.isOwn {
+        for armed in armed where armed.isOwn && armed.lock != nil {
             attempt("cancel the lock of", armed.keybag) { () throws(DataProtectionError) in
                 if try armed.keybag.cancelArmedLock(armed.lock) {
                     log.info("'\(armed.keybag.directory)' stays unlocked")
@@ -95,8 +98,14 @@ struct FollowedKeybags {
     }
 
     /// When the keys were loaded that are there for longest, in seconds since 1970; nil: there are none.
-    func unlockedSince() -> UInt64? {
-        ([own] + others()).compactMap { keybag in (try? keybag.status())?.unlockedSince }.min()
+    ///
+    /// - Throws: if that cannot be known of one of them.
+    func unlockedSince() throws(DataProtectionError) -> UInt64? {
+        var first: UInt64?
+        for keybag in [own] + others() {
+            if let since = try keybag.status().unlockedSince { first = min(first ?? since, since) }
+        }
+        return first
     }
 
     // MARK: others

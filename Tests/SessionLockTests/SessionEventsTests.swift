@@ -84,6 +84,16 @@ struct SessionEventsTests {
         #expect(await log.until(expected) == expected)
     }
 
+    @Test("A session in which something goes on running has ended all the same")
+    func lingering() async throws {
+        let bus = try PrivateBus()
+        try bus.addSession("1")
+        let log = try EventLog(bus)
+        try bus.setProperty("State", "closing", of: "1")
+        try bus.setHint("Active", false, of: "1")
+        #expect(await log.until(["ended"]) == ["ended"])
+    }
+
     @Test("Idle, when every session that says so is")
     func idle() async throws {
         let bus = try PrivateBus()
