@@ -26,6 +26,8 @@ final class SessionWatch {
         static let longestPause: UInt64 = 10_000_000
     }
 
+    private static let messagesInTurn = 64
+
     private let uid: uid_t
     private let addresses: [Bus: String]
     private var lines: [Line] = [Line(bus: .system, source: .logind), Line(bus: .session, source: .screensaver)]
@@ -85,7 +87,9 @@ final class SessionWatch {
     private func process(_ index: Int) {
         guard let listener = lines[index].listener else { return }
         do throws(Errno) {
-            while let message = try listener.connection.next() {
+            // A few at a time: who floods one bus must not keep the other one from being heard.
+            for _ in 0..<Self.messagesInTurn {
+                guard let message = try listener.connection.next() else { return }
                 for event in try listener.events(of: message) { tell(event) }
             }
         } catch {

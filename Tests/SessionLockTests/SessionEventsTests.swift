@@ -144,6 +144,19 @@ struct SessionEventsTests {
         #expect(await log.until(expected) == expected)
     }
 
+    @Test("Nothing is lost when much comes at once")
+    func flood() async throws {
+        let bus = try PrivateBus()
+        try bus.addSession("1")
+        let log = try EventLog(bus)
+        for number in 0..<300 { try bus.screensaver(number % 2 == 0) }
+        try bus.lock("1")
+        let words = await log.until([String](repeating: "", count: 301))
+        #expect(words.filter { $0 == "screensaverBegan" }.count == 150)
+        #expect(words.filter { $0 == "screensaverEnded" }.count == 150)
+        #expect(words.contains("locked"))
+    }
+
     private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
         for _ in 0..<1000 {
             if try condition() { return true }

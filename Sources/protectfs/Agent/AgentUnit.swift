@@ -24,7 +24,7 @@ struct AgentUnit {
         Type=exec
         ExecStart=\(Self.word(program)) agent run
         Restart=on-failure
-        RestartSec=1s
+        RestartSec=3s
         RestartPreventExitStatus=64 65 66 75 77 78
         Environment=SWIFT_BACKTRACE=enable=no
         KeyringMode=inherit

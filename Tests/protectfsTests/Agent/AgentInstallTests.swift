@@ -63,6 +63,26 @@ struct AgentInstallTests {
         #expect(!FileManager.default.fileExists(atPath: sandbox.path("config/systemd")))
     }
 
+    @Test(
+        "With systemd the unit is written, and then enabled and started; that this fails is said",
+        .enabled(if: geteuid() == 0, "needs root: it gives itself another /run"), arguments: [0, 1])
+    func withSystemd(status: Int32) throws {
+        try sandbox.put("#!/bin/sh\necho \"$*\" >>\"$CALLS\"\nexit \(status)\n", at: "bin/systemctl")
+        let done = try sandbox.shell(
+            """
+            chmod +x bin/systemctl; PATH="$PWD/bin:$PATH" CALLS="$PWD/calls" exec unshare --mount sh -c '
+                mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$PROTECTFS" agent install'
+            """)
+        #expect(done.status == (status == 0 ? 0 : 71), "\(done.errors)")
+        let calls = try String(contentsOfFile: sandbox.path("calls"), encoding: .utf8)
+        let enable = status == 0 ? "--user enable --now protectfs-agent.service\n" : ""
+        #expect(calls == "--user daemon-reload\n" + enable)
+        #expect(done.errors.isEmpty == (status == 0))
+        let unit = try String(
+            contentsOfFile: sandbox.path("config/systemd/user/protectfs-agent.service"), encoding: .utf8)
+        #expect(unit == (try sandbox.run("agent", "install", "--print")).text)
+    }
+
     @Test("unlock says once that no agent runs, to a person, about keys without an end")
     func warning() throws {
         let typed: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(CommandSandbox.passcode + "\n")]
