@@ -86,7 +86,7 @@ import Testing
             try #require(current >= 0, "kill \(kill): no passcode opens the keybag")
             halves += try paths.filter { try StoredWraps($0).generations.count > 1 }.count
             for path in paths { try keybag.rewrap(fileAt: path) }
-            try keybag.open(passcode: secret("passcode \(current)")).forgetRetiredKeys()
+            try keybag.open(passcode: secret("passcode \(current)")).forgetRetiredKeys(before: .max)
             let generation = keybag.activeName(.complete).generation
             for (path, text) in zip(paths, texts) {
                 #expect(try StoredWraps(path).generations == [generation], comment)
