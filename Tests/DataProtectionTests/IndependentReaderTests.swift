@@ -179,9 +179,10 @@ import Testing
         for path in old { #expect(try Self.read([path], bed.bag).status != 0) }
     }
 
-    /// Keybag, passcode, device key and recovery code of before a rotation: at no place of a file does any of the old class
-    /// keys open anything, before the retired keys are forgotten and afterwards.
-    @Test(.enabled(if: hasPython), arguments: [false, true])
+    /// Before the retired keys are forgotten, and afterwards.
+    @Test(
+        "With keybag, passcode, device key and recovery code of before a rotation nothing opens, at no place of a file",
+        .enabled(if: hasPython), arguments: [false, true])
     func anOldKeybagOpensNothing(isForgotten: Bool) throws {
         let bed = try FileTestBed()
         let code = try bed.bag.makeRecoveryCode()

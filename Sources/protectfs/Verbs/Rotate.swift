@@ -16,9 +16,9 @@ struct Rotate: ParsableCommand {
             nothing new. The keybag must be unlocked. A lock, or Ctrl-C, stops between files; --resume does the rest, without \
             new keys and without the passcode.
 
-            With --forget the retired keys are dropped, after a look for files below the roots that still need them. From then \
-            on neither an old copy of the keybag nor its passcode opens what was rotated. Change the passcode first if \
-            somebody knows it. A recovery code is replaced: the new one is printed.
+            A file that was wrapped anew opens with no old copy of the keybag and its passcode. Change the passcode first if \
+            somebody knows it. A recovery code is replaced: the new one is printed. With --forget the retired keys are \
+            dropped, after a look for files below the roots that still need them.
             """)
 
     @OptionGroup var roots: RotationRoots
