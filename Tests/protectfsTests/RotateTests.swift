@@ -187,11 +187,15 @@ struct RotateTests {
     func recoveryCode() throws {
         try tree()
         let old = try sandbox.makeRecoveryCode()
+        #expect(try sandbox.run("recovery", "export", "export").status == 0)
         let refused = try rotate("--json")
         #expect(refused.status == 64 && refused.errors.contains("cannot share standard output"))
         let done = try rotate()
         let new = try #require(done.recoveryCode)
         #expect(done.status == 0 && new != old)
+        #expect(done.errors.contains("warning: the last recovery export opens no file that is rotated now\n"))
+        #expect(done.errors.contains("hint: make a new one: protectfs recovery export FILE\n"))
+        #expect(try !rotate("--resume").errors.contains("recovery export"))
         #expect(try sandbox.recover(with: old).status == 77)
         #expect(try sandbox.recover(with: new).status == 0)
     }

@@ -50,7 +50,10 @@ struct Rotate: ParsableCommand {
         if forget {
             try forget(keybag, paths)
         } else {
-            if !resume { try makeKeys(keybag) }
+            if !resume {
+                try makeKeys(keybag)
+                warnOfExport(keybag)
+            }
             try rewrap(keybag, paths)
         }
     }
@@ -76,6 +79,14 @@ struct Rotate: ParsableCommand {
         do throws(DataProtectionError) { try opened.rotate(passcode: secret, recoveryCode: code) } catch {
             throw NewRecoveryCode.failure(error, keepsOld: true)
         }
+    }
+
+    /// Who restores it one day finds every file that was rotated lost.
+    private func warnOfExport(_ keybag: Keybag) {
+        guard case .made = KeybagHealth(of: keybag.directory).export else { return }
+        StandardError.line(.warning, "the last recovery export opens no file that is rotated now")
+        StandardError.line(
+            .hint, "make a new one: protectfs recovery export\(KeybagOption.words(for: keybag.directory)) FILE")
     }
 
     /// Before anybody types a passcode.
