@@ -78,7 +78,8 @@ struct QueueRun: ParsableCommand {
         let waiting = results.filter { $0.outcome == .waiting }.count
         if waiting > 0, outcome.status == .done {
             throw Failure(
-                .notNow, "\(waiting) of \(results.count) wait for an unlock", hint: "unlock first: protectfs unlock")
+                .notNow, "\(waiting) of \(results.count) wait for an unlock",
+                hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
         }
         try outcome.leave()
     }
