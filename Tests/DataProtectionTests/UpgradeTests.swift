@@ -162,10 +162,23 @@ import Testing
         #expect(try tree.strays() == [".alive.protectfs-unfinished-0"])
     }
 
+    /// What somebody saves under a name between two calls is theirs, even if a kill leaves it under the temporary name.
+    @Test func whatIsNotALeftoverStays() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain([".f.protectfs-unfinished-1-2", "old"], Self.text)
+        let inode = try #require(try tree.bed.path("old").status()).st_ino
+        #expect(rename(tree.bed.path("old").string, tree.bed.path(".f.protectfs-unfinished-\(inode)-3").string) == 0)
+        let summary = try await tree.upgraded(to: .complete)
+        #expect(summary.converted == 1)
+        #expect(try tree.strays() == [".f.protectfs-unfinished-1-2"])
+        #expect(try tree.bed.read(tree.bed.path(".f.protectfs-unfinished-1-2")) == Self.text)
+    }
+
     @Test func busyAndUnreadableFilesFailAndTheOthersAreDone() async throws {
         let tree = try UpgradeTree()
         try tree.plain(["a", "b", "c"], Self.text)
         let writer = try FileDescriptor.open(tree.bed.path("b"), .writeOnly)
+        #expect(fcntl(writer.rawValue, F_SETFD, FD_CLOEXEC) == 0, "no process of another test keeps it open")
         try tree.bed.make("d", .none, Self.text)
         try tree.bed.path("d").damage(at: 100)
         let summary = try await tree.upgraded(to: .complete)

@@ -103,12 +103,10 @@ package struct UpgradePass: Sendable {
         guard let status = try entry.directory.status(of: entry.name) else { return }
         let name = FilePath(root: nil, [entry.name]).bytes
         switch status.st_mode & S_IFMT {
-        case S_IFREG where entry.isUnfinished:
-            // Of a dead process; else it is in the hands of a living one, and goes soon.
-            if !options.isDryRun { try UnnamedFile.removeAbandoned(entry) }
+        case S_IFREG where try isLeftover(entry): break
         case S_IFREG:
             workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))
-        case S_IFDIR where entry.isUnfinished: break
+        case S_IFDIR where entry.unfinishedMarks != nil: break
         case S_IFDIR:
             let directory: LowerDirectory
             do throws(DataProtectionError) { directory = try entry.directory.directory(entry.name) } catch {
@@ -119,6 +117,13 @@ package struct UpgradePass: Sendable {
         case S_IFLNK: run.add(entry.path, .skipped(.link))
         default: run.add(entry.path, .skipped(.notRegularFile))
         }
+    }
+
+    /// Whether it is what a dead process left, and gone now, or in the hands of a living one, and goes soon.
+    private func isLeftover(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard entry.unfinishedMarks != nil else { return false }
+        if options.isDryRun { return true }
+        return try UnnamedFile.removeAbandoned(entry) != .foreign
     }
 
     /// A stronger default stays.
@@ -182,16 +187,6 @@ extension UpgradePass {
             return UpgradeResult(
                 path: result.path, protectionClass: result.protectionClass, size: result.size, outcome: outcome)
         }
-    }
-}
-
-extension DirectoryEntry {
-    /// Whether the name is that of something that is being made, or was. FORMAT.md §2.6.
-    fileprivate var isUnfinished: Bool {
-        let parts = name.string.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count >= 3, parts[0].isEmpty, let last = parts.last else { return false }
-        let mark = "protectfs-unfinished-"
-        return last.hasPrefix(mark) && UInt32(last.dropFirst(mark.count)) != nil
     }
 }
 
