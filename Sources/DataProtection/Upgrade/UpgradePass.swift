@@ -62,15 +62,16 @@ package struct UpgradePass: Sendable {
         if let reason = names.reason(against: place) {
             run.add(place, .skipped(.needed(reason)))
         } else {
-            walk(root, [], place, run, workers)
+            walk(root, [], names.areBelow(place) ? place : nil, run, workers)
         }
         workers.finish()
         run.summary.isStopped = !run.goOn()
+        if options.queuesWhatIsLocked, !options.isDryRun, !run.summary.isStopped, run.summary.queued == 0 { forget() }
         return run.summary
     }
 
     private func walk(
-        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
     ) {
         do throws(DataProtectionError) {
@@ -94,10 +95,11 @@ package struct UpgradePass: Sendable {
     }
 
     private func visit(
-        _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
     ) throws(DataProtectionError) {
-        if let reason = self.names.reason(against: entry.name, in: place) {
+        let parent = names.isEmpty ? self.place.lastComponent : entry.directory.path.lastComponent
+        if let reason = self.names.reason(against: entry.name, in: place, named: parent) {
             return run.add(entry.path, .skipped(.needed(reason)))
         }
         guard let status = try entry.directory.status(of: entry.name) else { return }
@@ -113,7 +115,8 @@ package struct UpgradePass: Sendable {
                 guard error.errno == .improperLink else { throw error }  // EXDEV
                 return run.add(entry.path, .skipped(.otherFileSystem))
             }
-            walk(directory, names + [name], place.appending(entry.name), run, workers)
+            let inner = place?.appending(entry.name)
+            walk(directory, names + [name], inner.flatMap { self.names.areBelow($0) ? $0 : nil }, run, workers)
         case S_IFLNK: run.add(entry.path, .skipped(.link))
         default: run.add(entry.path, .skipped(.notRegularFile))
         }
