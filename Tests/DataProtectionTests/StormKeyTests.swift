@@ -106,8 +106,7 @@ import Testing
         let text = pattern(10, count: 200_000)
         let path = try bed.make("f", .complete, text)
         var storm = Storm(
-            "rekeys", moment, bed,
-            calls: ["pwrite64", "fsync", "fchmod", "linkat", "renameat2", "unlinkat"], each: 6)
+            "rekeys", moment, bed, calls: ["pwrite64", "fsync", "linkat", "renameat2", "unlinkat", "fchmod"], each: 6)
         for kill in 0..<storm.kills {
             _ = try storm.kill("rekey", from: 0, [path.string])
             #expect(try bed.read(path) == text, "kill \(kill)")

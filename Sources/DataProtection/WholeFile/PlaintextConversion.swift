@@ -28,7 +28,7 @@ extension Keybag {
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try ConversionSource(DirectoryEntry(path))
+        let source = try ConversionSource(path)
         if try source.file.isOneOfOurs() { return try raise(source, to: protectionClass) }
         _ = try Conversion(source).seal(as: protectionClass, keybag: self) {
             progress($0)
@@ -61,7 +61,7 @@ extension Keybag {
     public func unprotect(
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try ConversionSource(DirectoryEntry(path))
+        let source = try ConversionSource(path)
         guard try source.file.isOneOfOurs() else { return .unchanged }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
