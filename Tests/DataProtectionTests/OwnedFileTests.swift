@@ -29,6 +29,26 @@ import Testing
             }
         }
 
+        @Test("An upgrade raises them, by itself and of a whole directory", arguments: [0o444, 0o400])
+        func raised(mode: Int) async {
+            await #expect(processExitsWith: .success) { [mode] in
+                let home = try AnotherUser.become()
+                let bed = try FileTestBed()
+                let one = try bed.make("one", .completeUntilFirstUserAuthentication, [1])
+                let two = try bed.make("two", .completeUntilFirstUserAuthentication, [2])
+                for path in [one, two] { try path.setMode(mode_t(mode)) }
+                #expect(try bed.keybag.protect(one, as: .complete) == .raised)
+                let pass = try UpgradePass(
+                    bed.keybag, two.removingLastComponent(), to: .complete, rules: nil, options: UpgradeOptions())
+                #expect(pass.run { _ in }.raised == 1)
+                for path in [one, two] {
+                    #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+                    #expect(try path.mode() == mode_t(mode))
+                }
+                try home.remove()
+            }
+        }
+
         @Test("A change of class that was killed is finished by a lock")
         func finished() async {
             await #expect(processExitsWith: .success) {

@@ -11,19 +11,38 @@ extension LowerFile {
     static func forHeads(of path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) { return try LowerFile(regular: path, flags: O_RDWR | flags) } catch {
             guard error.errno == .permissionDenied, let named = try? LowerFile(path, flags: openPath | flags),
-                let status = try? named.status(), status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid()
+                let status = try? named.status(), status.st_mode & S_IFMT == S_IFREG
             else { throw error }
-            do throws(DataProtectionError) { return try named.openedByOwner() } catch let failure {
-                // Without /proc there is no way to it, which must not look as if there were no file.
-                throw failure.errno == .noSuchFileOrDirectory ? error : failure
-            }
+            return try named.openedByOwner(insteadOf: error)
+        }
+    }
+
+    /// The same file once more, to change its heads, where its mode lets nobody write too.
+    ///
+    /// - Parameter open: opens it for reading and writing where that is allowed.
+    func forHeads(
+        _ open: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) { return try open() } catch {
+            guard error.errno == .permissionDenied else { throw error }
+            return try openedByOwner(insteadOf: error)
+        }
+    }
+
+    /// - Parameter refusal: what open(2) said, which stands for everybody else.
+    private func openedByOwner(insteadOf refusal: DataProtectionError) throws(DataProtectionError) -> LowerFile {
+        guard let status = try? status(), status.st_uid == geteuid() else { throw refusal }
+        do throws(DataProtectionError) { return try openedByOwner() } catch {
+            // Without /proc there is no way to it, which must not look as if there were no file.
+            throw error.errno == .noSuchFileOrDirectory ? refusal : error
         }
     }
 
     // Of fcntl.h, behind _GNU_SOURCE.
     private static let openPath: Int32 = 0o10_000_000
 
-    /// The same file for reading and writing. This one was opened with O_PATH: it is that file, whatever its name is by now.
+    /// The same file for reading and writing. This one may have been opened with O_PATH: it is that file, whatever its name is
+    /// by now.
     private func openedByOwner() throws(DataProtectionError) -> LowerFile {
         let own = "/proc/self/fd/\(descriptor)"
         func open() throws(DataProtectionError) -> LowerFile {

@@ -44,7 +44,9 @@ extension Keybag {
         let entry = source.entry
         let info = try ProtectedFileInfo(path: entry.path, file: source.file)
         guard info.protectionClass < protectionClass else { return .unchanged }
-        let file = try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        let file = try source.file.forHeads { () throws(DataProtectionError) in
+            try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        }
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
             let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
