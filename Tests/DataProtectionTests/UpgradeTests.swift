@@ -263,6 +263,19 @@ import Testing
         #expect(try tree.strays() == [])
     }
 
+    /// A summary that was cancelled is not taken for a whole one, however early it is asked for.
+    @Test func theTaskIsCancelled() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain((0..<300).map { "\($0)" }, Self.text)
+        let (keybag, directory) = (tree.bed.keybag, tree.bed.directory)
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await keybag.upgradeAtLaunch(directory, to: .complete)
+        }
+        task.cancel()
+        #expect(try await task.value.isStopped)
+    }
+
     /// Leaving the loop leaves no thread that waits for somebody to take results.
     @Test func theLoopIsLeft() async throws {
         let tree = try UpgradeTree()
