@@ -89,7 +89,9 @@ extension Keybag {
     ///
     /// - Returns: what came of it when nothing waits for an unlock any more; nil if the directory is gone.
     /// - Throws: `locked`; `system` if its disk is away.
-    func upgrade(_ queued: QueuedUpgrade) throws(DataProtectionError) -> UpgradeSummary? {
+    func upgrade(
+        _ queued: QueuedUpgrade, showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in }
+    ) throws(DataProtectionError) -> UpgradeSummary? {
         var options = UpgradeOptions()
         options.includesDatabases = queued.plan.includesDatabases
         options.queuesWhatIsLocked = false
@@ -98,7 +100,12 @@ extension Keybag {
         let pass = try UpgradePass(
             self, queued.path, to: queued.plan.protectionClass, rules: queued.plan.rules, options: options)
         guard UInt64(try pass.rootStatus().st_ino) == queued.inode else { return try queued.gone() }
-        let summary = pass.run { _ in }
+        var count = 0
+        let showNow = { show(count, pass.done.bytes) }
+        let summary = pass.run(whileWaiting: showNow) { _ in
+            count += 1
+            showNow()
+        }
         if let locked = summary.failures.first(where: { $0.error.isLocked }) { throw locked.error }
         return summary
     }

@@ -79,9 +79,11 @@ extension Keybag {
     ///   - log: a log that this process writes to: segments of it are appended through this handle.
     ///   - keepingLost: what is *gone*, or fails, stays in the queue: nobody would see why. An upgrade in which something failed
     ///     is left alone for a day then.
+    ///   - show: called several times a second during an upgrade, with the files and bytes that are done.
     @discardableResult
     package func performQueuedWork(
         only isMeant: (QueuedWork) -> Bool = { _ in true }, into log: ProtectedFile? = nil, keepingLost: Bool,
+        showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in },
         reporting report: (QueuedWorkResult) -> Void = { _ in }
     ) throws(DataProtectionError) -> [QueuedWorkResult] {
         var results: [QueuedWorkResult] = []
@@ -100,7 +102,8 @@ extension Keybag {
             }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = try perform(number, into: log, keepingLost, { add(.failed($0)) }) else { continue }
+                guard let held = try perform(number, into: log, keepingLost, show, { add(.failed($0)) })
+                else { continue }
                 outcome = held
             }
             if case .join(let log) = work.kind, outcome.holdsUp { waitingLogs.insert(log) }
@@ -111,12 +114,13 @@ extension Keybag {
 
     /// Nil if somebody else has just done it.
     private func perform(
-        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool, _ others: (DataProtectionError) -> Void
+        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
+        _ others: (DataProtectionError) -> Void
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
         guard var note = try QueueNote(number, in: directory, holding: true) else {
             return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
         }
-        return perform(&note, into: log, keepingLost: keepingLost, others: others)
+        return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
     }
 
     /// Does the work of a note that this process holds.
@@ -124,6 +128,7 @@ extension Keybag {
     /// - Parameter others: called with all failures but the last one, where there are several.
     func perform(
         _ note: inout QueueNote, into log: ProtectedFile? = nil, keepingLost: Bool = false,
+        showing show: @escaping (Int, Int64) -> Void = { _, _ in },
         others: (DataProtectionError) -> Void = { _ in }
     ) -> QueuedWorkResult.Outcome {
         do throws(DataProtectionError) {
@@ -132,7 +137,7 @@ extension Keybag {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
             case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
             case .upgrade(let upgrade):
-                let summary = try self.upgrade(upgrade)
+                let summary = try self.upgrade(upgrade, showing: show)
                 for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
                 if let error = summary?.lastError {
                     if keepingLost { throw error }
