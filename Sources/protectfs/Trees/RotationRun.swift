@@ -94,7 +94,8 @@ final class RotationRun {
         if isRoot { return }
         unknownCount += 1
         StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
-        StandardError.line(.hint, "if there are files of this keybag: --root \(quoted(item.path))")
+        let verb = task == .rewrap ? "protectfs rotate --resume " : ""
+        StandardError.line(.hint, "if there are files of this keybag: \(verb)--root \(quoted(item.path))")
     }
 
     /// How many regular files there are, for the bar.

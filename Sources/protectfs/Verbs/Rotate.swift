@@ -109,7 +109,10 @@ struct Rotate: ParsableCommand {
         if Interruption.isRequested {
             throw Failure(.interrupted, "interrupted; the rest opens as before, by the retired keys", hint: goOn)
         }
-        if run.isLocked { StandardError.line(.hint, "then do the rest: \(goOn)") }
+        // Not by another rotation, which would make new keys again.
+        if run.outcome.status != .done, run.remainingCount + run.unknownCount > 0 {
+            StandardError.line(.hint, "then do the rest: \(goOn)")
+        }
         try run.outcome.leave()
     }
 

@@ -90,7 +90,7 @@ struct Status: ParsableCommand {
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
-                    ("retryAfter", .optional(status.retryAfter)), ("queued", .number(Int64(keybag.queuedWorkCount))),
+                    ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ])
         }
     }
