@@ -151,6 +151,8 @@ struct UpgradeVerbTests {
     func databases() throws {
         try sandbox.put("SQLite format 3\0and more", at: "tree/data.db")
         try sandbox.put("log", at: "tree/data.db-wal")
+        let plan = try sandbox.run("upgrade", "--dry-run", "tree")
+        #expect(plan.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
         let done = try sandbox.run("upgrade", "tree")
         #expect(done.status == 0)
         #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
@@ -158,10 +160,49 @@ struct UpgradeVerbTests {
         for name in ["tree/data.db", "tree/data.db-wal"] { #expect(try word(name) == "complete\n") }
     }
 
+    @Test("What is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])
+    func refused(options: [String]) throws {
+        try sandbox.put("text", at: "file")
+        let home = try sandbox.shell("HOME=$PWD \"$PROTECTFS\" upgrade \(options.joined()) .")
+        #expect(home.status == 77)
+        #expect(home.errors.hasPrefix("protectfs: error: '.' is not upgraded: it is the home directory\n"))
+        #expect(home.errors.contains("hint: name directories below it"))
+        #expect(try sandbox.run(["upgrade", "/"] + options).status == 77)
+        #expect(try sandbox.stored("file") == Data("text".utf8))
+        let file = try sandbox.run("upgrade", "file")
+        #expect(file.status == 66)
+        #expect(file.errors.contains("hint: for single files: protectfs protect 'file'"))
+    }
+
+    @Test("unlock --wait waits for a process that is at the upgrade already")
+    func doneElsewhere() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.run("lock")
+        #expect(try sandbox.run("upgrade", "tree").status == 75)
+        let note = try sandbox.shell("ls \"$PROTECTFS_KEYBAG\"/queue/*").text.trimmingCharacters(in: .newlines)
+        // As whoever does it; it is a dead process's when this one ends.
+        let holding = try FileHandle(forUpdating: URL(fileURLWithPath: note))
+        #expect(flock(holding.fileDescriptor, LOCK_EX) == 0)
+        let waiting = Thread {
+            Thread.sleep(forTimeInterval: 2)
+            flock(holding.fileDescriptor, LOCK_UN)
+        }
+        waiting.start()
+        let done = try sandbox.run(
+            "unlock", "--wait", "--passcode-fd", "3", passcodes: Data(CommandSandbox.passcode.utf8))
+        #expect(done.status == 0)
+        #expect(!done.errors.contains("still open"), "\(done.errors)")
+        #expect(try word("tree/one") == "complete\n")
+        #expect(try sandbox.run("queue").text == "")
+    }
+
     @Test("Usage")
     func usage() throws {
         #expect(try sandbox.run("upgrade").status == 64)
         #expect(try sandbox.run("upgrade", "--queued", "tree").status == 64)
+        for option in [["--dry-run"], ["--class", "none"], ["--rules", "r"], ["--json"], ["--jobs", "1"]] {
+            #expect(try sandbox.run(["upgrade", "--queued"] + option).status == 64, "it would be done nevertheless")
+        }
         #expect(try sandbox.run("upgrade", "--jobs", "0", "tree").status == 64)
         #expect(try sandbox.run("upgrade", "missing").status == 66)
         #expect(try sandbox.run("upgrade", "--queued").status == 0, "nothing waits")

@@ -40,6 +40,9 @@ package struct UpgradePass: Sendable {
     /// What the directory is, while it is open.
     func rootStatus() throws(DataProtectionError) -> stat { try root.status() }
 
+    /// Why nothing at all is done, if the directory itself must be left alone.
+    package var refusal: String? { names.reason(against: place) }
+
     /// Does it all, on this thread and others.
     ///
     /// - Parameters:
@@ -59,7 +62,7 @@ package struct UpgradePass: Sendable {
         let workers = FileWorkers<UpgradeFile, UpgradeResult?>(
             threads: max(1, options.jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), window: Self.window,
             prepare: giveWay, work: { work.perform($0) }, receive: { run.receive($1) }, whileWaiting: whileWaiting)
-        if let reason = names.reason(against: place) {
+        if let reason = refusal {
             run.add(place, .skipped(.needed(reason)))
         } else {
             walk(root, [], names.areBelow(place) ? place : nil, run, workers)
