@@ -109,7 +109,7 @@ struct UpgradeVerbTests {
         #expect(try sandbox.run("queue").text == "")
     }
 
-    @Test("kill -9 of the command, over and over: no file is lost or half-made, nothing is left over, and it goes on where it was")
+    @Test("kill -9, over and over: no file is lost or half-made, nothing is left over, and it goes on")
     func killed() throws {
         let names = (0..<120).map { "tree/\($0 % 4)/\($0)" }
         func text(_ name: String) -> String { String(repeating: name, count: 4000) }
