@@ -57,6 +57,9 @@ let package = Package(
         .executableTarget(
             name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
             swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "UpgradeAtLaunch", dependencies: ["DataProtection"], path: "Examples/UpgradeAtLaunch",
+            swiftSettings: strict, linkerSettings: bindNow),
         // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
         .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
         .executableTarget(
@@ -100,7 +103,7 @@ let package = Package(
             dependencies: [
                 "protectfs", "DataProtection", "Conformance", "KeyQuota", "StormScript", "storm-worker", "PortFromIOS",
                 "PortFromIOSBefore",
-                "ProtectedLog",
+                "ProtectedLog", "UpgradeAtLaunch",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -14,7 +14,8 @@ import Testing
         let tree = try UpgradeTree()
         let names = [
             [UInt8](repeating: 0x61, count: 255), [UInt8](repeating: 0xFF, count: 255), Array("new\nline".utf8),
-            Array("e\u{301}".utf8), Array(String(repeating: "\u{1F469}\u{200D}", count: 36).utf8), [0x5C], [0x2D, 0x2D],
+            Array("e\u{301}".utf8), Array(String(repeating: "\u{1F469}\u{200D}", count: 36).utf8), [0x5C],
+            [0x2D, 0x2D],
         ]
         for name in names { try tree.bed.directory.appending(component(name)).overwrite(Self.text) }
         let summary = try await tree.upgraded(to: .complete)
@@ -119,9 +120,10 @@ import Testing
         try tree.plain((0..<40).map { "\($0)" }, [UInt8](repeating: 1, count: 300_000))
         #expect(try await tree.upgraded(to: .complete).converted == 40)
         let trace = tree.bed.bag.scratchPath.appending("trace")
+        let calls = "trace=read,pread64,readv,preadv,preadv2,mmap"
         let worker = try StormProcess(
             tree.bed.keybag.directory, ["upgrade-once", "0", "0", tree.bed.directory.string],
-            wrapper: ["strace", "-qq", "-f", "-y", "-o", trace.string, "-e", "trace=read,pread64,readv,preadv,preadv2,mmap"])
+            wrapper: ["strace", "-qq", "-f", "-y", "-o", trace.string, "-e", calls])
         #expect(try worker.line() == "0 40 0 0")
         let lines = String(decoding: try trace.contents(), as: UTF8.self).split(separator: "\n")
         let reads = lines.filter { $0.contains("<\(tree.bed.directory.string)/") }
@@ -136,7 +138,9 @@ import Testing
     private static let hasFixedFiles: Bool = {
         let scratch = ScratchDirectory()
         let file = scratch.path.appending("f")
-        guard (try? file.overwrite([])) != nil, (try? command("chattr", "+i", file.string)) == true else { return false }
+        guard (try? file.overwrite([])) != nil, (try? command("chattr", "+i", file.string)) == true else {
+            return false
+        }
         return (try? command("chattr", "-i", file.string)) == true
     }()
 }

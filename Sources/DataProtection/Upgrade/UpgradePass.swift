@@ -19,6 +19,8 @@ package struct UpgradePass: Sendable {
 
     /// How many files are under way at once: each keeps its directory open.
     private static let window = 64
+    /// How many directories may lie one in the other: whoever makes more wants to see us run out of stack.
+    private static let deepest = 1024
 
     /// - Throws: `system` for no directory, `rulesWithin` for rules that are kept in it.
     package init(
@@ -112,6 +114,8 @@ package struct UpgradePass: Sendable {
         case S_IFREG:
             workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))
         case S_IFDIR where entry.unfinishedMarks != nil: break
+        case S_IFDIR where names.count == Self.deepest:
+            throw .system(entry.path, operation: "openat", .fileNameTooLong)
         case S_IFDIR:
             let directory: LowerDirectory
             do throws(DataProtectionError) { directory = try entry.directory.directory(entry.name) } catch {

@@ -137,7 +137,10 @@ private final class UpgradeRun {
 
     private static func total(of directory: FilePath) -> (files: Int, bytes: Int64) {
         var total = (files: 0, bytes: Int64(0))
-        TreeWalk(crossesFileSystems: false).walk(directory, recordingIn: nil) { item in
+        var device: dev_t?
+        TreeWalk(crossesFileSystems: true).walk(directory, recordingIn: nil) { item in
+            device = device ?? item.device
+            if item.device != device { return .leaveOut }  // the upgrade says so
             if item.kind == .file { total = (total.files + 1, total.bytes + item.size) }
             return Interruption.isRequested ? .stop : .goOn
         }
