@@ -64,8 +64,11 @@ struct RotateTests {
     func forgets() throws {
         try tree()
         #expect(try rotate().status == 0)
+        let line = "retired class keys: generation 1, until protectfs rotate --forget\n"
+        #expect(try sandbox.run("status").text.contains(line))
         let done = try rotate("--forget", "--yes")
         #expect(done.status == 0 && done.text + done.errors == "")
+        #expect(try !sandbox.run("status").text.contains("retired"))
         for name in ["complete", "unless-open", "first-unlock", "none"] {
             #expect(try sandbox.run("cat", "tree/\(name)").text == "\(name)\n")
         }
