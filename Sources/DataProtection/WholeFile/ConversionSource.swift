@@ -143,18 +143,36 @@ extension UnnamedFile {
     /// Undoes the exchange. What somebody has put under the name since then is newer than what was there before, and stays.
     private func putBack(_ temporary: DirectoryEntry, _ source: ConversionSource) throws(DataProtectionError) {
         let directory = entry.directory
-        do throws(DataProtectionError) {
-            _ = try directory.exchange(temporary.name, entry.name)
-            guard try directory.status(of: temporary.name)?.st_ino != file.status().st_ino else { return }
-            _ = try directory.exchange(temporary.name, entry.name)
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            // They have taken the name away.
+        for _ in 0..<Self.patience {
+            if try isNamed(entry) {
+                do throws(DataProtectionError) {
+                    _ = try directory.exchange(temporary.name, entry.name)
+                    if try isNamed(temporary) { return }
+                    // They have put something there in this very moment.
+                    _ = try directory.exchange(temporary.name, entry.name)
+                } catch .system(_, _, .noSuchFileOrDirectory) {
+                    // They have taken the name away in this very moment.
+                }
+            }
+            // Whoever replaced or deleted the new file would have done so to what had the name before; whoever gave it
+            // another name has the original's bytes under that one.
+            let left = try directory.status(of: temporary.name)
+            let isReplaced = try file.status().st_nlink == 0
+            if isReplaced || left.map({ UInt64($0.st_ino) }) == source.inode {
+                return try directory.remove(temporary.name)
+            }
+            usleep(1000)  // they have moved it away: perhaps only to bring it back
         }
-        // Whoever replaced or deleted the new file would have done so to what had the name before; whoever gave it another
-        // name has the original's bytes under that one.
-        let left = try directory.status(of: temporary.name)
-        let isReplaced = try file.status().st_nlink == 0
-        if isReplaced || left.map({ UInt64($0.st_ino) }) == source.inode { return try directory.remove(temporary.name) }
         try directory.moveIfFree(temporary.name, to: entry.name)
+    }
+
+    /// How often to look whether the new file is back under its name, once a millisecond.
+    private static let patience = 100
+
+    /// Whether that is the name of this file.
+    private func isNamed(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard let named = try entry.directory.status(of: entry.name) else { return false }
+        let own = try file.status()
+        return named.st_ino == own.st_ino && named.st_dev == own.st_dev
     }
 }
