@@ -72,6 +72,9 @@ let package = Package(
         .executableTarget(
             name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
             swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "UpgradeAtLaunch", dependencies: ["DataProtection"], path: "Examples/UpgradeAtLaunch",
+            swiftSettings: strict, linkerSettings: bindNow),
         // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
         .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
         .executableTarget(
@@ -119,8 +122,7 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus",
-                "StormScript",
-                "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog",
+                "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,4 +19,10 @@ int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_sy
 
 int protectfs_exchange(int fd, const char *one, const char *other) {
     return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
+}
+
+int protectfs_is_fixed(int fd) {
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH, 0, &status) != 0) return 0;
+    return (status.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }

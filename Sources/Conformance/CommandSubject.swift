@@ -93,6 +93,8 @@ package final class CommandSubject: Subject {
 
     package func unprotect(_ path: FilePath) throws { try run(["unprotect"], path) }
 
+    package func rekey(_ path: FilePath) throws { try run(["class", "--rekey"], path) }
+
     package func size(of path: FilePath) throws -> Int {
         let fields = try text(["ls"], path).split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count > 2, let size = Int(fields[1]) else { throw Contradiction("ls says \(fields)") }

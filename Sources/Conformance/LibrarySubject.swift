@@ -72,6 +72,8 @@ package final class LibrarySubject: Subject {
 
     package func unprotect(_ path: FilePath) throws { try keybag.unprotect(path) }
 
+    package func rekey(_ path: FilePath) throws { try keybag.rekey(fileAt: path) }
+
     package func size(of path: FilePath) throws -> Int { Int(try ProtectedFileInfo(of: path).size) }
 
     package func protectionClass(of path: FilePath) throws -> ProtectionClass {

@@ -44,6 +44,7 @@ package enum Rehearsal: String, Sendable, Hashable, CaseIterable {
     case copy = "copy"
     case protect = "protect a plaintext file"
     case unprotect = "unprotect"
+    case rekey = "encrypt anew, same class"
     case readItem = "keychain item, read"
     case addItem = "keychain item, add"
     case updateItem = "keychain item, update"

@@ -74,6 +74,16 @@ extension Scene {
         return try settled(finding)
     }
 
+    func rekey() throws -> Finding {
+        try make()
+        let before = try RawFile.bytes(of: file)
+        let finding = try act { try subject.rekey(file) }
+        if try (RawFile.bytes(of: file) == before) == (finding == .goes) {
+            return .other("\(finding.words), but the stored bytes say otherwise")
+        }
+        return try settled(finding)
+    }
+
     func copy(_ rehearsal: Rehearsal) throws -> Finding {
         try make()
         let target = directory.appending("copy")

@@ -61,6 +61,7 @@ final class Scene {
         case .replace: try replace()
         case .protect: try protect()
         case .unprotect: try unprotect()
+        case .rekey: try rekey()
         case .newMapping, .existingMapping, .exchange, .readItem, .addItem, .updateItem:
             throw NotApplicable("there is no such feature yet")
         }

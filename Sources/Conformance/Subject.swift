@@ -23,6 +23,8 @@ package protocol Subject: AnyObject {
     func copyCiphertext(_ source: FilePath, to target: FilePath) throws
     func protect(_ path: FilePath, as protectionClass: ProtectionClass) throws
     func unprotect(_ path: FilePath) throws
+    /// Under a new file key.
+    func rekey(_ path: FilePath) throws
 
     func size(of path: FilePath) throws -> Int
     func protectionClass(of path: FilePath) throws -> ProtectionClass

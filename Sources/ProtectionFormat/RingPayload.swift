@@ -73,6 +73,14 @@ public enum RingPayload {
         return nil
     }
 
+    /// Whether there is a key of that class in `payload`, of any generation.
+    public static func holds(_ protectionClass: ProtectionClass, _ payload: UnsafeRawBufferPointer) -> Bool {
+        isWellFormed(payload)
+            && stride(from: headerLength, to: payload.count, by: entryLength).contains { start in
+                payload[start] == ClassKeyEntry.fileKind && payload[start + 1] == protectionClass.rawValue
+            }
+    }
+
     private static func isWellFormed(_ payload: UnsafeRawBufferPointer) -> Bool {
         guard payload.count >= headerLength, payload.count <= maximumLength, payload[0] == 1, payload[1] > 0,
             payload.count == length(count: Int(payload[1])), payload[2..<8].allSatisfy({ $0 == 0 })

@@ -25,6 +25,7 @@ import Testing
         case .copyCiphertext: [.copyCiphertext]
         case .protect: [.protect]
         case .unprotect: [.unprotect]
+        case .rekey: [.rekey]
         }
     }
 

@@ -179,6 +179,47 @@ import Testing
         for path in old { #expect(try Self.read([path], bed.bag).status != 0) }
     }
 
+    /// Before the retired keys are forgotten, and afterwards.
+    @Test(
+        "With keybag, passcode, device key and recovery code of before a rotation nothing opens, at no place of a file",
+        .enabled(if: hasPython), arguments: [false, true])
+    func anOldKeybagOpensNothing(isForgotten: Bool) throws {
+        let bed = try FileTestBed()
+        let code = try bed.bag.makeRecoveryCode()
+        let paths = try ProtectionClass.allCases.flatMap { protectionClass in
+            let name = protectionClass.shortName
+            return [
+                try bed.make("\(name)-handle", protectionClass, [1, 2]),
+                try bed.makeWhole("\(name)-whole", protectionClass, [3], isSmall: true),
+            ]
+        }
+        let saved = try bed.bag.savedCopy()
+        let program = Self.program.removingLastComponent().appending("attack.py").string
+        func finds() throws -> Int {
+            let device = ["--device-key", bed.bag.deviceKey.string, "--passcode-fd", "0"]
+            let found = try [(device, TestKeybag.passcode), (["--recovery-code-fd", "0"], code.shown())].map {
+                try Self.python(
+                    [program, "--keybag", saved.string] + $0.0 + paths.map(\.string), input: $0.1 + "\n")
+            }
+            for answer in found { #expect(answer.error == "" && answer.status == 0) }
+            #expect(found[0].text == found[1].text)
+            return found[0].text.split(separator: "\n").count
+        }
+        // Files written through a handle have two heads, those written whole one.
+        #expect(try finds() == 12, "it finds what there is")
+        try bed.bag.rotate()
+        #expect(try finds() == 12, "new keys alone do nothing for files")
+        for path in paths { try bed.keybag.rewrap(fileAt: path) }
+        if isForgotten { try bed.bag.forgetRetired() }
+        #expect(try finds() == 0)
+        for path in paths {
+            let answer = try Self.python(
+                [Self.program.string, "--keybag", saved.string, "--device-key", bed.bag.deviceKey.string]
+                    + ["--passcode-fd", "0", path.string], input: TestKeybag.passcode + "\n")
+            #expect(answer.status == 65 && answer.error.contains("key lost") && answer.output.isEmpty)
+        }
+    }
+
     /// Before first unlock there is no class key C: the device key vouches.
     @Test(.enabled(if: hasPython)) func readsWhatWasMadeBeforeFirstUnlock() throws {
         let bed = try FileTestBed(state: .beforeFirstUnlock)

@@ -77,6 +77,22 @@ struct KeybagForgedKeyTests {
         #expect(try other.keybag.state() == .unlocked)
     }
 
+    /// Who has the device key, which lies on the same disk, can make a B key that it vouches for.
+    @Test("While there is any class key C in the ring, the device key does not vouch for B's public key")
+    func deviceKeyIsNotEnough() throws {
+        let bed = try FileTestBed()
+        var copy = try StoredKeybag(of: bed.bag)
+        copy.bytes[copy.entry(.completeUntilFirstUserAuthentication) + 8] ^= 1  // another id: that C is not in the ring
+        copy.finish()
+        try copy.store(in: bed.bag)
+        #expect(try bed.keybag.state() == .unlocked)
+        expectError("locked") { _ = try bed.make("f", .completeUnlessOpen) }
+        #expect(try bed.names() == [])
+        try bed.keybag.evictEverything()
+        _ = try bed.make("before first unlock", .completeUnlessOpen)
+        expectError("keybagDamaged") { try bed.bag.unlock() }
+    }
+
     @Test("The genuine payload put back is what a lock would have to prevent: this test could fail")
     func genuine() throws {
         let bag = try TestKeybag(state: .unlocked)

@@ -132,6 +132,28 @@ struct RekeyTests {
         #expect(try bed.names() == ["damaged", "f", "link", "plain", "second"])
     }
 
+    @Test(
+        "A full disk, or one that fails, at any call: the file is as it was, and nothing is left beside it",
+        .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"),
+        arguments: [
+            ("pwrite64", "ENOSPC"), ("pwrite64", "EIO"), ("fchmod", "EPERM"), ("fsync", "EIO"), ("linkat", "ENOSPC"),
+            ("renameat2", "EIO"),
+        ])
+    func aCallFails(_ name: String, _ error: String) throws {
+        for number in 1...3 {
+            let bed = try FileTestBed()
+            let text = pattern(9, count: 200_000)
+            let path = try bed.make("f", .complete, text)
+            let call = StormProcess.Call(name: name, number: number, error: error)
+            let worker = try StormProcess(bed, "rekey", seed: 0, first: 0, [path.string], until: call)
+            var answer = try worker.line()
+            while let number = answer, Int(number) != nil { answer = try worker.line() }
+            #expect(answer?.hasPrefix("error ") == true, "\(call)")
+            #expect(try bed.read(path) == text, "\(call)")
+            #expect(try bed.names() == ["f"], "\(call)")
+        }
+    }
+
     @Test("After a rotation it is under the active keys")
     func rotated() throws {
         let bed = try FileTestBed()

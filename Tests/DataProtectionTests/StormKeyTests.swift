@@ -86,7 +86,7 @@ import Testing
             try #require(current >= 0, "kill \(kill): no passcode opens the keybag")
             halves += try paths.filter { try StoredWraps($0).generations.count > 1 }.count
             for path in paths { try keybag.rewrap(fileAt: path) }
-            try keybag.open(passcode: secret("passcode \(current)")).forgetRetiredKeys()
+            try keybag.open(passcode: secret("passcode \(current)")).forgetRetiredKeys(before: .max)
             let generation = keybag.activeName(.complete).generation
             for (path, text) in zip(paths, texts) {
                 #expect(try StoredWraps(path).generations == [generation], comment)
@@ -106,7 +106,7 @@ import Testing
         let text = pattern(10, count: 200_000)
         let path = try bed.make("f", .complete, text)
         var storm = Storm(
-            "rekeys", moment, bed, calls: ["pwrite64", "fsync", "linkat", "rename", "fchmod"], each: 6)
+            "rekeys", moment, bed, calls: ["pwrite64", "fsync", "linkat", "renameat2", "unlinkat", "fchmod"], each: 6)
         for kill in 0..<storm.kills {
             _ = try storm.kill("rekey", from: 0, [path.string])
             #expect(try bed.read(path) == text, "kill \(kill)")

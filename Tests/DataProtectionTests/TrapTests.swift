@@ -95,7 +95,7 @@ import Testing
         }
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, [1])
-        let call = StormProcess.Call(name: "rename", number: 2)  // the first one is about the list of keybags
+        let call = StormProcess.Call(name: "renameat", number: 1)
         _ = try? StormProcess(bed, "replace", seed: 1, first: 1, [path.string], until: call).killed(after: nil)
         let left = try bed.names().filter { $0 != "f" }
         try #require(left == [".f.protectfs-unfinished-0"])

@@ -5,7 +5,8 @@ import Testing
 
 @testable import DataProtection
 
-/// Somebody swaps directories, files and links in the tree all the time: nothing outside of it is read or written.
+/// Somebody swaps directories, files and links in the tree all the time: nothing outside of it is read or written, and
+/// nothing that they save in it is lost.
 @Suite struct UpgradeAttackerTests {
     private static let secret = Array("what lies outside".utf8)
     private static let names = (0..<2).flatMap { directory in (0..<2).map { "d\(directory)/f\($0)" } }
@@ -21,7 +22,7 @@ import Testing
         var outcomes: [String: Int] = [:]
         for round in 0..<rounds {
             try attacker.pause {
-                for name in Self.names { try tree.plain([name], Array("inside \(round) \(name)".utf8)) }
+                for name in Self.names { try tree.plain([name], attacker.saved[name] ?? []) }
             }
             let summary = try await tree.upgraded(to: .complete)
             outcomes["converted", default: 0] += summary.converted
@@ -32,15 +33,19 @@ import Testing
                     let path = tree.bed.path(name)
                     let isProtected = try LowerFile(path, flags: O_RDONLY).isOneOfOurs()
                     let found = isProtected ? try tree.bed.read(path) : try path.contents()
-                    try #require(found == Array("inside \(round) \(name)".utf8), "round \(round), \(name)")
+                    try #require(found == attacker.saved[name], "round \(round), \(name)")
                 }
             }
         }
         let swaps = attacker.end()
         #expect(outcomes["converted", default: 0] > 0)
-        #expect(try await tree.upgraded(to: .complete).failures == [])
-        #expect(try tree.strays() == [])
-        print("attacker: \(rounds) upgrades, \(swaps) swaps, \(outcomes), no escape")
+        #expect(swaps.allSatisfy { $0 > 0 })
+        let between = try tree.strays()
+        let last = try await tree.upgraded(to: .complete)
+        #expect(last.failures == [])
+        #expect(last.converted + last.unchanged == Self.names.count)
+        #expect(try tree.strays() == [], "left before: \(between)")
+        print("attacker: \(rounds) upgrades, swaps \(swaps), \(outcomes), no escape")
     }
 
     /// Names, contents, inode numbers, change times, attributes.
@@ -56,17 +61,29 @@ import Testing
     }
 }
 
-/// Puts something else in the place of a directory or file for a moment, over and over.
+/// Puts something else in the place of a directory or file for a moment, over and over, and saves files meanwhile.
 private final class Attacker: @unchecked Sendable {  // what changes is guarded by the lock
+    private enum Swap: Int, CaseIterable {
+        case directoryForLink, fileForLink, fileForHardLink, fileForRelativeLink, fileForFIFO, directories
+        /// As an editor does: a new file, renamed to the old one's name.
+        case save
+    }
+
     private let tree, outside: FilePath
     private let lock = NSLock()
     private let over = DispatchSemaphore(value: 0)
     private var generator: SeededGenerator
-    private var swaps = 0
+    private var swaps = [Int](repeating: 0, count: Swap.allCases.count)
     private var isOver = false
+    private var number = 0
+    /// What was last saved under each name, to be read in ``pause(_:)``.
+    private(set) var saved: [String: [UInt8]] = [:]
 
     init(_ tree: FilePath, _ outside: FilePath, _ generator: SeededGenerator) {
         (self.tree, self.outside, self.generator) = (tree, outside, generator)
+        for directory in 0..<2 {
+            for file in 0..<2 { saved["d\(directory)/f\(file)"] = Array("at first".utf8) }
+        }
         Thread.detachNewThread { [self] in
             while lock.withLock({ swap() }) { usleep(50) }
             over.signal()
@@ -76,33 +93,56 @@ private final class Attacker: @unchecked Sendable {  // what changes is guarded 
     /// Nothing is swapped meanwhile.
     func pause(_ body: () throws -> Void) rethrows { try lock.withLock { try body() } }
 
-    /// Ends it; how many swaps there were.
-    func end() -> Int {
+    /// Ends it; how many swaps of each kind there were.
+    func end() -> [Int] {
         lock.withLock { isOver = true }
         over.wait()
         return swaps
     }
 
-    /// One swap, undone again. False at the end.
+    /// One swap, undone again unless it is for good. False at the end.
     private func swap() -> Bool {
         if isOver { return false }
-        swaps += 1
-        let directory = tree.appending("d\(Int.random(in: 0..<2, using: &generator))")
-        let file = directory.appending("f\(Int.random(in: 0..<2, using: &generator))")
+        let kind = Swap.allCases.randomElement(using: &generator)!
+        let name = "d\(Int.random(in: 0..<2, using: &generator))/f\(Int.random(in: 0..<2, using: &generator))"
+        let file = tree.appending(name)
         let aside = tree.removingLastComponent().appending("aside")
-        let kind = Int.random(in: 0..<4, using: &generator)
-        let target = kind == 0 ? directory : file
-        guard rename(target.string, aside.string) == 0 else { return true }
         switch kind {
-        case 0: symlink(outside.string, target.string)
-        case 1: symlink(outside.appending(file.lastComponent!).string, target.string)
-        case 2: link(outside.appending(file.lastComponent!).string, target.string)
-        default: symlink("../../outside/f0", target.string)
+        case .directories: exchangeDirectories()
+        case .save: save(name, at: file, by: aside)
+        default:
+            let target = kind == .directoryForLink ? file.removingLastComponent() : file
+            guard rename(target.string, aside.string) == 0 else { return true }
+            switch kind {
+            case .directoryForLink: symlink(outside.string, target.string)
+            case .fileForLink: symlink(outside.appending(file.lastComponent!).string, target.string)
+            case .fileForHardLink: link(outside.appending(file.lastComponent!).string, target.string)
+            case .fileForFIFO: mkfifo(target.string, 0o600)
+            default: symlink("../../outside/f0", target.string)
+            }
+            pause()
+            // Takes the place of what was put there, unless somebody has: then that is what is looked at.
+            if kind == .directoryForLink { unlink(target.string) }
+            rename(aside.string, target.string)
         }
-        usleep(.random(in: 0...300, using: &generator))
-        // Takes the place of what was put there, unless somebody has: then that is what is looked at.
-        if kind == 0 { unlink(target.string) }
-        rename(aside.string, target.string)
+        swaps[kind.rawValue] += 1
         return true
+    }
+
+    private func pause() { usleep(.random(in: 0...300, using: &generator)) }
+
+    /// There and back again.
+    private func exchangeDirectories() {
+        for _ in 0..<2 {
+            _ = try? LowerDirectory(tree).exchange("d0", "d1")
+            pause()
+        }
+    }
+
+    private func save(_ name: String, at file: FilePath, by other: FilePath) {
+        number += 1
+        let bytes = Array("inside \(number) \(name)".utf8)
+        guard (try? other.overwrite(bytes)) != nil, rename(other.string, file.string) == 0 else { return }
+        saved[name] = bytes
     }
 }

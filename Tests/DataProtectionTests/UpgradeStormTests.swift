@@ -48,7 +48,7 @@ import Testing
         for kill in 0..<100 {
             _ = try storm.kill("upgrade", from: 0, [tree.bed.directory.string])
             strays += try tree.tree.strays().count
-            guard kill % 10 == 9 else { continue }
+            guard kill % 20 == 19 else { continue }
             if try tree.expectWhole("kill \(kill)") == 300 {
                 finished += 1
                 try tree.makePlain()

@@ -162,10 +162,23 @@ import Testing
         #expect(try tree.strays() == [".alive.protectfs-unfinished-0"])
     }
 
+    /// What somebody saves under a name between two calls is theirs, even if a kill leaves it under the temporary name.
+    @Test func whatIsNotALeftoverStays() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain([".f.protectfs-unfinished-1-2", "old"], Self.text)
+        let inode = try #require(try tree.bed.path("old").status()).st_ino
+        #expect(rename(tree.bed.path("old").string, tree.bed.path(".f.protectfs-unfinished-\(inode)-3").string) == 0)
+        let summary = try await tree.upgraded(to: .complete)
+        #expect(summary.converted == 1)
+        #expect(try tree.strays() == [".f.protectfs-unfinished-1-2"])
+        #expect(try tree.bed.read(tree.bed.path(".f.protectfs-unfinished-1-2")) == Self.text)
+    }
+
     @Test func busyAndUnreadableFilesFailAndTheOthersAreDone() async throws {
         let tree = try UpgradeTree()
         try tree.plain(["a", "b", "c"], Self.text)
         let writer = try FileDescriptor.open(tree.bed.path("b"), .writeOnly)
+        #expect(fcntl(writer.rawValue, F_SETFD, FD_CLOEXEC) == 0, "no process of another test keeps it open")
         try tree.bed.make("d", .none, Self.text)
         try tree.bed.path("d").damage(at: 100)
         let summary = try await tree.upgraded(to: .complete)
@@ -173,6 +186,47 @@ import Testing
         #expect(summary.failures.map(\.error.caseName) == ["busy", "damaged"])
         try writer.close()
         #expect(try await tree.upgraded(to: .complete).converted == 1)
+    }
+
+    /// A file that cannot be done is named to whoever sees it, and is no reason to read the tree after every unlock.
+    @Test func aQueuedUpgradeThatFails() async throws {
+        let tree = try UpgradeTree()
+        let keybag = tree.bed.keybag
+        try tree.plain(["a", "b", "c"], Self.text)
+        for name in ["a", "b"] { #expect(link(tree.bed.path(name).string, tree.bed.path("\(name)-too").string) == 0) }
+        try tree.bed.enter(.locked)
+        #expect(try await tree.upgraded(to: .complete).queued == 1)
+        #expect(keybag.queuedWorkCount == 1)
+        try tree.bed.enter(.unlocked)
+        let background = try keybag.performQueuedWork(keepingLost: true)
+        #expect(background.count == 4 && background.allSatisfy { $0.error == "hasHardLinks" })
+        #expect(try ProtectedFileInfo(of: tree.bed.path("c")).protectionClass == .complete)
+        #expect(try keybag.queuedWork().map { $0.lastError != nil } == [true], "it stays, with the error")
+        #expect(try keybag.performQueuedWork(keepingLost: true) == [], "not again today")
+        let seen = try keybag.performQueuedWork()
+        #expect(seen.count == 4 && seen.allSatisfy { $0.error == "hasHardLinks" })
+        #expect(keybag.queuedWorkCount == 0)
+    }
+
+    /// What was done by hand is not done again by the next unlock.
+    @Test func anUpgradeByHandTakesItsNote() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain(["a"], Self.text)
+        let rules = try UpgradeRules("a complete")
+        let byRules = { try tree.bed.keybag.upgrade(directory: tree.bed.directory, rules: rules) }
+        try tree.bed.enter(.locked)
+        #expect(try await tree.upgraded(to: .complete).queued == 1)
+        #expect(await tree.results(of: try byRules()) == ["a": .queued])
+        #expect(tree.bed.keybag.queuedWorkCount == 2)
+        try tree.bed.enter(.unlocked)
+        var options = UpgradeOptions()
+        options.isDryRun = true
+        _ = try await tree.upgraded(to: .complete, options: options)
+        #expect(tree.bed.keybag.queuedWorkCount == 2)
+        #expect(try await tree.upgraded(to: .complete).converted == 1)
+        #expect(tree.bed.keybag.queuedWorkCount == 1, "only its own")
+        #expect(await tree.results(of: try byRules()) == ["a": .unchanged])
+        #expect(tree.bed.keybag.queuedWorkCount == 0)
     }
 
     /// What ssh, shells and protectfs need is left out, wherever it is.
@@ -209,6 +263,19 @@ import Testing
         #expect(try tree.strays() == [])
     }
 
+    /// A summary that was cancelled is not taken for a whole one, however early it is asked for.
+    @Test func theTaskIsCancelled() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain((0..<300).map { "\($0)" }, Self.text)
+        let (keybag, directory) = (tree.bed.keybag, tree.bed.directory)
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await keybag.upgradeAtLaunch(directory, to: .complete)
+        }
+        task.cancel()
+        #expect(try await task.value.isStopped)
+    }
+
     /// Leaving the loop leaves no thread that waits for somebody to take results.
     @Test func theLoopIsLeft() async throws {
         let tree = try UpgradeTree()
@@ -240,4 +307,8 @@ extension FilePath {
         for index in [offset, offset + 4096] { bytes[index] ^= 1 }
         try overwrite(bytes)
     }
+}
+
+extension QueuedWorkResult {
+    fileprivate var error: String? { if case .failed(let error) = outcome { error.caseName } else { nil } }
 }

@@ -35,6 +35,7 @@ struct Workload {
         case "passcode": try passcodes()
         case "recover": try recoveries()
         case "rotate": try rotations()
+        case "rotate-once": try rotateOnce()
         case "rekey": try rekeys()
         case "convert": try conversions()
         case "read": try reads()
@@ -130,8 +131,23 @@ struct Workload {
         for number in first... {
             try keybag.open(passcode: passcode(number)).rotate(passcode: passcode(number + 1), iterations: 1000)
             for file in rest { try keybag.rewrap(fileAt: FilePath(file)) }
-            try keybag.open(passcode: passcode(number + 1)).forgetRetiredKeys()
+            try keybag.open(passcode: passcode(number + 1)).forgetRetiredKeys(before: .max)
             acknowledge(number + 1)
+        }
+    }
+
+    /// The same, once; a line with what failed: `rotate`, `rewrap`, `forget` or nothing, and why.
+    private func rotateOnce() throws {
+        var step = "rotate"
+        do throws(DataProtectionError) {
+            try keybag.open(passcode: passcode(0)).rotate(passcode: passcode(1), iterations: 1000)
+            step = "rewrap"
+            for file in rest { try keybag.rewrap(fileAt: FilePath(file)) }
+            step = "forget"
+            try keybag.open(passcode: passcode(1)).forgetRetiredKeys(before: .max)
+            say("nothing")
+        } catch {
+            say("\(step) \(error)")
         }
     }
 

@@ -57,6 +57,24 @@ struct KeybagVerbTests {
         #expect(try state("--all") != nil)
     }
 
+    @Test(
+        "The keybag that was named is named in the hint too",
+        arguments: [
+            ["write", "--class", "complete", "new"], ["protect", "plain"], ["upgrade", "tree"],
+            ["rotate", "--root", "tree"],
+            ["queue", "run"],
+        ])
+    func hint(arguments: [String]) throws {
+        let other = sandbox.path("other")
+        try sandbox.makeKeybag(in: other)
+        defer { sandbox.evictKeys(of: other) }
+        for name in ["plain", "tree/plain"] { try sandbox.put("text", at: name) }
+        if arguments == ["queue", "run"] { try sandbox.run("upgrade", "tree", "--keybag", other) }
+        let done = try sandbox.run(arguments + ["--keybag", other])
+        #expect(done.status == 75)
+        #expect(done.errors.hasSuffix("hint: unlock first: protectfs unlock --keybag '\(other)'\n"), "\(done.errors)")
+    }
+
     @Test("A wrong passcode is 77; after five, none is tried and nothing is asked")
     func wrongPasscode() throws {
         for guess in 1...5 {

@@ -60,18 +60,31 @@ struct RotateTests {
         #expect(try sandbox.run("cat", "tree/plain").status == 65)
     }
 
-    @Test("After forgetting, a saved keybag and its passcode open none of the files")
+    @Test("Forgetting is silent, and the files open as before; a second time there is nothing to forget")
     func forgets() throws {
         try tree()
-        let saved = try copyKeybag()
         #expect(try rotate().status == 0)
+        let line = "retired class keys: generation 1, until protectfs rotate --forget\n"
+        #expect(try sandbox.run("status").text.contains(line))
         let done = try rotate("--forget", "--yes")
         #expect(done.status == 0 && done.text + done.errors == "")
+        #expect(try !sandbox.run("status").text.contains("retired"))
         for name in ["complete", "unless-open", "first-unlock", "none"] {
             #expect(try sandbox.run("cat", "tree/\(name)").text == "\(name)\n")
         }
         let nothing = try rotate("--forget", "--yes")
         #expect(nothing.status == 0 && nothing.errors == "protectfs: note: there are no retired class keys\n")
+    }
+
+    /// The device key is there too: it is the same one.
+    @Test(
+        "A saved keybag and its passcode open none of the files, before the old keys are forgotten and afterwards",
+        arguments: [false, true])
+    func savedKeybag(isForgotten: Bool) throws {
+        try tree()
+        let saved = try copyKeybag()
+        #expect(try rotate().status == 0)
+        if isForgotten { #expect(try rotate("--forget", "--yes").status == 0) }
 
         sandbox.evictKeys(of: sandbox.keybagDirectory)
         let unlocked = try sandbox.run(
@@ -105,6 +118,31 @@ struct RotateTests {
         #expect(try sandbox.run("cat", "tree/complete").status == 66)
         let lost = try rotate("--resume")
         #expect(lost.status == 66, "\(lost.errors)")
+    }
+
+    @Test("Another file system below a root is not looked at, and stands in the way of forgetting unless it is named")
+    func otherFileSystem() throws {
+        guard try sandbox.shell("unshare --mount true").status == 0 else {
+            print("skipped: no mount namespace can be made here")
+            return
+        }
+        try tree()
+        let script = """
+            set -e
+            mkdir tree/disk && mount -t tmpfs none tree/disk && cp tree/complete tree/disk/file
+            "$PROTECTFS" rotate --root tree --passcode-fd 3 3<passcode
+            "$PROTECTFS" rotate --forget --yes --root tree --passcode-fd 3 3<passcode && exit 1
+            "$PROTECTFS" rotate --resume --root tree --root tree/disk
+            "$PROTECTFS" rotate --forget --yes --root tree --root tree/disk/ --passcode-fd 3 3<passcode
+            "$PROTECTFS" cat tree/disk/file
+            """
+        try Self.passcode.write(to: URL(fileURLWithPath: sandbox.path("passcode")))
+        let done = try sandbox.shell("exec unshare --mount sh -c \"$0\"", [script])
+        #expect(done.status == 0 && done.text == "complete\n", "\(done.errors)")
+        #expect(done.errors.contains("warning: 'tree/disk' is another file system and is left out\n"))
+        let hint = "hint: if there are files of this keybag: protectfs rotate --resume --root 'tree/disk'\n"
+        #expect(done.errors.contains(hint))
+        #expect(done.errors.contains("error: not every file could be looked at, so that some may be lost"))
     }
 
     @Test("Forgetting looks at every file: one that is damaged stands in its way")
@@ -153,11 +191,15 @@ struct RotateTests {
     func recoveryCode() throws {
         try tree()
         let old = try sandbox.makeRecoveryCode()
+        #expect(try sandbox.run("recovery", "export", "export").status == 0)
         let refused = try rotate("--json")
         #expect(refused.status == 64 && refused.errors.contains("cannot share standard output"))
         let done = try rotate()
         let new = try #require(done.recoveryCode)
         #expect(done.status == 0 && new != old)
+        #expect(done.errors.contains("warning: the last recovery export opens no file that is rotated now\n"))
+        #expect(done.errors.contains("hint: make a new one: protectfs recovery export FILE\n"))
+        #expect(try !rotate("--resume").errors.contains("recovery export"))
         #expect(try sandbox.recover(with: old).status == 77)
         #expect(try sandbox.recover(with: new).status == 0)
     }

@@ -109,6 +109,36 @@ struct UpgradeVerbTests {
         #expect(try sandbox.run("queue").text == "")
     }
 
+    @Test("kill -9, over and over: no file is lost or half-made, nothing is left over, and it goes on")
+    func killed() throws {
+        let names = (0..<120).map { "tree/\($0 % 4)/\($0)" }
+        func text(_ name: String) -> String { String(repeating: name, count: 4000) }
+        for name in names { try sandbox.put(text(name), at: name) }
+        var plain = names.sorted()
+        var counts: [Int] = []
+        while counts.count < 20, let next = plain.dropFirst(4).first {
+            // When this file has changed its size, others are under way.
+            let script = """
+                size() { stat -c %s "\(next)"; }
+                old=$(size)
+                "$PROTECTFS" upgrade tree & upgrade=$!
+                for try in $(seq 2000); do [ "$(size)" = "$old" ] || break; done
+                kill -9 $upgrade
+                """
+            _ = try sandbox.shell(script)
+            let isPlain = try plain.filter { try sandbox.stored($0) == Data(text($0).utf8) }
+            for name in Set(plain).subtracting(isPlain) { #expect(try sandbox.run("class", name).text == "complete\n") }
+            plain = isPlain
+            counts.append(names.count - plain.count)
+        }
+        #expect(counts.contains { 0 < $0 && $0 < names.count })
+        #expect(try sandbox.run("upgrade", "tree").status == 0)
+        for name in names { #expect(try sandbox.run("cat", name).text == text(name), "\(name)") }
+        let found = FileManager.default.subpaths(atPath: sandbox.path("tree"))?.count
+        #expect(found == names.count + 4, "nothing is left over")
+        print("protectfs upgrade: \(counts.count) kills, done after each: \(counts)")
+    }
+
     @Test("Failures are named, the others are done, and the status says so")
     func failures() throws {
         for name in ["tree/a", "tree/b"] { try sandbox.put("text", at: name) }
@@ -123,6 +153,8 @@ struct UpgradeVerbTests {
     func databases() throws {
         try sandbox.put("SQLite format 3\0and more", at: "tree/data.db")
         try sandbox.put("log", at: "tree/data.db-wal")
+        let plan = try sandbox.run("upgrade", "--dry-run", "tree")
+        #expect(plan.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
         let done = try sandbox.run("upgrade", "tree")
         #expect(done.status == 0)
         #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
@@ -130,10 +162,49 @@ struct UpgradeVerbTests {
         for name in ["tree/data.db", "tree/data.db-wal"] { #expect(try word(name) == "complete\n") }
     }
 
+    @Test("What is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])
+    func refused(options: [String]) throws {
+        try sandbox.put("text", at: "file")
+        let home = try sandbox.shell("HOME=$PWD \"$PROTECTFS\" upgrade \(options.joined()) .")
+        #expect(home.status == 77)
+        #expect(home.errors.hasPrefix("protectfs: error: '.' is not upgraded: it is the home directory\n"))
+        #expect(home.errors.contains("hint: name directories below it"))
+        #expect(try sandbox.run(["upgrade", "/"] + options).status == 77)
+        #expect(try sandbox.stored("file") == Data("text".utf8))
+        let file = try sandbox.run("upgrade", "file")
+        #expect(file.status == 66)
+        #expect(file.errors.contains("hint: for single files: protectfs protect 'file'"))
+    }
+
+    @Test("unlock --wait waits for a process that is at the upgrade already")
+    func doneElsewhere() throws {
+        try sandbox.put("1", at: "tree/one")
+        try sandbox.run("lock")
+        #expect(try sandbox.run("upgrade", "tree").status == 75)
+        let note = try sandbox.shell("ls \"$PROTECTFS_KEYBAG\"/queue/*").text.trimmingCharacters(in: .newlines)
+        // As whoever does it; it is a dead process's when this one ends.
+        let holding = try FileHandle(forUpdating: URL(fileURLWithPath: note))
+        #expect(flock(holding.fileDescriptor, LOCK_EX) == 0)
+        let waiting = Thread {
+            Thread.sleep(forTimeInterval: 2)
+            flock(holding.fileDescriptor, LOCK_UN)
+        }
+        waiting.start()
+        let done = try sandbox.run(
+            "unlock", "--wait", "--passcode-fd", "3", passcodes: Data(CommandSandbox.passcode.utf8))
+        #expect(done.status == 0)
+        #expect(!done.errors.contains("still open"), "\(done.errors)")
+        #expect(try word("tree/one") == "complete\n")
+        #expect(try sandbox.run("queue").text == "")
+    }
+
     @Test("Usage")
     func usage() throws {
         #expect(try sandbox.run("upgrade").status == 64)
         #expect(try sandbox.run("upgrade", "--queued", "tree").status == 64)
+        for option in [["--dry-run"], ["--class", "none"], ["--rules", "r"], ["--json"], ["--jobs", "1"]] {
+            #expect(try sandbox.run(["upgrade", "--queued"] + option).status == 64, "it would be done nevertheless")
+        }
         #expect(try sandbox.run("upgrade", "--jobs", "0", "tree").status == 64)
         #expect(try sandbox.run("upgrade", "missing").status == 66)
         #expect(try sandbox.run("upgrade", "--queued").status == 0, "nothing waits")

@@ -1,5 +1,5 @@
 // What Swift cannot call to reach names in an open directory: openat2(2), which has no wrapper and needs the variadic
-// syscall(2), and renameat2(2), which Glibc's module hides behind _GNU_SOURCE.
+// syscall(2), and renameat2(2) and statx(2), which Glibc's module hides behind _GNU_SOURCE.
 #ifndef PROTECTFS_DIRECTORY_ENTRIES_H
 #define PROTECTFS_DIRECTORY_ENTRIES_H
 
@@ -12,5 +12,9 @@ int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_sy
 // Exchanges two names in the directory `fd` in one step: renameat2(2) with RENAME_EXCHANGE.
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
 int protectfs_exchange(int fd, const char *one, const char *other);
+
+// Whether names may not be taken away: of a file, or in a directory, that is immutable or append-only (chattr(1)). statx(2).
+// 0 too where the file system knows no such thing.
+int protectfs_is_fixed(int fd);
 
 #endif

@@ -32,6 +32,8 @@ public enum FileOperation: String, Sendable, Hashable, CaseIterable {
     case protect
     /// From that class to plaintext.
     case unprotect
+    /// From the file key that it has to a new one, in the same class.
+    case rekey
 }
 
 /// The table that everything else is held against: operations × classes × lock states. A class changes by
@@ -101,7 +103,7 @@ public enum AccessRule {
 
     private static func need(_ operation: FileOperation) -> Need {
         switch operation {
-        case .openToRead, .openToWrite, .truncateByPath, .unprotect: .opening
+        case .openToRead, .openToWrite, .truncateByPath, .unprotect, .rekey: .opening
         case .create, .replace, .protect: .wrapping
         case .useHandle: .handle
         case .useCreatedHandle: .createdHandle

@@ -6,16 +6,32 @@ public import SystemPackage
 extension Keybag {
     /// Gives a file, or the default of a directory, a class. Rewrites the wrapped file key only, never data.
     ///
-    /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more.
+    /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more. The owner
+    /// of a file needs no permission to write to it.
     /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none.
     public func setProtection(
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath
     ) throws(DataProtectionError) {
         if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
-        let file = try LowerFile(regular: path, flags: O_RDWR)
+        let file: LowerFile
+        do throws(DataProtectionError) { file = try .forHeads(of: path) } catch {
+            // No change, where nothing could be changed.
+            guard hasAlready(protectionClass, path) else { throw error }
+            return
+        }
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             try change(file, to: protectionClass)
         }
+    }
+
+    /// Whether a file of this keybag has a class, and no slot another one.
+    private func hasAlready(_ protectionClass: ProtectionClass, _ path: FilePath) -> Bool {
+        guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
+            (try? file.lockSlot(.shared, waiting: QueuedWork.patience)) != nil,
+            let heads = try? ClassChange.heads(of: file), !heads.hasStaleWrap
+        else { return false }
+        let name = heads.head.wrap.classKey
+        return name.keybag == uuid && name.protectionClass == protectionClass
     }
 
     /// FORMAT.md §4 rule 12. Under the slot lock.

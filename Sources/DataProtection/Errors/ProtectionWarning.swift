@@ -24,6 +24,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case keybagNotRepaired(FilePath, DataProtectionError)
     /// The keybag was replaced, but one of its copies may be the old one, which the old passcode or recovery code opens.
     case oldCopyLeft(FilePath, DataProtectionError)
+    /// A damaged copy of the keybag, kept when a good one took its place, may have class keys that were forgotten now.
+    case forgottenKeysLeft(FilePath)
     /// A note of queued work makes no sense, and so its work is not done.
     case queueNoteUnreadable(FilePath)
     /// The file of a queued work is neither under its name nor under another one in its directory; the work is dropped.

@@ -67,7 +67,7 @@ extension Keybag {
         let name = copy.activeName(protectionClass)
         let wrapped: WrappedKey
         if protectionClass == .completeUnlessOpen {
-            let publicKey = try trustedPublicKey(copy)
+            let publicKey = try trustedPublicKey(copy, path, operation)
             do throws(KeyError) { wrapped = try publicKey.wrap(fileKey) } catch { throw .cryptography(error) }
         } else {
             let result = try withClassKey(name) { classKey throws(DataProtectionError) in
@@ -84,7 +84,12 @@ extension Keybag {
     }
 
     /// Class B's public key, after the strongest MAC that can be checked has been. FORMAT.md §2.1.
-    private func trustedPublicKey(_ copy: KeybagCopy) throws(DataProtectionError) -> ClassBPublicKey {
+    ///
+    /// - Throws: `keybagDamaged` if it is not good; `locked` if the ring holds another class key C than the keybag says:
+    ///   an unlock finds out which of them is wrong.
+    private func trustedPublicKey(
+        _ copy: KeybagCopy, _ path: FilePath, _ operation: Operation
+    ) throws(DataProtectionError) -> ClassBPublicKey {
         let name = copy.activeName(.completeUnlessOpen)
         guard let half = copy.active(.completeUnlessOpen).publicHalf else {
             throw .keybagDamaged(directory, reason: "it has no public key of class B")
@@ -99,6 +104,9 @@ extension Keybag {
         }
         if let underC {
             isGood = underC
+        } else if try ring.holdsClassC() {
+            // The device key lies beside the keybag: it vouches only where nothing better can.
+            throw lockedError(path, .completeUnlessOpen, operation)
         } else {
             isGood = try withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {

@@ -25,7 +25,12 @@ public final class Keybag: Sendable {
     /// Class key D is kept: it opens in every state, so that keeping it gives nothing away.
     private final class KeptKey: Sendable {
         let key: ClassKey
-        init(_ key: consuming ClassKey) { self.key = key }
+        /// The same generation can be another key: a keybag that was restored and rotated again.
+        let id: [UInt8]
+        init(_ key: consuming ClassKey, id: [UInt8]) {
+            self.id = id
+            self.key = key
+        }
     }
 
     private struct Cached {
@@ -194,9 +199,11 @@ public final class Keybag: Sendable {
     ) throws(DataProtectionError) -> R? {
         guard let entry = try entry(of: name), let wrapped = entry.wrappedByDevice else { return nil }
         let copy = cached.withLock { $0.copy }
-        if let kept = cached.withLock({ $0.classD }), kept.key.name == name { return try body(kept.key) }
+        if let kept = cached.withLock({ $0.classD }), kept.key.name == name, kept.id == entry.id {
+            return try body(kept.key)
+        }
         let device = try deviceKeys.load(for: copy, in: directory)
-        let kept = KeptKey(try Self.openD(wrapped, name, entry, device, directory))
+        let kept = KeptKey(try Self.openD(wrapped, name, entry, device, directory), id: entry.id)
         cached.withLock { $0.classD = kept }
         return try body(kept.key)
     }

@@ -177,6 +177,14 @@ struct KeybagFile: Sendable {
         }.map { directory.appending($0) }
     }
 
+    /// The damaged ones that gave way to good ones.
+    var copiesAside: [FilePath] {
+        let kept = copies.filter { copy in
+            !(Self.names + [Self.temporaryName]).contains { copy.lastComponent?.string == $0 }
+        }
+        return kept.sorted { $0.string < $1.string }
+    }
+
     /// The names in copies that do not count but begin as copies do.
     func uuidsInDamagedCopies() -> [KeybagUUID] {
         copies.compactMap { path in

@@ -17,6 +17,15 @@ public struct OpenedKeybag: ~Copyable, Sendable {
     /// What opened it.
     let slot: KeybagSlot
 
+    /// The keybag as it is now.
+    ///
+    /// - Throws: `busy` if what opened it opens it no more.
+    borrowing func copyNow() throws(DataProtectionError) -> KeybagCopy {
+        let copy = try keybag.file.load().copy
+        guard copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
+        return copy
+    }
+
     /// Replaces the keybag by what `change` makes of it. Both copies are replaced when this returns.
     ///
     /// - Throws: `keybagUnconfirmed` if the disk did not confirm the new keybag; else the keybag is as it was. Where the new

@@ -63,6 +63,13 @@ struct RingKeys: Sendable {
         }
     }
 
+    /// Whether any generation of class key C is here, genuine or not.
+    func holdsClassC() throws(DataProtectionError) -> Bool {
+        var serial: KeySerial?
+        guard let payload = try Self.payload(of: firstUnlock, serial: &serial) else { return false }
+        return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
+    }
+
     /// Removes the key with A and B private from the ring, and with `everything` C's too.
     func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {

@@ -40,11 +40,11 @@ struct FileReference: Hashable {
         return try file.fileID() == fileID
     }
 
-    /// For reading and writing; nil if there is no regular file of that name.
+    /// For reading and writing heads; nil if there is no regular file of that name.
     static func openRegular(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
         do throws(DataProtectionError) {
             guard let status = try path.status(), status.st_mode & S_IFMT == S_IFREG else { return nil }
-            return try LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+            return try .forHeads(of: path, flags: O_NOFOLLOW)
         } catch {
             guard error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory else { throw error }
             return nil

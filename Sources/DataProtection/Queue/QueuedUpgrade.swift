@@ -71,11 +71,27 @@ extension UpgradePlan {
     }
 }
 
-extension Keybag {
-    /// Does an upgrade that was noted. A lock stops it between files, and the note stays.
+extension UpgradePass {
+    /// A pass that came to its end, by whatever way, has left nothing of it to an unlock: failures have been said.
     ///
-    /// - Throws: the last failure, with which the note stays too.
-    func upgrade(_ queued: QueuedUpgrade) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+    /// That a note cannot be removed is no failure: it costs a look.
+    func forget() {
+        guard keybag.queuedWorkCount > 0, let done = try? QueueRecord.upgrade(queued()) else { return }
+        for number in (try? QueueNote.numbers(in: keybag.directory)) ?? [] {
+            guard let note = try? QueueNote(number, in: keybag.directory, holding: true) else { continue }
+            if note.records.first == done { try? note.remove() }
+        }
+    }
+}
+
+extension Keybag {
+    /// Does an upgrade that was noted. A lock stops it between files.
+    ///
+    /// - Returns: what came of it when nothing waits for an unlock any more; nil if the directory is gone.
+    /// - Throws: `locked`; `system` if its disk is away.
+    func upgrade(
+        _ queued: QueuedUpgrade, showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in }
+    ) throws(DataProtectionError) -> UpgradeSummary? {
         var options = UpgradeOptions()
         options.includesDatabases = queued.plan.includesDatabases
         options.queuesWhatIsLocked = false
@@ -84,16 +100,35 @@ extension Keybag {
         let pass = try UpgradePass(
             self, queued.path, to: queued.plan.protectionClass, rules: queued.plan.rules, options: options)
         guard UInt64(try pass.rootStatus().st_ino) == queued.inode else { return try queued.gone() }
-        let summary = pass.run { _ in }
+        var count = 0
+        let showNow = { show(count, pass.done.bytes) }
+        let summary = pass.run(whileWaiting: showNow) { _ in
+            count += 1
+            showNow()
+        }
         if let locked = summary.failures.first(where: { $0.error.isLocked }) { throw locked.error }
-        if let error = summary.lastError { throw error }
-        return summary.converted + summary.raised > 0 ? .done : .unneeded
+        return summary
+    }
+}
+
+extension QueueNote {
+    /// How long the background leaves an upgrade alone in which something failed, in seconds: a file that cannot be done is
+    /// no reason to read a whole tree after every unlock.
+    private static let rest: UInt64 = 24 * 60 * 60
+
+    /// Whether it is an upgrade that failed a short time ago.
+    var isResting: Bool {
+        guard case .upgrade = records.first, case .failed(_, let time) = records.last else { return false }
+        let now = Clock.now()
+        return time <= now && now - time < Self.rest
     }
 }
 
 extension QueuedUpgrade {
-    fileprivate func gone() throws(DataProtectionError) -> QueuedWorkResult.Outcome {
-        try FileReference(device: device, inode: inode, path: path).gone()
+    /// - Throws: `system` with ENOENT if its disk is away.
+    fileprivate func gone() throws(DataProtectionError) -> UpgradeSummary? {
+        _ = try FileReference(device: device, inode: inode, path: path).gone()
+        return nil
     }
 }
 

@@ -35,7 +35,8 @@ public struct QueuedWorkResult: Hashable, Sendable {
         case inUse
         /// Locked, or an earlier segment of the same log has not been joined. It stays in the queue.
         case waiting
-        /// It stays in the queue, and the error with it.
+        /// It stays in the queue, and the error with it. Of an upgrade there is one result for each file that failed, and it
+        /// leaves the queue: nothing of it waits for an unlock.
         case failed(DataProtectionError)
     }
 
@@ -76,10 +77,13 @@ extension Keybag {
     ///
     /// - Parameters:
     ///   - log: a log that this process writes to: segments of it are appended through this handle.
-    ///   - keepingLost: what is *gone* stays in the queue: nobody would see the warning.
+    ///   - keepingLost: what is *gone*, or fails, stays in the queue: nobody would see why. An upgrade in which something failed
+    ///     is left alone for a day then.
+    ///   - show: called several times a second during an upgrade, with the files and bytes that are done.
     @discardableResult
     package func performQueuedWork(
         only isMeant: (QueuedWork) -> Bool = { _ in true }, into log: ProtectedFile? = nil, keepingLost: Bool,
+        showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in },
         reporting report: (QueuedWorkResult) -> Void = { _ in }
     ) throws(DataProtectionError) -> [QueuedWorkResult] {
         var results: [QueuedWorkResult] = []
@@ -90,40 +94,57 @@ extension Keybag {
                 warn(.queueNoteUnreadable(seen.path))
                 continue
             }
-            guard isMeant(work) else { continue }
+            guard isMeant(work), !(keepingLost && seen.isResting) else { continue }
+            func add(_ outcome: QueuedWorkResult.Outcome) {
+                let result = QueuedWorkResult(work: work, outcome: outcome)
+                results.append(result)
+                report(result)
+            }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = try perform(number, into: log, keepingLost) else { continue }
+                guard let held = try perform(number, into: log, keepingLost, show, { add(.failed($0)) })
+                else { continue }
                 outcome = held
             }
             if case .join(let log) = work.kind, outcome.holdsUp { waitingLogs.insert(log) }
-            let result = QueuedWorkResult(work: work, outcome: outcome)
-            results.append(result)
-            report(result)
+            add(outcome)
         }
         return results
     }
 
     /// Nil if somebody else has just done it.
     private func perform(
-        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool
+        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
+        _ others: (DataProtectionError) -> Void
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
         guard var note = try QueueNote(number, in: directory, holding: true) else {
             return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
         }
-        return perform(&note, into: log, keepingLost: keepingLost)
+        return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
     }
 
     /// Does the work of a note that this process holds.
+    ///
+    /// - Parameter others: called with all failures but the last one, where there are several.
     func perform(
-        _ note: inout QueueNote, into log: ProtectedFile? = nil, keepingLost: Bool = false
+        _ note: inout QueueNote, into log: ProtectedFile? = nil, keepingLost: Bool = false,
+        showing show: @escaping (Int, Int64) -> Void = { _, _ in },
+        others: (DataProtectionError) -> Void = { _ in }
     ) -> QueuedWorkResult.Outcome {
         do throws(DataProtectionError) {
             let outcome: QueuedWorkResult.Outcome
             switch note.records.first {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
             case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
-            case .upgrade(let upgrade): outcome = try self.upgrade(upgrade)
+            case .upgrade(let upgrade):
+                let summary = try self.upgrade(upgrade, showing: show)
+                for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
+                if let error = summary?.lastError {
+                    if keepingLost { throw error }
+                    try note.remove()
+                    return .failed(error)
+                }
+                outcome = summary.map { $0.converted + $0.raised > 0 ? .done : .unneeded } ?? .gone
             default: return .waiting
             }
             if outcome == .gone, keepingLost {
@@ -142,7 +163,8 @@ extension Keybag {
 
     /// That it cannot be noted is no second failure.
     private func noteFailure(_ errno: Errno, _ note: inout QueueNote) {
-        if QueuedWork(note)?.lastError != errno { try? note.add(.failed(errno, at: Clock.now())) }
+        let work = QueuedWork(note)
+        if work?.lastError != errno || work?.isUpgrade == true { try? note.add(.failed(errno, at: Clock.now())) }
     }
 }
 

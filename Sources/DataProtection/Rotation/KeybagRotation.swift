@@ -5,9 +5,9 @@ import SystemPackage
 /// New class keys in the place of those that an old copy of the keybag has. FORMAT.md §2.11.
 ///
 ///     let opened = try keybag.open(passcode: passcode)
-///     try opened.rotate(passcode: passcode)
+///     let generation = try opened.rotate(passcode: passcode)
 ///     for path in paths { try keybag.rewrap(fileAt: path) }        // old keys open what is not done yet
-///     try keybag.open(passcode: passcode).forgetRetiredKeys()      // and now no more
+///     try keybag.open(passcode: passcode).forgetRetiredKeys(before: generation)      // and now no more
 extension OpenedKeybag {
     /// Makes class keys of a new generation, and a new keybag key: no earlier copy of the keybag leads to them.
     ///
@@ -60,7 +60,7 @@ extension OpenedKeybag {
     ) throws(DataProtectionError) -> UInt32 {
         try Keybag.checkPasscode(passcode)
         let counter = try keybag.counterWhileUnlocked()
-        let old = try keybag.file.load().copy
+        let old = try copyNow()
         guard old.entries.count + ProtectionClass.allCases.count <= KeybagCopy.maximumEntryCount,
             old.fileEntries.allSatisfy({ $0.generation < .max })
         else {
@@ -98,17 +98,22 @@ extension OpenedKeybag {
         }
     }
 
-    /// Drops the class keys of all earlier generations: files that are still under them can be read no more, here and in
+    /// Drops the class keys of earlier generations: files that are still under them can be read no more, here and in
     /// backups, except with a copy or an export of the keybag that was made before.
     ///
     /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``. Those on a disk that is away are not found.
-    /// - Throws: `locked` unless the keybag is unlocked; `busy`, `keybagUnconfirmed`.
-    public consuming func forgetRetiredKeys() throws(DataProtectionError) {
+    /// - Parameter generation: those before it go, as far as they are retired. It is the one that was active *before* files
+    ///   were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.
+    /// - Throws: `locked` unless the keybag is unlocked; `busy`, `keybagUnconfirmed`. Damaged copies of the keybag that a
+    ///   restore has kept are left, with a warning each, `forgottenKeysLeft`.
+    public consuming func forgetRetiredKeys(before generation: UInt32) throws(DataProtectionError) {
         let counter = try keybag.counterWhileUnlocked()
-        let old = try keybag.file.load().copy
+        let old = try copyNow()
         var new = old
         new.sequence += 1
-        new.entries.removeAll { $0.kind == ClassKeyEntry.fileKind && $0.state == .retired }
+        new.entries.removeAll {
+            $0.kind == ClassKeyEntry.fileKind && $0.state == .retired && $0.generation < generation
+        }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
         let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
         try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
@@ -116,6 +121,7 @@ extension OpenedKeybag {
             // Expired meanwhile: the next unlock loads what is left.
             do throws(DataProtectionError) { try put() } catch .lockedMeanwhile {}
         }
+        for copy in keybag.file.copiesAside { keybag.warn(.forgottenKeysLeft(copy)) }
     }
 }
 

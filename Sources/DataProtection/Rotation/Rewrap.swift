@@ -14,14 +14,17 @@ public enum RewrapResult: String, Sendable, Hashable {
 extension Keybag {
     /// Wraps a file's key under the active key of its class: both heads, never data. Open handles go on.
     ///
-    /// Takes the same few writes for a file of any size. A file that is current needs no key and is only read.
+    /// Takes the same few writes for a file of any size. A file that is current needs no key and is only read. The owner of
+    /// a file needs no permission to write to it.
     /// - Parameter path: a regular file; a link is not followed.
     /// - Throws: `locked` unless the retired and the active key are here; `keyLost`, `foreignKeybag`, `notProtected`,
     ///   `notRegularFile`, `damaged`, `busy` if somebody sits on the file's lock, `system`. The file is as it was then.
     @discardableResult
     public func rewrap(fileAt path: FilePath) throws(DataProtectionError) -> RewrapResult {
         guard try needsRewrap(fileAt: path) else { return .current }
-        let file = try LowerFile(withoutFollowing: path, O_RDWR)
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try .forHeads(of: path, flags: O_NOFOLLOW)
+        }
         try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try ClassChange.heads(of: file)
@@ -39,7 +42,9 @@ extension Keybag {
     ///
     /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
     public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
-        let file = try LowerFile(withoutFollowing: path, O_RDONLY)
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
+        }
         let heads: HeadPair
         do throws(Trouble) { heads = try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
             throw error
@@ -67,13 +72,13 @@ extension Keybag {
 }
 
 extension LowerFile {
-    /// Opens a regular file under exactly this name.
+    /// Opens a file under exactly this name.
     ///
-    /// - Throws: `notRegularFile`, for a link too.
-    convenience init(withoutFollowing path: FilePath, _ access: Int32) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            try self.init(regular: path, flags: access | O_NOFOLLOW)
-        } catch {
+    /// - Throws: `notRegularFile` for a link.
+    fileprivate static func notFollowing(
+        _ path: FilePath, _ open: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) { return try open() } catch {
             guard error.errno == .tooManySymbolicLinkLevels else { throw error }
             throw .notRegularFile(path)
         }

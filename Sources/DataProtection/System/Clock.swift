@@ -22,6 +22,9 @@ enum Clock {
     /// CLOCK_MONOTONIC in nanoseconds.
     static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
+    /// CLOCK_THREAD_CPUTIME_ID in nanoseconds: what this thread has worked.
+    static func ofThread() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
     /// 16 bytes that name this boot; zero where the kernel does not say.
     static func bootID() -> [UInt8] {
         let path: FilePath = "/proc/sys/kernel/random/boot_id"

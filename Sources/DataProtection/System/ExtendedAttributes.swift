@@ -28,25 +28,35 @@ enum ExtendedAttributes {
     static func copy(
         from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
     ) throws(DataProtectionError) {
-        for name in try names(of: source) {
+        let names = try names(of: source)
+        for name in names {
             do throws(DataProtectionError) {
                 let count = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, nil, 0) }
                 var value = [UInt8](repeating: 0, count: count)
                 _ = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, &value, count) }
                 _ = try retrying(target.path, "fsetxattr") { fsetxattr(target.descriptor, name, value, count, 0) }
             } catch {
-                if isEssential(name) { throw error }
+                if isEssential(name.text) { throw error }
             }
         }
+        // A new file has got the default ACL of its directory.
+        if !names.contains(where: { $0.text == accessACL }) { _ = fremovexattr(target.descriptor, accessACL) }
     }
 
-    private static func names(of file: LowerFile) throws(DataProtectionError) -> [String] {
+    /// The ACL of a file: acl(5).
+    static let accessACL = "system.posix_acl_access"
+
+    /// Each with its 00: names need not be UTF-8.
+    private static func names(of file: LowerFile) throws(DataProtectionError) -> [[CChar]] {
         let capacity = flistxattr(file.descriptor, nil, 0)
         guard capacity > 0 else { return [] }  // none, or a file system without them
         var buffer = [CChar](repeating: 0, count: capacity)
         let count = try retrying(file.path, "flistxattr") { flistxattr(file.descriptor, &buffer, capacity) }
-        return buffer[..<count].split(separator: 0).map {
-            String(decoding: $0.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        }
+        return buffer[..<count].split(separator: 0).map { Array($0) + [0] }
     }
+}
+
+extension [CChar] {
+    /// Without the 00 at its end.
+    fileprivate var text: String { String(decoding: dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 }

@@ -49,12 +49,14 @@ extension FilePath {
         }
     }
 
-    /// `.NAME.protectfs-unfinished-N`: what is being made and is to be renamed to this path.
-    func beside(unfinished number: Int) -> FilePath {
+    /// `.NAME.protectfs-unfinished-MARK`: what is being made and is to be renamed to this path.
+    ///
+    /// - Parameter mark: at most 41 bytes.
+    func beside(unfinished mark: String) -> FilePath {
         let name = lastComponent?.string ?? ""
         // With what is put around it, it has at most 255 bytes, as the name itself may have.
         var end = name.startIndex
-        while end < name.endIndex, name[...end].utf8.count <= 200 { end = name.index(after: end) }
-        return directory.appending(".\(name[..<end]).protectfs-unfinished-\(number)")
+        while end < name.endIndex, name[...end].utf8.count <= 190 { end = name.index(after: end) }
+        return directory.appending(".\(name[..<end]).protectfs-unfinished-\(mark)")
     }
 }

@@ -62,9 +62,16 @@ final class LowerDirectory: Sendable {
         } catch {
             guard error.errno == .noFunction || error.errno == .notPermitted else { throw error }
         }
-        return try retrying(path, "openat") {
+        let own = try status().st_dev
+        let found = try retrying(path, "openat") {
             name.withPlatformString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC) }
         }
+        var there = stat()
+        guard !staying || fstat(found, &there) == 0 && there.st_dev == own else {
+            close(found)
+            throw .system(path, operation: "openat", .improperLink)
+        }
+        return found
     }
 
     /// Whether these names, one below the other, still lead from here to `directory`.
@@ -73,7 +80,10 @@ final class LowerDirectory: Sendable {
         let place = FilePath(root: nil, names)
         let found = place.withPlatformString { protectfs_open_beneath(descriptor, $0, O_RDONLY | O_DIRECTORY, 1) }
         // A kernel that cannot be asked has opened each of them without following links.
-        guard found >= 0 else { return errno == ENOSYS || errno == EPERM }
+        guard found >= 0 else {
+            if errno == ENAMETOOLONG { throw .system(directory.path, operation: "openat2", .fileNameTooLong) }
+            return errno == ENOSYS || errno == EPERM
+        }
         let there = try LowerDirectory(place, descriptor: found).status()
         let meant = try directory.status()
         return there.st_ino == meant.st_ino && there.st_dev == meant.st_dev
@@ -112,6 +122,9 @@ final class LowerDirectory: Sendable {
         return DirectoryListing.components(reading: stream)
     }
 
+    /// Whether no name in it can be taken away, or replaced.
+    var isFixed: Bool { protectfs_is_fixed(descriptor) != 0 }
+
     // MARK: changing
 
     /// unlinkat(2); a name that is not there is fine.
@@ -145,6 +158,20 @@ final class LowerDirectory: Sendable {
             guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }
             return false
         }
+    }
+
+    /// Gives what is no directory another name, unless somebody has taken that. The C calls are `linkat` and `unlinkat`.
+    func moveIfFree(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(new), "linkat") {
+                old.withPlatformString { old in
+                    new.withPlatformString { new in linkat(descriptor, old, descriptor, new, 0) }
+                }
+            }
+        } catch .system(_, _, .fileExists) {
+            return
+        }
+        try remove(old)
     }
 
     /// Gives an open file a name, which does not last through a power cut yet. The C call is `linkat`.
@@ -181,8 +208,18 @@ struct DirectoryEntry: Sendable {
     }
 
     /// Another name in the same directory, for a moment: FORMAT.md §2.6.
-    func beside(unfinished number: Int) -> DirectoryEntry {
-        DirectoryEntry(path.beside(unfinished: number).lastComponent!, in: directory)
+    func beside(unfinished mark: String) -> DirectoryEntry {
+        DirectoryEntry(path.beside(unfinished: mark).lastComponent!, in: directory)
+    }
+
+    /// The numbers at the end of a name that ``beside(unfinished:)`` gives; nil for any other name.
+    var unfinishedMarks: [UInt64]? {
+        let parts = name.string.split(separator: ".", omittingEmptySubsequences: false)
+        let word = "protectfs-unfinished-"
+        guard parts.count >= 3, parts[0].isEmpty, let last = parts.last, last.hasPrefix(word) else { return nil }
+        let numbers = last.dropFirst(word.count).split(separator: "-", omittingEmptySubsequences: false)
+        let marks = numbers.compactMap { UInt64($0) }
+        return marks.count == numbers.count && marks.count <= 2 ? marks : nil
     }
 }
 
@@ -191,4 +228,9 @@ extension FilePath {
     func entry(_ name: Component) -> FilePath {
         self == "." ? FilePath(root: nil, [name]) : appending(name)
     }
+}
+
+extension LowerFile {
+    /// Whether its name cannot be taken away, or be that of another file.
+    var isFixed: Bool { protectfs_is_fixed(descriptor) != 0 }
 }

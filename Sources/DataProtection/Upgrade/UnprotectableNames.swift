@@ -33,27 +33,39 @@ package struct UnprotectableNames {
         if ours.contains(where: { resolved.starts(with: $0) }) { return "protectfs itself needs it to unlock" }
         var above = FilePath(root: resolved.root, [])
         for name in resolved.components {
-            if let reason = Self.reason(againstName: name, in: above) { return reason }
+            if let reason = Self.reason(againstName: name, in: above.lastComponent) { return reason }
             above.append(name)
         }
         return nil
     }
 
     /// The same of a name in a directory that is resolved, and against which there is nothing itself.
-    package func reason(against name: FilePath.Component, in directory: FilePath) -> String? {
-        let path = directory.appending(name)
-        if ours.contains(path) { return "protectfs itself needs it to unlock" }
-        if home.starts(with: path) {
-            return home == path ? "it is the home directory" : "the home directory is below it"
+    ///
+    /// - Parameters:
+    ///   - directory: nil where ``areBelow(_:)`` says that only the name matters.
+    ///   - parent: the directory's own name.
+    package func reason(
+        against name: FilePath.Component, in directory: FilePath?, named parent: FilePath.Component?
+    ) -> String? {
+        if let path = directory?.appending(name) {
+            if ours.contains(path) { return "protectfs itself needs it to unlock" }
+            if home.starts(with: path) {
+                return home == path ? "it is the home directory" : "the home directory is below it"
+            }
         }
-        return Self.reason(againstName: name, in: directory)
+        return Self.reason(againstName: name, in: parent)
     }
 
-    private static func reason(againstName name: FilePath.Component, in directory: FilePath) -> String? {
+    /// Whether something is left alone below a directory because of its path, and not only because of its name.
+    func areBelow(_ directory: FilePath) -> Bool { ([home] + ours).contains { $0.starts(with: directory) } }
+
+    private static func reason(
+        againstName name: FilePath.Component, in directory: FilePath.Component?
+    ) -> String? {
         let text = name.string
         let isShells =
             text.hasPrefix(".") && (exactNames.contains(text) || prefixes.contains { text.hasPrefix($0) })
-        let isConfiguration = configurations.contains(text) && directory.lastComponent?.string == ".config"
+        let isConfiguration = configurations.contains(text) && directory?.string == ".config"
         return isShells || isConfiguration ? "ssh or a shell needs it before anybody can unlock" : nil
     }
 

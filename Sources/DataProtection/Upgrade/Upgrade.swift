@@ -29,8 +29,10 @@ public final class Upgrade: AsyncSequence, Sendable {
         let stop = StopFlag()
         latest.withLock { $0 = UpgradeSummary() }
         let results = AsyncStream<UpgradeResult> { [self] continuation in
-            continuation.onTermination = { _ in
+            continuation.onTermination = { [self] reason in
                 stop.set()
+                // Whoever cancelled it asks for the summary before the threads have noticed.
+                if case .cancelled = reason { latest.withLock { $0.isStopped = true } }
                 room.signal()
             }
             let priority: DispatchQoS.QoSClass = pass.options.isBackground ? .background : .utility

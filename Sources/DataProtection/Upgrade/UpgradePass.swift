@@ -19,6 +19,8 @@ package struct UpgradePass: Sendable {
 
     /// How many files are under way at once: each keeps its directory open.
     private static let window = 64
+    /// How many directories may lie one in the other: whoever makes more wants to see us run out of stack.
+    private static let deepest = 1024
 
     /// - Throws: `system` for no directory, `rulesWithin` for rules that are kept in it.
     package init(
@@ -40,6 +42,9 @@ package struct UpgradePass: Sendable {
     /// What the directory is, while it is open.
     func rootStatus() throws(DataProtectionError) -> stat { try root.status() }
 
+    /// Why nothing at all is done, if the directory itself must be left alone.
+    package var refusal: String? { names.reason(against: place) }
+
     /// Does it all, on this thread and others.
     ///
     /// - Parameters:
@@ -59,18 +64,19 @@ package struct UpgradePass: Sendable {
         let workers = FileWorkers<UpgradeFile, UpgradeResult?>(
             threads: max(1, options.jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), window: Self.window,
             prepare: giveWay, work: { work.perform($0) }, receive: { run.receive($1) }, whileWaiting: whileWaiting)
-        if let reason = names.reason(against: place) {
+        if let reason = refusal {
             run.add(place, .skipped(.needed(reason)))
         } else {
-            walk(root, [], place, run, workers)
+            walk(root, [], names.areBelow(place) ? place : nil, run, workers)
         }
         workers.finish()
         run.summary.isStopped = !run.goOn()
+        if options.queuesWhatIsLocked, !options.isDryRun, !run.summary.isStopped, run.summary.queued == 0 { forget() }
         return run.summary
     }
 
     private func walk(
-        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
     ) {
         do throws(DataProtectionError) {
@@ -94,31 +100,40 @@ package struct UpgradePass: Sendable {
     }
 
     private func visit(
-        _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath, _ run: Run,
+        _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
     ) throws(DataProtectionError) {
-        if let reason = self.names.reason(against: entry.name, in: place) {
+        let parent = names.isEmpty ? self.place.lastComponent : entry.directory.path.lastComponent
+        if let reason = self.names.reason(against: entry.name, in: place, named: parent) {
             return run.add(entry.path, .skipped(.needed(reason)))
         }
         guard let status = try entry.directory.status(of: entry.name) else { return }
         let name = FilePath(root: nil, [entry.name]).bytes
         switch status.st_mode & S_IFMT {
-        case S_IFREG where entry.isUnfinished:
-            // Of a dead process; else it is in the hands of a living one, and goes soon.
-            if !options.isDryRun { try UnnamedFile.removeAbandoned(entry) }
+        case S_IFREG where try isLeftover(entry): break
         case S_IFREG:
             workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))
-        case S_IFDIR where entry.isUnfinished: break
+        case S_IFDIR where entry.unfinishedMarks != nil: break
+        case S_IFDIR where names.count == Self.deepest:
+            throw .system(entry.path, operation: "openat", .fileNameTooLong)
         case S_IFDIR:
             let directory: LowerDirectory
             do throws(DataProtectionError) { directory = try entry.directory.directory(entry.name) } catch {
                 guard error.errno == .improperLink else { throw error }  // EXDEV
                 return run.add(entry.path, .skipped(.otherFileSystem))
             }
-            walk(directory, names + [name], place.appending(entry.name), run, workers)
+            let inner = place?.appending(entry.name)
+            walk(directory, names + [name], inner.flatMap { self.names.areBelow($0) ? $0 : nil }, run, workers)
         case S_IFLNK: run.add(entry.path, .skipped(.link))
         default: run.add(entry.path, .skipped(.notRegularFile))
         }
+    }
+
+    /// Whether it is what a dead process left, and gone now, or in the hands of a living one, and goes soon.
+    private func isLeftover(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard entry.unfinishedMarks != nil else { return false }
+        if options.isDryRun { return true }
+        return try UnnamedFile.removeAbandoned(entry) != .foreign
     }
 
     /// A stronger default stays.
@@ -182,16 +197,6 @@ extension UpgradePass {
             return UpgradeResult(
                 path: result.path, protectionClass: result.protectionClass, size: result.size, outcome: outcome)
         }
-    }
-}
-
-extension DirectoryEntry {
-    /// Whether the name is that of something that is being made, or was. FORMAT.md §2.6.
-    fileprivate var isUnfinished: Bool {
-        let parts = name.string.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count >= 3, parts[0].isEmpty, let last = parts.last else { return false }
-        let mark = "protectfs-unfinished-"
-        return last.hasPrefix(mark) && UInt32(last.dropFirst(mark.count)) != nil
     }
 }
 

@@ -10,11 +10,14 @@ final class ConversionSource {
     let file: LowerFile
     private var before = stat()
     private var hasLease = false
+    /// Nobody lists its directory.
+    private var isByName = false
 
     // Of fcntl.h, behind _GNU_SOURCE.
     private static let setLease: Int32 = 1024
     private static let getLease: Int32 = 1025
     private static let setSignal: Int32 = 10
+    private static let leavingAccessTime: Int32 = 0o1_000_000
 
     /// Opens the file, and leaves it to whoever uses it.
     ///
@@ -26,8 +29,17 @@ final class ConversionSource {
             throw .notRegularFile(entry.path)
         }
         file = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+        // To look at a file is not to use it. Only its owner may say so.
+        _ = fcntl(file.descriptor, F_SETFL, Self.leavingAccessTime)
     }
 
+    /// The same by a path.
+    convenience init(_ path: FilePath) throws(DataProtectionError) {
+        try self.init(DirectoryEntry(path))
+        isByName = true
+    }
+
+    var inode: UInt64 { UInt64(before.st_ino) }
     /// In bytes.
     var size: UInt64 { UInt64(before.st_size) }
     /// What it takes on disk, in bytes.
@@ -37,12 +49,18 @@ final class ConversionSource {
 
     /// From now on it is held.
     ///
-    /// - Throws: `hasHardLinks`; `busy` if somebody has it open for writing, or locked.
+    /// - Throws: `hasHardLinks`; `system` with EPERM if it, or its directory, is immutable or append-only; `busy` if
+    ///   somebody has it open for writing, or locked.
     func hold() throws(DataProtectionError) {
         before = try file.status()
         guard before.st_nlink == 1 else { throw .hasHardLinks(entry.path, count: Int(before.st_nlink)) }
+        // The system would say so in the end, and in such a directory a name, once made, could not be taken away again.
+        guard !file.isFixed, !entry.directory.isFixed else {
+            throw .system(entry.path, operation: "rename", .notPermitted)
+        }
         // The next who finds its name where it must not stay, after a kill, learns by this lock that we are alive.
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else { throw .busy(entry.path) }
+        if isByName { Leftovers.remove(in: entry.directory) }
         // What a broken lease sends by default would end the process; this does nothing to anybody, and is not sent either.
         _ = fcntl(file.descriptor, Self.setSignal, SIGURG)
         if fcntl(file.descriptor, Self.setLease, F_RDLCK) == 0 {
@@ -102,15 +120,15 @@ extension UnnamedFile {
     func replace(
         _ source: ConversionSource, where isInPlace: () throws(DataProtectionError) -> Bool
     ) throws(DataProtectionError) {
-        let temporary = try named()
         let directory = entry.directory
+        let temporary = try named(exchanging: source.inode)
         // Who opens the new file for writing before it is certain that it stays would write into nothing.
         guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(entry.path) }
         try source.requireUntouched()
         guard try isInPlace() else { throw .busy(entry.path) }
         if try directory.exchange(temporary.name, entry.name) {
             guard source.isUntouched(as: temporary) else {
-                try putBack(temporary)
+                try putBack(temporary, source)
                 throw .busy(entry.path)
             }
             try directory.remove(temporary.name)
@@ -122,11 +140,39 @@ extension UnnamedFile {
         try hasName()
     }
 
-    /// What somebody has put under the name since then is newer than what was put back, and belongs there.
-    private func putBack(_ temporary: DirectoryEntry) throws(DataProtectionError) {
+    /// Undoes the exchange. What somebody has put under the name since then is newer than what was there before, and stays.
+    private func putBack(_ temporary: DirectoryEntry, _ source: ConversionSource) throws(DataProtectionError) {
         let directory = entry.directory
-        _ = try directory.exchange(temporary.name, entry.name)
-        guard try directory.status(of: temporary.name)?.st_ino != file.status().st_ino else { return }
-        _ = try directory.exchange(temporary.name, entry.name)
+        for _ in 0..<Self.patience {
+            if try isNamed(entry) {
+                do throws(DataProtectionError) {
+                    _ = try directory.exchange(temporary.name, entry.name)
+                    if try isNamed(temporary) { return }
+                    // They have put something there in this very moment.
+                    _ = try directory.exchange(temporary.name, entry.name)
+                } catch .system(_, _, .noSuchFileOrDirectory) {
+                    // They have taken the name away in this very moment.
+                }
+            }
+            // Whoever replaced or deleted the new file would have done so to what had the name before; whoever gave it
+            // another name has the original's bytes under that one.
+            let left = try directory.status(of: temporary.name)
+            let isReplaced = try file.status().st_nlink == 0
+            if isReplaced || left.map({ UInt64($0.st_ino) }) == source.inode {
+                return try directory.remove(temporary.name)
+            }
+            usleep(1000)  // they have moved it away: perhaps only to bring it back
+        }
+        try directory.moveIfFree(temporary.name, to: entry.name)
+    }
+
+    /// How often to look whether the new file is back under its name, once a millisecond.
+    private static let patience = 100
+
+    /// Whether that is the name of this file.
+    private func isNamed(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard let named = try entry.directory.status(of: entry.name) else { return false }
+        let own = try file.status()
+        return named.st_ino == own.st_ino && named.st_dev == own.st_dev
     }
 }

@@ -16,7 +16,7 @@ enum FileAttributes {
         }
         // The mode comes last: a read-only file takes no attributes from an ordinary user.
         try ExtendedAttributes.copy(from: source, to: target) { name in
-            name.hasPrefix("user.") || name == "system.posix_acl_access"
+            name.hasPrefix("user.") || name == ExtendedAttributes.accessACL
         }
         let mode = status.st_mode & (keepingOwner ? 0o7777 : 0o777)
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
@@ -28,7 +28,7 @@ enum FileAttributes {
     static func inherit(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let status = try source.status()
         _ = fchown(target.descriptor, status.st_uid, status.st_gid)
-        try ExtendedAttributes.copy(from: source, to: target) { $0 == "system.posix_acl_access" }
+        try ExtendedAttributes.copy(from: source, to: target) { $0 == ExtendedAttributes.accessACL }
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
     }
 }

@@ -85,20 +85,27 @@ final class NewFile {
         // Holes at the end have nothing behind them.
         if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
-        try followRotation()
-        if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
-        try file.flushAll()
+        repeat {
+            if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
+            try file.flushAll()
+            // Asked last: the flush of a large file takes its time.
+        } while try followRotation()
     }
 
     /// The class keys may have been rotated since the file was begun; what is retired now may be forgotten soon.
     ///
+    /// - Returns: whether the file was changed.
     /// - Throws: `keyLost` if that has happened: nobody could read the file.
-    private func followRotation() throws(DataProtectionError) {
-        guard !keybag.isCurrent(head) else { return }
-        do throws(DataProtectionError) {
-            try keybag.rewrap(try ClassChange.heads(of: file), file, as: protectionClass)
-        } catch .locked {
-            // It opens by the retired key, and the next pass of the rotation finds it.
+    private func followRotation() throws(DataProtectionError) -> Bool {
+        guard !keybag.isCurrent(head) else { return false }
+        // Where it has a temporary name, a pass of the rotation may have found it.
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            let heads = try ClassChange.heads(of: file)
+            guard !keybag.isCurrent(heads.head) else { return false }
+            do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .locked {
+                return false  // it opens by the retired key, and the next pass finds it
+            }
+            return true
         }
     }
 

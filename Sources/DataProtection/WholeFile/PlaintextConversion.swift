@@ -28,7 +28,7 @@ extension Keybag {
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try ConversionSource(DirectoryEntry(path))
+        let source = try ConversionSource(path)
         if try source.file.isOneOfOurs() { return try raise(source, to: protectionClass) }
         _ = try Conversion(source).seal(as: protectionClass, keybag: self) {
             progress($0)
@@ -44,7 +44,9 @@ extension Keybag {
         let entry = source.entry
         let info = try ProtectedFileInfo(path: entry.path, file: source.file)
         guard info.protectionClass < protectionClass else { return .unchanged }
-        let file = try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        let file = try source.file.forHeads { () throws(DataProtectionError) in
+            try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        }
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
             let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
@@ -61,7 +63,7 @@ extension Keybag {
     public func unprotect(
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try ConversionSource(DirectoryEntry(path))
+        let source = try ConversionSource(path)
         guard try source.file.isOneOfOurs() else { return .unchanged }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }

@@ -16,7 +16,7 @@ extension Keybag {
     public func rekey(
         fileAt path: FilePath, as protectionClass: ProtectionClass? = nil, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) {
-        let source = try ConversionSource(DirectoryEntry(path))
+        let source = try ConversionSource(path)
         guard try source.file.isOneOfOurs() else { throw .notProtected(path) }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }

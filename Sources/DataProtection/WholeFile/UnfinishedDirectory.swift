@@ -12,7 +12,7 @@ struct UnfinishedDirectory {
     init(for target: FilePath) throws(DataProtectionError) {
         var number = 0
         while true {
-            let path = target.beside(unfinished: number)
+            let path = target.beside(unfinished: "\(number)")
             do throws(DataProtectionError) {
                 _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
                 let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)

@@ -75,11 +75,25 @@ final class UnnamedFile {
     }
 
     /// A name for a moment, for renameat(2) to replace with: it goes with this object.
-    func named() throws(DataProtectionError) -> DirectoryEntry {
+    private func named() throws(DataProtectionError) -> DirectoryEntry {
         if let temporary { return temporary }
         let name = try Self.firstFree(entry) { name throws(DataProtectionError) in
             try name.directory.link(file, as: name.name)
             return name
+        }
+        temporary = name
+        return name
+    }
+
+    /// A name for a moment, to be exchanged with that of the file with this inode number.
+    ///
+    /// It names both: should we be killed, nothing but these two is taken away, and not what somebody has just put there.
+    func named(exchanging old: UInt64) throws(DataProtectionError) -> DirectoryEntry {
+        let name = entry.beside(unfinished: "\(old)-\(UInt64(try file.status().st_ino))")
+        if let temporary {
+            try name.directory.rename(temporary.name, to: name.name)
+        } else {
+            try name.directory.link(file, as: name.name)
         }
         temporary = name
         return name
@@ -104,27 +118,34 @@ final class UnnamedFile {
     ) throws(DataProtectionError) -> R {
         var number = 0
         while true {
-            let name = entry.beside(unfinished: number)
+            let name = entry.beside(unfinished: "\(number)")
             do throws(DataProtectionError) { return try make(name) } catch {
                 guard error.errno == .fileExists, number < 1000 else { throw error }
             }
-            if try !removeAbandoned(name) { number += 1 }
+            if try removeAbandoned(name) != .gone { number += 1 }
         }
     }
 
+    /// What has a name like a temporary one.
+    enum Leftover {
+        /// A dead process's, and taken away.
+        case gone
+        /// In the hands of a living process.
+        case inUse
+        /// Not what was to have that name: nobody's but its owner's.
+        case foreign
+    }
+
     /// Takes a dead process's name away, under the lock that its file would hold if it were alive.
-    ///
-    /// - Returns: false if it is in use, or no file: a directory is a copy that is being made, or was.
-    @discardableResult
-    static func removeAbandoned(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
-        guard let other = try? entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path),
-            flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
-        else { return false }
+    static func removeAbandoned(_ entry: DirectoryEntry) throws(DataProtectionError) -> Leftover {
+        guard let marks = entry.unfinishedMarks, let status = try entry.directory.status(of: entry.name),
+            status.st_mode & S_IFMT == S_IFREG, marks.count == 1 || marks.contains(UInt64(status.st_ino))
+        else { return .foreign }
+        let other = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
         defer { withExtendedLifetime(other) {} }
-        guard try entry.directory.status(of: entry.name)?.st_ino == other.status().st_ino else {
-            return true  // it has just gone
-        }
+        guard flock(other.descriptor, LOCK_EX | LOCK_NB) == 0 else { return .inUse }
+        guard try entry.directory.status(of: entry.name)?.st_ino == status.st_ino else { return .gone }
         try entry.directory.remove(entry.name)
-        return true
+        return .gone
     }
 }

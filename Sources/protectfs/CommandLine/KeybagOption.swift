@@ -22,8 +22,15 @@ struct KeybagOption: ParsableArguments {
         directory == Locations.keybag ? "" : " --keybag \(quoted(directory))"
     }
 
+    /// The keybag that this process was told to use: what a proposed command means where a file does not say.
+    static var opened: FilePath { lastOpened.withLock { $0 } ?? Locations.keybag }
+    private static let lastOpened = Mutex<FilePath?>(nil)
+
     /// Opens the keybag. No key is needed.
-    func open() throws(DataProtectionError) -> Keybag { try Keybag(at: location, warn: ProtectionWarning.print) }
+    func open() throws(DataProtectionError) -> Keybag {
+        Self.lastOpened.withLock { $0 = location }
+        return try Keybag(at: location, warn: ProtectionWarning.print)
+    }
 }
 
 /// The keybag of this command, and the remembered ones of files that belong elsewhere.

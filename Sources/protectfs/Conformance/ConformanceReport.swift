@@ -60,14 +60,13 @@ struct ConformanceReport {
         return lines
     }
 
-    private static func row(_ name: String, _ columns: [String]) -> String {
-        var line = padded(name, 44)
-        for column in columns.dropLast() { line += padded(column, 14) }
-        return line + (columns.last ?? "")
-    }
+    /// Where the marks end, so that 80 columns are enough: what is wider begins further left.
+    private static let ends = [48, 61, 74, 79]
 
-    private static func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(1, width - text.count))
+    private static func row(_ name: String, _ columns: [String]) -> String {
+        zip(columns, ends).reduce(name) { line, column in
+            line + String(repeating: " ", count: max(1, column.1 - line.count - column.0.count)) + column.0
+        }
     }
 
     private static func mark(_ entry: Entry) -> Character {

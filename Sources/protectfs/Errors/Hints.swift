@@ -49,10 +49,10 @@ extension DataProtectionError {
         return "with the recovery code: protectfs passcode --with-recovery-code\(KeybagOption.words(for: directory))"
     }
 
-    /// What names the keybag of a file that belongs to another one than a command takes by itself.
+    /// What names the keybag of a file; for one that is not protected, the keybag of this command.
     private func keybagOption(for path: FilePath) -> String {
         guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else {
-            return ""
+            return KeybagOption.words(for: KeybagOption.opened)
         }
         return KeybagOption.words(for: keybag.directory)
     }

@@ -100,6 +100,8 @@ extension ProtectionWarning {
             "one copy of the keybag, \(quoted(path)), is damaged; the other is used, and the next unlock repairs it"
         case .damagedCopyKept(let path):
             "the damaged copy is kept as \(quoted(path)); delete it when the keybag opens"
+        case .forgottenKeysLeft(let path):
+            "the damaged copy \(quoted(path)) may still have the forgotten class keys; delete it: shred -u \(quoted(path))"
         case .weakDerivation(let keybag, let iterations):
             "the passcode of \(quoted(keybag)) is weakly derived (\(iterations) iterations); renew it: protectfs passcode"
         case .directoryDefaultRaised(let path, let value):

@@ -74,8 +74,9 @@ final class RotationRun {
 
     /// Works on every regular file below the roots.
     func visit(_ roots: [FilePath]) {
+        let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
-            TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
+            walk.walk(root, recordingIn: outcome) { item in
                 if item.kind == .file { workers?.add(item.path) }
                 return Interruption.isRequested || isLocked ? .stop : .goOn
             }
@@ -85,11 +86,23 @@ final class RotationRun {
         progress.finish()
     }
 
+    /// Another file system below a root, unless it is a root too. What is in it is not known.
+    private func leaveOut(_ item: NamedItem, _ roots: [FilePath]) {
+        let isRoot = roots.contains { root in
+            (try? NamedItem(following: root)).map { ($0.device, $0.inode) == (item.device, item.inode) } ?? false
+        }
+        if isRoot { return }
+        unknownCount += 1
+        StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
+        let verb = task == .rewrap ? "protectfs rotate --resume " : ""
+        StandardError.line(.hint, "if there are files of this keybag: \(verb)--root \(quoted(item.path))")
+    }
+
     /// How many regular files there are, for the bar.
     static func count(below roots: [FilePath]) -> Int64 {
         var count: Int64 = 0
         for root in roots {
-            TreeWalk(crossesFileSystems: true).walk(root, recordingIn: nil) { item in
+            TreeWalk(crossesFileSystems: false) { _ in }.walk(root, recordingIn: nil) { item in
                 if item.kind == .file { count += 1 }
                 return Interruption.isRequested ? .stop : .goOn
             }

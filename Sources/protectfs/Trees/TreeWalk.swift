@@ -11,6 +11,7 @@ struct NamedItem {
     let kind: Kind
     let size: Int64
     let device: dev_t
+    let inode: ino_t
     /// How many names a file has.
     let nameCount: Int
 
@@ -34,6 +35,7 @@ struct NamedItem {
         self.path = path
         size = Int64(status.st_size)
         device = status.st_dev
+        inode = status.st_ino
         nameCount = Int(status.st_nlink)
         kind =
             switch status.st_mode & S_IFMT {
@@ -57,6 +59,10 @@ struct TreeWalk {
 
     /// Whether to go into directories of other file systems.
     let crossesFileSystems: Bool
+    /// Called for each of them that is left out.
+    var leavesOut: (NamedItem) -> Void = {
+        StandardError.line(.warning, "\(quoted($0.path)) is another file system and is left out")
+    }
 
     /// Visits `root` and what is below; what cannot be read is recorded in `failures` and left out.
     ///
@@ -78,7 +84,7 @@ struct TreeWalk {
         _ item: NamedItem, device: dev_t, _ failures: Outcome?, _ visit: (NamedItem) -> Step
     ) -> Bool {
         if item.kind == .directory, item.device != device, !crossesFileSystems {
-            StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
+            leavesOut(item)
             return true
         }
         switch visit(item) {

@@ -28,12 +28,14 @@ final class UpgradeReport {
     func countConverted() { summary.countConverted() }
 
     /// What was not done, and why.
-    func finish(unlock keybag: Keybag) {
+    ///
+    /// - Parameter keybag: what waits for its unlock; nil if nothing was to be done.
+    func finish(unlock keybag: Keybag?) {
         if databaseCount > 0 {
             StandardError.line(
                 .note, "\(spoken(databaseCount, "file")) of SQLite databases left out: --include-databases")
         }
-        guard summary.queued > 0 else { return }
+        guard let keybag, summary.queued > 0 else { return }
         outcome.record(
             Failure(
                 .notNow, "\(spoken(summary.queued, "file")) locked; the next unlock does it",

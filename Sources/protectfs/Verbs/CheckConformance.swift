@@ -22,7 +22,9 @@ struct CheckConformance: ParsableCommand {
 
     @Argument(help: "A directory on the file system.")
     var directory: PathArgument
-    @Option(help: "By calls of the library, or by starting this command for each step (slower).")
+    @Option(
+        help: ArgumentHelp(
+            "By calls of the library, or by starting this command for each step (slower).", valueName: "way"))
     var through = Way.library
     @Flag(help: "As JSON: every cell, and the counts.")
     var json = false

@@ -64,7 +64,8 @@ struct Protect: ParsableCommand {
         throw Failure(
             .notNow,
             "cannot protect \(quoted(first.path)): class \(protectionClass.shortName), "
-                + status.state.spoken(since: status.lastTransition), hint: "unlock first: protectfs unlock")
+                + status.state.spoken(since: status.lastTransition),
+            hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
     }
 
     /// Counts what is to be converted and asks, if there are directories.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// Work that waits for an unlock.
 struct Queue: ParsableCommand {
@@ -64,24 +65,51 @@ struct QueueRun: ParsableCommand {
     }
 
     /// Does a part of the queue, or all of it, and says what fails.
+    ///
+    /// - Parameter keepingLost: as the background does it, where nobody waits for another process.
     static func perform(
         _ keybag: Keybag, only isMeant: (QueuedWork) -> Bool = { _ in true }, keepingLost: Bool
     ) throws {
         let outcome = Outcome()
-        let results = try keybag.performQueuedWork(only: isMeant, keepingLost: keepingLost) { result in
-            switch result.outcome {
-            case .failed(let error): outcome.record(error)
-            case .inUse: StandardError.line(.note, "\(quoted(result.work.path)) is still open; its work stays queued")
-            case .done, .unneeded, .gone, .waiting: break
-            }
+        let progress = Progress("upgrading", total: 0)
+        let show = { (files: Int, bytes: Int64) in
+            progress.show(text: "upgrading: \(spoken(files, "file")), \(bytes >> 20) MiB")
         }
+        func perform(_ isMeant: (QueuedWork) -> Bool) throws(DataProtectionError) -> [QueuedWorkResult] {
+            try keybag.performQueuedWork(
+                only: isMeant, keepingLost: keepingLost, showing: show,
+                reporting: { if keepingLost || !$0.isDoneElsewhere { report($0, outcome) } })
+        }
+        var results = try perform(isMeant)
+        // An upgrade ends. Who has a file open need not.
+        while !keepingLost, results.contains(where: \.isDoneElsewhere) {
+            progress.show(text: "another process is at it")
+            usleep(200_000)
+            results.removeAll(where: \.isDoneElsewhere)
+            results += try perform { isMeant($0) && $0.isUpgrade }
+        }
+        progress.finish()
         let waiting = results.filter { $0.outcome == .waiting }.count
         if waiting > 0, outcome.status == .done {
             throw Failure(
-                .notNow, "\(waiting) of \(results.count) wait for an unlock", hint: "unlock first: protectfs unlock")
+                .notNow, "\(waiting) of \(results.count) wait for an unlock",
+                hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
         }
         try outcome.leave()
     }
+
+    private static func report(_ result: QueuedWorkResult, _ outcome: Outcome) {
+        switch result.outcome {
+        case .failed(let error): outcome.record(error)
+        case .inUse: StandardError.line(.note, "\(quoted(result.work.path)) is still open; its work stays queued")
+        case .done, .unneeded, .gone, .waiting: break
+        }
+    }
+}
+
+extension QueuedWorkResult {
+    /// Whether another process is at that upgrade.
+    fileprivate var isDoneElsewhere: Bool { work.isUpgrade && outcome == .inUse }
 }
 
 extension QueuedWork.Kind {

@@ -16,9 +16,9 @@ struct Rotate: ParsableCommand {
             nothing new. The keybag must be unlocked. A lock, or Ctrl-C, stops between files; --resume does the rest, without \
             new keys and without the passcode.
 
-            With --forget the retired keys are dropped, after a look for files below the roots that still need them. From then \
-            on neither an old copy of the keybag nor its passcode opens what was rotated. Change the passcode first if \
-            somebody knows it. A recovery code is replaced: the new one is printed.
+            A file that was wrapped anew opens with no old copy of the keybag and its passcode. Change the passcode first if \
+            somebody knows it. A recovery code is replaced: the new one is printed. With --forget the retired keys are \
+            dropped, after a look for files below the roots that still need them.
             """)
 
     @OptionGroup var roots: RotationRoots
@@ -50,7 +50,10 @@ struct Rotate: ParsableCommand {
         if forget {
             try forget(keybag, paths)
         } else {
-            if !resume { try makeKeys(keybag) }
+            if !resume {
+                try makeKeys(keybag)
+                warnOfExport(keybag)
+            }
             try rewrap(keybag, paths)
         }
     }
@@ -78,6 +81,14 @@ struct Rotate: ParsableCommand {
         }
     }
 
+    /// Who restores it one day finds every file that was rotated lost.
+    private func warnOfExport(_ keybag: Keybag) {
+        guard case .made = KeybagHealth(of: keybag.directory).export else { return }
+        StandardError.line(.warning, "the last recovery export opens no file that is rotated now")
+        StandardError.line(
+            .hint, "make a new one: protectfs recovery export\(KeybagOption.words(for: keybag.directory)) FILE")
+    }
+
     /// Before anybody types a passcode.
     private func refuseLocked(_ keybag: Keybag) throws(DataProtectionError) {
         let status = try keybag.status()
@@ -98,7 +109,10 @@ struct Rotate: ParsableCommand {
         if Interruption.isRequested {
             throw Failure(.interrupted, "interrupted; the rest opens as before, by the retired keys", hint: goOn)
         }
-        if run.isLocked { StandardError.line(.hint, "then do the rest: \(goOn)") }
+        // Not by another rotation, which would make new keys again.
+        if run.outcome.status != .done, run.remainingCount + run.unknownCount > 0 {
+            StandardError.line(.hint, "then do the rest: \(goOn)")
+        }
         try run.outcome.leave()
     }
 
@@ -107,7 +121,9 @@ struct Rotate: ParsableCommand {
     // MARK: forgetting
 
     private func forget(_ keybag: Keybag, _ paths: [FilePath]) throws {
-        let retired = keybag.retiredGenerations
+        // Of before the look: whoever rotates meanwhile retires keys that it found in order.
+        let generation = keybag.activeGeneration
+        let retired = keybag.retiredGenerations.filter { $0 < generation }
         if retired.isEmpty {
             StandardError.line(.note, "there are no retired class keys")
             let run = RotationRun(.look, keybag: keybag, threads: 0, isJSON: json, total: 0)
@@ -120,7 +136,7 @@ struct Rotate: ParsableCommand {
         if !yes { try confirm(retired, keybag) }
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
-        try keybag.open(passcode: secret).forgetRetiredKeys()
+        try keybag.open(passcode: secret).forgetRetiredKeys(before: generation)
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
     }
 

@@ -66,6 +66,11 @@ struct Status: ParsableCommand {
                 let padding = String(repeating: " ", count: 14 - name.count)
                 lines.append(Array("\(name)\(padding)\(status.keyWords(protectionClass))".utf8))
             }
+            let retired = keybag.retiredGenerations
+            if !retired.isEmpty {
+                let numbers = retired.map(String.init).joined(separator: ", ")
+                lines.append(Array("retired class keys: generation \(numbers), until protectfs rotate --forget".utf8))
+            }
             lines.append(Array("recovery code: \(status.hasRecoveryCode ? "there is one" : "none")".utf8))
             return lines
         }
@@ -90,7 +95,9 @@ struct Status: ParsableCommand {
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
-                    ("retryAfter", .optional(status.retryAfter)), ("queued", .number(Int64(keybag.queuedWorkCount))),
+                    ("generation", .number(Int64(keybag.activeGeneration))),
+                    ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
+                    ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ])
         }
     }

@@ -40,6 +40,9 @@ struct Upgrade: ParsableCommand {
     func validate() throws {
         if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
         if queued, directory != nil { throw ValidationError("--queued takes no directory") }
+        if queued, wantedClass != nil || rules != nil || jobs != nil || includeDatabases || dryRun || json {
+            throw ValidationError("--queued goes with --keybag only: what is queued says how it is to be done")
+        }
         if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
     }
 
@@ -50,13 +53,27 @@ struct Upgrade: ParsableCommand {
         options.isDryRun = dryRun
         options.jobs = jobs
         let keybag = try keybag.open()
-        let rules = try rules.map { rules throws(DataProtectionError) in try UpgradeRules(contentsOf: rules.path) }
-        let pass = try UpgradePass(
-            keybag, directory.path, to: wantedClass ?? (rules == nil ? .complete : nil), rules: rules,
-            options: options)
+        let pass = try pass(over: directory.path, options, keybag)
         Interruption.watch()
         let run = UpgradeRun(directory.path, isDryRun: dryRun, isJSON: json)
         try run.perform(pass, keybag)
+    }
+
+    private func pass(over directory: FilePath, _ options: UpgradeOptions, _ keybag: Keybag) throws -> UpgradePass {
+        let rules = try rules.map { rules throws(DataProtectionError) in try UpgradeRules(contentsOf: rules.path) }
+        let pass: UpgradePass
+        do throws(DataProtectionError) {
+            pass = try UpgradePass(
+                keybag, directory, to: wantedClass ?? (rules == nil ? .complete : nil), rules: rules, options: options)
+        } catch {
+            guard case .system(_, _, .notDirectory) = error else { throw error }
+            throw Failure(
+                error.exitStatus, error.message, hint: "for single files: protectfs protect \(quoted(directory))")
+        }
+        guard let reason = pass.refusal else { return pass }
+        throw Failure(
+            .refused, "\(quoted(directory)) is not upgraded: \(reason)",
+            hint: "name directories below it that can wait for an unlock")
     }
 
     private func runQueued() throws {
@@ -100,8 +117,8 @@ private final class UpgradeRun {
         try document?.finish([("summary", Self.members(of: summary))])
         if !isDryRun {
             UpgradeReport.noteOldBlocks(summary.converted)
-            report.finish(unlock: keybag)
         }
+        report.finish(unlock: isDryRun ? nil : keybag)
         if summary.isStopped {
             StandardError.line(.warning, "interrupted; the rest is as it was")
             throw ExitStatus.interrupted
@@ -120,7 +137,10 @@ private final class UpgradeRun {
 
     private static func total(of directory: FilePath) -> (files: Int, bytes: Int64) {
         var total = (files: 0, bytes: Int64(0))
-        TreeWalk(crossesFileSystems: false).walk(directory, recordingIn: nil) { item in
+        var device: dev_t?
+        TreeWalk(crossesFileSystems: true).walk(directory, recordingIn: nil) { item in
+            device = device ?? item.device
+            if item.device != device { return .leaveOut }  // the upgrade says so
             if item.kind == .file { total = (total.files + 1, total.bytes + item.size) }
             return Interruption.isRequested ? .stop : .goOn
         }

@@ -14,7 +14,7 @@ extension TestKeybag {
 
     /// Drops the retired class keys.
     func forgetRetired(passcode: String = TestKeybag.passcode) throws {
-        try keybag.open(passcode: secret(passcode)).forgetRetiredKeys()
+        try keybag.open(passcode: secret(passcode)).forgetRetiredKeys(before: .max)
     }
 
     /// A copy of the keybag's directory as somebody else may have made it.

@@ -115,14 +115,15 @@ final class CommandSandbox: Sendable {
         return try shell("exec \"$PROTECTFS\" \"$@\" 3<\"$0\"", [file] + arguments, input: input)
     }
 
-    /// Runs a shell script; its `$0` is the first argument. `setsid` takes the terminal away.
+    /// Runs a shell script; its `$0` is the first argument. `setsid` takes the terminal away. Tests run on threads that block
+    /// SIGCHLD, without which the shell's `wait` would wait for ever.
     func shell(_ script: String, _ arguments: [String] = [], input: Data = Data()) throws -> Finished {
         let name = root + "/.run-\(UUID().uuidString)"
         defer { for end in ["in", "out", "err"] { unlink("\(name).\(end)") } }
         try input.write(to: URL(fileURLWithPath: name + ".in"))
         for end in ["out", "err"] { _ = FileManager.default.createFile(atPath: "\(name).\(end)", contents: nil) }
         let process = start(
-            "/usr/bin/setsid", ["--wait", "sh", "-c", script] + arguments,
+            "/usr/bin/setsid", ["--wait", "env", "--default-signal=CHLD", "sh", "-c", script] + arguments,
             input: FileHandle(forReadingAtPath: name + ".in")!)
         process.standardOutput = FileHandle(forWritingAtPath: name + ".out")!
         process.standardError = FileHandle(forWritingAtPath: name + ".err")!

@@ -1,0 +1,14 @@
+import DataProtection
+
+// What older versions of a program left as plaintext, or with a weaker class, is mended at its next start: with the lowest
+// priority, beside its work, and at the cost of one look at each file when nothing is to do.
+let documents = FilePath(CommandLine.arguments.dropFirst().first ?? "documents")
+let keybag = try Keybag.user
+let upgrade = Task { try await keybag.upgradeAtLaunch(documents, to: .complete) }
+
+print("at work")
+
+let summary = try await upgrade.value
+print("\(summary.converted) protected, \(summary.raised) raised, \(summary.unchanged) as they were")
+if summary.queued > 0 { print("\(summary.queued) wait for the next unlock") }
+for failure in summary.failures { print("\(failure.path): \(failure.error)") }
