@@ -9,6 +9,8 @@ final class LowerFile: Sendable {
     let path: FilePath
     let descriptor: Int32
     private let isClosed = Atomic(false)
+    /// Whether a byte lock is kept until the end.
+    private let keepsLock = Atomic(false)
 
     /// open(2) with O_CLOEXEC.
     init(_ path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(DataProtectionError) {
@@ -30,11 +32,16 @@ final class LowerFile: Sendable {
         try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
     }
 
-    deinit { if !isClosed.load(ordering: .relaxed) { _ = Glibc.close(descriptor) } }
+    deinit {
+        guard !isClosed.load(ordering: .relaxed) else { return }
+        giveBackLocks()
+        _ = Glibc.close(descriptor)
+    }
 
     /// close(2), with its error; the descriptor is gone in any case. Called once.
     func close() throws(DataProtectionError) {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        giveBackLocks()
         guard Glibc.close(descriptor) == 0 || errno == EINTR else {
             throw .system(path, operation: "close", Errno(rawValue: errno))
         }
@@ -140,12 +147,21 @@ final class LowerFile: Sendable {
     func tryByteLock(_ byte: off_t, _ kind: LockKind) throws(DataProtectionError) -> Bool {
         do throws(DataProtectionError) {
             try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: false)
+            keepsLock.store(true, ordering: .relaxed)
             return true
         } catch .system(_, _, .resourceTemporarilyUnavailable) {
             return false
         } catch .system(_, _, .permissionDenied) {
             return false
         }
+    }
+
+    /// Closing is not enough: a child between fork(2) and exec(2) has the open file too, and the lock with it.
+    private func giveBackLocks() {
+        guard keepsLock.load(ordering: .relaxed) else { return }
+        var all = byteLock(0, F_UNLCK)
+        all.l_len = 0  // to the end, wherever that is
+        _ = fcntl(descriptor, 37, &all)
     }
 
     /// Gives a byte lock back.

@@ -63,12 +63,19 @@ final class ConversionSource {
         if isByName { Leftovers.remove(in: entry.directory) }
         // What a broken lease sends by default would end the process; this does nothing to anybody, and is not sent either.
         _ = fcntl(file.descriptor, Self.setSignal, SIGURG)
-        if fcntl(file.descriptor, Self.setLease, F_RDLCK) == 0 {
-            hasLease = true
-        } else if errno == EAGAIN {
-            throw .busy(entry.path)
-        }
+        hasLease = try takesLease()
         _ = fcntl(file.descriptor, F_SETOWN, 0)
+    }
+
+    /// - Returns: false where there are no leases.
+    private func takesLease() throws(DataProtectionError) -> Bool {
+        for _ in 0..<20 {
+            if fcntl(file.descriptor, Self.setLease, F_RDLCK) == 0 { return true }
+            guard errno == EAGAIN else { return false }
+            // Whoever has written it may just have closed it, and a child between fork(2) and exec(2) has not yet.
+            usleep(5_000)
+        }
+        throw .busy(entry.path)
     }
 
     /// - Throws: `busy` if somebody wants to write to the file, and waits for us.

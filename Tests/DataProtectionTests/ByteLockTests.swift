@@ -1,0 +1,24 @@
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Byte locks of an open file.
+@Suite struct ByteLockTests {
+    /// A child between fork(2) and exec(2) has every open file of its parent for a moment.
+    @Test(arguments: [true, false])
+    func endsWithTheFile(isClosed: Bool) throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", [1])
+        var file: LowerFile? = try LowerFile(path, flags: O_RDWR)
+        #expect(try file?.tryByteLock(OpenFile.writerLock, .exclusive) == true)
+        let child = dup(try #require(file?.descriptor))
+        defer { close(child) }
+        let other = try LowerFile(path, flags: O_RDWR)
+        #expect(try other.tryByteLock(OpenFile.writerLock, .exclusive) == false)
+        if isClosed { try file?.close() }
+        file = nil
+        #expect(try other.tryByteLock(OpenFile.writerLock, .exclusive))
+    }
+}
