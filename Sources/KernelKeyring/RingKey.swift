@@ -18,26 +18,28 @@ public struct RingKey: Hashable, Sendable {
         [.requiredKeyNotAvailable, .keyRevoked, .keyExpired, .permissionDenied].contains(error)
     }
 
-    /// Puts `payload` under this name, readable by every session of the uid; ends a timeout that was armed.
+    /// Puts `payload` under this name, readable by every session of the uid, in place of what is there.
     ///
-    /// A remnant that is expired, revoked or half made is removed first, so that it never comes back to life.
+    /// The key is made where only this thread sees it, and linked into the user keyring when it has its permissions and its
+    /// timeout: at no moment is there a key that stays for longer or is readable by others. What was there before, somebody
+    /// else's key too, is invalidated, so that none of it is read by its serial, and none comes back to life.
     /// Call within ``RingWriter/run(_:)``.
+    /// - Parameter seconds: when the kernel lets it expire; 0: never.
     @discardableResult
-    public func load(_ payload: UnsafeRawBufferPointer) throws(Errno) -> KeySerial {
+    public func load(_ payload: UnsafeRawBufferPointer, seconds: UInt32 = 0) throws(Errno) -> KeySerial {
+        var before: KeySerial?
         do throws(Errno) {
-            // A living key gets its permissions before the payload: somebody may have planted one that others can read.
-            try find().setPermissions(Self.permissions)
+            before = try find()
         } catch .requiredKeyNotAvailable {
         } catch {
             try evict()
         }
-        let key = try KeySerial.userKeyring.add(description, payload: payload)
-        do throws(Errno) {
-            try key.setPermissions(Self.permissions)
-        } catch {
-            try? evict()  // the first error is the one that says why
-            throw error
-        }
+        let key = try KeySerial.threadKeyring.add(description, payload: payload)
+        defer { try? KeySerial.threadKeyring.unlink(key) }  // ends with the thread anyway
+        try key.setPermissions(Self.permissions)
+        if seconds > 0 { try key.setTimeout(seconds: seconds) }
+        try KeySerial.userKeyring.link(key)
+        try? before?.invalidate()  // in no keyring any more: at worst the kernel's collector comes first
         return key
     }
 

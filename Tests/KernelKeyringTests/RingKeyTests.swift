@@ -1,5 +1,6 @@
 import Glibc
 import KernelKeyring
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -71,8 +72,24 @@ struct RingKeyTests {
         try RingWriter.run { () throws(Errno) in try scratch.key.setTimeout(seconds: 1000) }
         let armed = try #require(serial.timeoutColumn, "/proc/keys does not list the key")
         #expect(armed != "perm")
-        #expect(try scratch.load([1, 2]) == serial)
-        #expect(serial.timeoutColumn == "perm")
+        #expect(try scratch.load([1, 2]).timeoutColumn == "perm")
+    }
+
+    @Test("At no moment of a load is there a key without its timeout, or one that others can read")
+    func timeoutFromTheBeginning() async throws {
+        let (scratch, isDone) = (ScratchKey(), Atomic(false))
+        async let seen = Task.detached {
+            var seen: Set<String> = []
+            while !isDone.load(ordering: .relaxed) {
+                guard let serial = try? scratch.key.find() else { continue }
+                if let column = serial.timeoutColumn, column == "perm" { seen.insert("stays for ever") }
+                if let permissions = serial.permissions { seen.insert(String(permissions, radix: 16)) }
+            }
+            return seen
+        }.value
+        for round in 0..<200 as Range<UInt8> { try scratch.load([round], seconds: 1000) }
+        isDone.store(true, ordering: .relaxed)
+        #expect(await seen == [String(RingKey.permissions, radix: 16)])
     }
 
     @Test("A timeout of 0 seconds ends an armed one")

@@ -19,7 +19,7 @@ extension Keybag {
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
     ///
-    /// The kernel itself lets the keys expire two seconds after that, even if the caller dies. Whoever armed the lock calls
+    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
     /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
@@ -32,7 +32,7 @@ extension Keybag {
             record.bootID = Clock.bootID()
             do throws(Errno) {
                 try RingWriter.run { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry(at: Clock.bootTime()))
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
                 record.deadline = 0
@@ -98,13 +98,12 @@ extension Keybag {
 }
 
 extension TransitionRecord {
-    /// How long the kernel is to keep class keys A and B, in seconds; 0: until somebody takes them away. Two seconds more
-    /// than an armed lock waits, so that the kernel is only a safety net.
-    func secondsToExpiry(at now: UInt64) -> UInt32 {
-        let ends = [deadline == 0 ? 0 : deadline + 2_000_000_000, limit].filter { $0 != 0 }
-        guard let end = ends.min() else { return 0 }
-        let left = end > now ? (end - now + 999_999_999) / 1_000_000_000 : 0
-        return UInt32(clamping: max(left, 1))
+    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until
+    /// somebody takes them away.
+    var secondsToExpiry: UInt32 {
+        guard let end = [deadline, limit].filter({ $0 != 0 }).min() else { return 0 }
+        let now = Clock.bootTime()
+        return KeyTimeout.seconds(for: end > now ? end - now : 0, wallTime: Clock.wallTime())
     }
 }
 

@@ -43,7 +43,7 @@ extension Keybag {
             record.deadline = 0
             do throws(Errno) {
                 try RingWriter.run { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry(at: Clock.bootTime()))
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }

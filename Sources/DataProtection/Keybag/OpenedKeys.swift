@@ -84,10 +84,14 @@ extension Keybag {
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
                 guard file.isAnythingThere else { throw .keybagNotFound(directory) }
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
-                do throws(Errno) { try put(keys, seconds) } catch { throw .keyringUnavailable(error) }
                 record.deadline = 0
                 record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
                 record.bootID = Clock.bootID()
+                do throws(Errno) {
+                    try put(keys, seconds: record.secondsToExpiry)
+                } catch {
+                    throw .keyringUnavailable(error)
+                }
                 record.changedAt = Clock.now()
                 return true
             }
@@ -113,11 +117,11 @@ extension Keybag {
         do throws(DataProtectionError) {
             try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
                 let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
-                let seconds = isTimed ? record.secondsToExpiry(at: Clock.bootTime()) : nil
+                let seconds = isTimed ? record.secondsToExpiry : 0
                 try change { () throws(DataProtectionError) in
                     do throws(Errno) {
                         _ = try ring.unlocked.find()
-                        try put(keys, seconds)
+                        try put(keys, seconds: seconds)
                     } catch {
                         guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                         throw .lockedMeanwhile(keybag: directory)
@@ -148,13 +152,13 @@ extension Keybag {
         return result
     }
 
-    private func put(_ keys: borrowing OpenedKeys, _ seconds: UInt32?) throws(Errno) {
+    /// - Parameter seconds: after which A and B private expire; 0: never.
+    private func put(_ keys: borrowing OpenedKeys, seconds: UInt32) throws(Errno) {
         try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
             try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
                 try RingWriter.run { () throws(Errno) in
                     try ring.firstUnlock.load(firstUnlock)
-                    try ring.unlocked.load(unlocked)
-                    if let seconds { try ring.unlocked.setTimeout(seconds: max(seconds, 1)) }  // 0 would be: never
+                    try ring.unlocked.load(unlocked, seconds: seconds)
                 }
             }
         }

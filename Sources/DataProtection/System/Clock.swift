@@ -7,7 +7,10 @@ enum Clock {
     static func bootTime() -> UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 
     /// Seconds since 1970.
-    static func now() -> UInt64 { nanoseconds(CLOCK_REALTIME) / 1_000_000_000 }
+    static func now() -> UInt64 { wallTime() / 1_000_000_000 }
+
+    /// CLOCK_REALTIME in nanoseconds: since 1970.
+    static func wallTime() -> UInt64 { nanoseconds(CLOCK_REALTIME) }
 
     /// Now as RFC 3339 writes it in UTC: `2026-11-20T18:00:00Z`.
     static func nowInUTC() -> String {

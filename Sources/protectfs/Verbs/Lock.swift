@@ -7,7 +7,7 @@ struct Lock: ParsableCommand {
         commandName: "lock", abstract: "Take the class keys away, so that complete and unless-open files stay shut.",
         discussion: """
             Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
-            the command waits and locks then; if it is killed, the kernel lets the keys expire two seconds later.
+            the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
             """)
 
     @Option(help: ArgumentHelp("Lock after this many seconds, so that programs can save.", valueName: "seconds"))

@@ -19,8 +19,8 @@ final class ScratchKey: Sendable {
 
     /// `RingKey.load` where it belongs.
     @discardableResult
-    func load(_ payload: [UInt8]) throws -> KeySerial {
-        try RingWriter.run { () throws(Errno) in try key.load(lending: payload) }
+    func load(_ payload: [UInt8], seconds: UInt32 = 0) throws -> KeySerial {
+        try RingWriter.run { () throws(Errno) in try key.load(lending: payload, seconds: seconds) }
     }
 
     /// A key as `add_key` leaves it: the moment before its permissions are set.
@@ -105,8 +105,8 @@ extension RingKey {
     }
 
     /// `load` with an array, and the error's type kept.
-    func load(lending payload: [UInt8]) throws(Errno) -> KeySerial {
-        try lend(payload) { bytes throws(Errno) in try load(bytes) }
+    func load(lending payload: [UInt8], seconds: UInt32 = 0) throws(Errno) -> KeySerial {
+        try lend(payload) { bytes throws(Errno) in try load(bytes, seconds: seconds) }
     }
 }
 
