@@ -62,6 +62,13 @@ struct DoctorFindingTests {
         #expect(level(\.libcryptoFinding) { $0.libcrypto = (1, "OpenSSL 1.1.1") } == .problem)
     }
 
+    @Test("Who locks")
+    func agent() {
+        let agent = AgentRecord(pid: 12, since: 0, program: "/usr/bin/protectfs-agent", followsAll: true)
+        #expect(level(\.agentFinding) { $0.agent = agent } == .ok)
+        #expect(level(\.agentFinding) { $0.agent = nil } == .warning)
+    }
+
     @Test("The kernel keyring")
     func keyring() {
         #expect(level(\.reachFinding) { $0.keyringFailure = nil } == .ok)

@@ -13,7 +13,8 @@ extension DoctorFacts {
         case .success(let keybag):
             return [copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
                 + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
-                + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), fileSystemFinding]
+                + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), agentFinding]
+                + [fileSystemFinding]
                 + permissionFindings
         }
     }
@@ -96,6 +97,13 @@ extension DoctorFacts {
         return .problem(
             "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",
             mend: "protectfs lock\(keybagOption), then protectfs unlock\(keybagOption)")
+    }
+
+    var agentFinding: DoctorFinding {
+        if let agent { return .ok("agent", "process \(agent.pid) locks when the session does") }
+        return .warning(
+            "agent", "none runs: the keys stay until protectfs lock\(keybagOption), or a restart of the machine",
+            mend: "protectfs agent install; without systemd: protectfs agent run\(keybagOption) &")
     }
 
     var fileSystemFinding: DoctorFinding {

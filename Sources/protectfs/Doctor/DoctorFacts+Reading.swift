@@ -30,6 +30,7 @@ extension DoctorFacts {
         facts.keybagOption = KeybagOption.words(for: directory)
         let health = KeybagHealth(of: directory)
         facts.health = health
+        facts.agent = AgentProgram.following(directory)
         facts.fileSystem = fileSystem(of: directory)
         var own = [directory]
         if case .success(let keybag) = health.inspection { own.append(keybag.deviceKey) }

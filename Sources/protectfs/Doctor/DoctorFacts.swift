@@ -47,6 +47,8 @@ struct DoctorFacts {
     /// What names it behind a verb, where that is needed.
     var keybagOption = ""
     var health: KeybagHealth?
+    /// The process that locks when the session does; nil: none.
+    var agent: AgentRecord?
     /// The kind of file system that the keybag is on.
     var fileSystem: Reading<String> = .known("ext4")
     /// What others may do to, and where.
