@@ -119,6 +119,11 @@ extension DataProtectionError {
     }
 }
 
+extension DataProtectionError {
+    /// Whether an unlock would help.
+    package var isLocked: Bool { if case .locked = self { true } else { false } }
+}
+
 /// Runs a key operation whose failure is nobody's input.
 func withKeys<R: ~Copyable>(_ body: () throws(KeyError) -> R) throws(DataProtectionError) -> R {
     do throws(KeyError) { return try body() } catch { throw .cryptography(error) }

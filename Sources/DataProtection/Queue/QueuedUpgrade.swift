@@ -45,19 +45,32 @@ extension UpgradePass {
     /// Notes that it is to be done again after an unlock, once, however many files wait for it.
     func queue() throws(DataProtectionError) {
         let record = QueueRecord.upgrade(try queued())
-        for number in try QueueNote.numbers(in: keybag.directory) {
-            let note = try QueueNote(number, in: keybag.directory, holding: false)
-            if note?.records.first == record { return }
-        }
+        guard try notes(of: record, holding: false).isEmpty else { return }
         _ = try QueueNote(record, in: keybag.directory)
+    }
+
+    /// A pass that came to its end, by whatever way, has left nothing of it to an unlock: failures have been said.
+    ///
+    /// That a note cannot be removed is no failure: it costs a look.
+    func forget() {
+        guard keybag.queuedWorkCount > 0, let done = try? QueueRecord.upgrade(queued()) else { return }
+        for note in (try? notes(of: done, holding: true)) ?? [] { try? note.remove() }
     }
 
     /// What would be noted.
     private func queued() throws(DataProtectionError) -> QueuedUpgrade {
         let status = try rootStatus()
         return QueuedUpgrade(
-            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), path: place,
-            plan: plan.withoutSource)
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), path: place, plan: plan.withoutSource)
+    }
+
+    private func notes(of work: QueueRecord, holding: Bool) throws(DataProtectionError) -> [QueueNote] {
+        var notes: [QueueNote] = []
+        for number in try QueueNote.numbers(in: keybag.directory) {
+            let note = try QueueNote(number, in: keybag.directory, holding: holding)
+            if let note, note.records.first == work { notes.append(note) }
+        }
+        return notes
     }
 }
 
@@ -65,22 +78,7 @@ extension UpgradePlan {
     /// The same, with rules that come from nowhere: those of a note.
     fileprivate var withoutSource: UpgradePlan {
         UpgradePlan(
-            protectionClass: protectionClass,
-            rules: rules.flatMap { try? UpgradeRules(parsing: $0.lines, at: "", isFile: false) },
-            includesDatabases: includesDatabases)
-    }
-}
-
-extension UpgradePass {
-    /// A pass that came to its end, by whatever way, has left nothing of it to an unlock: failures have been said.
-    ///
-    /// That a note cannot be removed is no failure: it costs a look.
-    func forget() {
-        guard keybag.queuedWorkCount > 0, let done = try? QueueRecord.upgrade(queued()) else { return }
-        for number in (try? QueueNote.numbers(in: keybag.directory)) ?? [] {
-            guard let note = try? QueueNote(number, in: keybag.directory, holding: true) else { continue }
-            if note.records.first == done { try? note.remove() }
-        }
+            protectionClass: protectionClass, rules: rules?.withoutSource, includesDatabases: includesDatabases)
     }
 }
 
@@ -130,8 +128,4 @@ extension QueuedUpgrade {
         _ = try FileReference(device: device, inode: inode, path: path).gone()
         return nil
     }
-}
-
-extension DataProtectionError {
-    fileprivate var isLocked: Bool { if case .locked = self { true } else { false } }
 }

@@ -31,7 +31,7 @@ public struct UpgradeRules: Hashable, Sendable {
     /// The lines as they are noted in the queue: without comments, each ended by 0A.
     let lines: [UInt8]
     /// Where they were read; nil: nowhere.
-    let source: FilePath?
+    private(set) var source: FilePath?
 
     /// Reads rules from a file of at most 1 MiB.
     ///
@@ -70,6 +70,13 @@ public struct UpgradeRules: Hashable, Sendable {
         }
         (self.rules, self.lines) = (rules, lines)
         source = isFile ? path : nil
+    }
+
+    /// The same lines, read nowhere: equal to what a note in the queue holds.
+    var withoutSource: UpgradeRules {
+        var rules = self
+        rules.source = nil
+        return rules
     }
 
     /// What the first rule says that matches a file of these names, from the directory on; nil if there is none.

@@ -1,8 +1,7 @@
 import ArgumentParser
 import DataProtection
-import Glibc
 
-/// `--root DIR …` and `--jobs N`, and the files that they name.
+/// `--root DIR …`, and the files that it names; `--jobs N`.
 struct RotationRoots: ParsableArguments {
     @Option(
         name: .customLong("root"),
@@ -10,19 +9,12 @@ struct RotationRoots: ParsableArguments {
             "A directory, or file, whose files are meant; repeatable (default: the home directory).", valueName: "dir"),
         completion: .directory)
     var roots: [PathArgument] = []
-    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
-    var jobs: Int?
-
-    func validate() throws {
-        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
-    }
+    @OptionGroup var jobs: JobsOption
 
     /// Where to look.
     var paths: [FilePath] { roots.isEmpty ? [Locations.home] : roots.map(\.path) }
     /// What names them on another command line.
     var words: String { roots.map { " --root \(quoted($0.path))" }.joined() }
-    /// How many threads.
-    var threads: Int { jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
     /// Fails if a root is not there, before anything is changed. A link that was named is followed.
     func checked() throws(DataProtectionError) -> [FilePath] {

@@ -168,7 +168,3 @@ private final class ProtectionRun {
         if result == .converted { report.countConverted() }
     }
 }
-
-extension DataProtectionError {
-    fileprivate var isLocked: Bool { if case .locked = self { true } else { false } }
-}

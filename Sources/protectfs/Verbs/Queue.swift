@@ -8,7 +8,8 @@ struct Queue: ParsableCommand {
         commandName: "queue", abstract: "Show the work that waits for an unlock, or do it.",
         discussion: """
             Files that get a stronger class once they can be opened (write --raise-to), segments of logs that are to be \
-            joined (write --segments), and directories of which an upgrade could not do everything. An unlock starts it in the background; what fails stays in the queue.
+            joined (write --segments), and directories of which an upgrade could not do everything. An unlock starts it in \
+            the background; what fails there stays in the queue.
             """,
         subcommands: [QueueList.self, QueueRun.self], defaultSubcommand: QueueList.self)
 }

@@ -102,7 +102,7 @@ struct Rotate: ParsableCommand {
 
     private func rewrap(_ keybag: Keybag, _ paths: [FilePath]) throws {
         Interruption.watch()
-        let run = RotationRun(.rewrap, keybag: keybag, threads: roots.threads, isJSON: json, total: total(paths))
+        let run = RotationRun(.rewrap, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
         let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
@@ -130,7 +130,7 @@ struct Rotate: ParsableCommand {
             return try run.finishDocument(generation: keybag.activeGeneration, retired: [])
         }
         try refuseLocked(keybag)
-        let run = RotationRun(.look, keybag: keybag, threads: roots.threads, isJSON: json, total: total(paths))
+        let run = RotationRun(.look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         try refuseLoss(run, keybag)
         if !yes { try confirm(retired, keybag) }

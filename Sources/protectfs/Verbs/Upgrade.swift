@@ -29,8 +29,7 @@ struct Upgrade: ParsableCommand {
     var includeDatabases = false
     @Flag(help: "Only list what would be done.")
     var dryRun = false
-    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
-    var jobs: Int?
+    @OptionGroup var jobs: JobsOption
     @Flag(help: "As JSON: every file, and a summary.")
     var json = false
     @Flag(help: "Do the upgrades that wait for an unlock, with the lowest priority.")
@@ -38,9 +37,8 @@ struct Upgrade: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
         if queued, directory != nil { throw ValidationError("--queued takes no directory") }
-        if queued, wantedClass != nil || rules != nil || jobs != nil || includeDatabases || dryRun || json {
+        if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || includeDatabases || dryRun || json {
             throw ValidationError("--queued goes with --keybag only: what is queued says how it is to be done")
         }
         if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
@@ -51,7 +49,7 @@ struct Upgrade: ParsableCommand {
         var options = UpgradeOptions()
         options.includesDatabases = includeDatabases
         options.isDryRun = dryRun
-        options.jobs = jobs
+        options.jobs = jobs.jobs
         let keybag = try keybag.open()
         let pass = try pass(over: directory.path, options, keybag)
         Interruption.watch()

@@ -21,22 +21,17 @@ struct Verify: ParsableCommand {
     var recursive = false
     @Flag(help: "Refuse files too that somebody with no more than class unless-open's public key could have made.")
     var strict = false
-    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
-    var jobs: Int?
+    @OptionGroup var jobs: JobsOption
     @Flag(help: "As JSON: every file, and a summary.")
     var json = false
     @OptionGroup var keybag: KeybagOption
-
-    func validate() throws {
-        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
-    }
 
     func run() throws {
         Interruption.watch()
         let roots = try paths.paths.compactMap(root)
         let total = isatty(2) == 1 ? bytes(below: roots) : 0
         let run = VerificationRun(
-            keybags: Keybags(keybag), threads: jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), isStrict: strict,
+            keybags: Keybags(keybag), threads: jobs.threads, isStrict: strict,
             isJSON: json, total: total)
         for root in roots where !Interruption.isRequested { visit(root, run) }
         try run.finish(isList: recursive || roots.count > 1)

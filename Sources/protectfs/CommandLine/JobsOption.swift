@@ -1,0 +1,14 @@
+import ArgumentParser
+import Glibc
+
+/// `--jobs N`.
+struct JobsOption: ParsableArguments {
+    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
+    var jobs: Int?
+
+    func validate() throws {
+        if let jobs, !(1...256).contains(jobs) { throw ValidationError("--jobs takes 1 to 256") }
+    }
+
+    var threads: Int { jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+}
