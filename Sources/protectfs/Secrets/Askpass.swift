@@ -17,6 +17,7 @@ struct Askpass {
     /// - Parameter limit: bytes; a longer answer is cut one byte behind it.
     /// - Throws: status 130 if nobody answered, 66 and 71 if the program cannot be started.
     func ask(_ question: String, upTo limit: Int) throws(Failure) -> SecretBytes {
+        Interruption.unblock([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
         if program.lastComponent?.string.hasPrefix("pinentry") == true {
             return try Pinentry(program).ask(question, upTo: limit)
         }

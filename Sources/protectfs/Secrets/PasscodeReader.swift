@@ -63,24 +63,29 @@ enum PasscodeReader {
     private static func ask(
         _ prompt: String, _ askpass: FilePath?, option: String = "--passcode-fd"
     ) throws(Failure) -> SecretBytes {
-        if let askpass { return try ask(prompt, in: Askpass(program: askpass)) }
+        let insteadHint = "give it through a file descriptor: \(option) 3 3<FILE"
+        if let askpass { return try ask(prompt, in: Askpass(program: askpass), insteadHint) }
         let passcode = try HiddenInput.ask(prompt) { terminal throws(Failure) in
             try SecretLine.read(fromTerminal: terminal, upTo: maximum)
         }
         if let passcode { return try usable(passcode) }
         guard let window = Askpass.ofDisplay else {
-            throw Failure(
-                .usage, "there is no terminal to ask for a passcode",
-                hint: "give it through a file descriptor: \(option) 3 3<FILE")
+            throw Failure(.usage, "there is no terminal to ask for a passcode", hint: insteadHint)
         }
         // Whoever types a passcode can see who asks.
         StandardError.line(.note, "there is no terminal: \(quoted(window.program)) asks for the passcode")
-        return try ask(prompt, in: window)
+        return try ask(prompt, in: window, "name another program: --askpass PROGRAM; or \(insteadHint)")
     }
 
-    /// A window shows no blank behind the question.
-    private static func ask(_ prompt: String, in window: Askpass) throws(Failure) -> SecretBytes {
-        try usable(window.ask(prompt.hasSuffix(" ") ? String(prompt.dropLast()) : prompt, upTo: maximum))
+    /// - Parameter hint: what to do where there is no such program.
+    private static func ask(_ prompt: String, in window: Askpass, _ hint: String) throws(Failure) -> SecretBytes {
+        do throws(Failure) {
+            // A window shows no blank behind the question.
+            let question = prompt.hasSuffix(" ") ? String(prompt.dropLast()) : prompt
+            return try usable(window.ask(question, upTo: maximum))
+        } catch {
+            throw error.status == .notFound ? Failure(.notFound, error.message, hint: hint) : error
+        }
     }
 
     private static func usable(_ passcode: consuming SecretBytes) throws(Failure) -> SecretBytes {

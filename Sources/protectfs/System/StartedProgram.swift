@@ -78,10 +78,11 @@ final class StartedProgram {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // We ignore it, and what is ignored is inherited.
-        var usual = sigset_t([SIGPIPE])
+        // We ignore SIGPIPE, and what is ignored or blocked is inherited.
+        var (usual, none) = (sigset_t([SIGPIPE]), sigset_t([]))
         posix_spawnattr_setsigdefault(&attributes, &usual)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         let words = CWords([program.bytes] + arguments.map { Array($0.utf8) })
         return words.pointers.withUnsafeMutableBufferPointer { words in
             posix_spawnp(&child, words[0]!, &actions, &attributes, words.baseAddress!, environ)

@@ -67,6 +67,11 @@ struct AskpassTests {
         let missing = try sandbox.run("unlock", "--askpass", "bin/missing")
         #expect(missing.status == 66)
         #expect(missing.errors.contains("cannot start 'bin/missing'"))
+        #expect(missing.errors.contains("hint: give it through a file descriptor: --passcode-fd 3 3<FILE"))
+        let none = try CommandSandbox(variables: display)
+        let done = try none.shell("PATH=/nowhere exec \"$PROTECTFS\" unlock")
+        #expect(done.status == 66)
+        #expect(done.errors.contains("hint: name another program: --askpass PROGRAM; or give it through"))
         #expect(try sandbox.run("unlock", "--askpass", "a", "--passcode-fd", "3").status == 64)
     }
 

@@ -48,14 +48,18 @@ struct LoginTests {
     /// Who runs PAM: a login as root, in a session without the user's keyring; or a screen locker as the user.
     enum Caller: CaseIterable { case login, screenLocker }
 
+    /// /etc/pam.d/common-auth of Debian.
+    private static let passwordLines = """
+        auth [success=1 default=ignore] pam_unix.so nullok
+        auth requisite pam_deny.so
+        auth required pam_permit.so
+        """
+
     /// What a login says to this password, in a mount namespace with a /etc/pam.d of its own.
-    private func logIn(_ password: String, by caller: Caller = .login) throws -> Int32 {
-        let service = """
-            auth [success=1 default=ignore] pam_unix.so nullok
-            auth requisite pam_deny.so
-            auth required pam_permit.so
-            \(try stanza)
-            """
+    private func logIn(
+        _ password: String, by caller: Caller = .login, above: String = LoginTests.passwordLines
+    ) throws -> Int32 {
+        let service = above + "\n" + (try stanza)
         let become =
             caller == .login
             ? "keyctl session - " : "setpriv --reuid=\(user.uid) --regid=\(user.name) --init-groups "
@@ -127,11 +131,41 @@ struct LoginTests {
     @Test("Nor does a program that hangs, whatever it does about being ended")
     func hangs() throws {
         let hanging = user.programs.appending("hanging").string
-        try "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1000; done\n".write(
+        let ended = user.home.appending("ended").string
+        try "#!/bin/sh\ntrap '' TERM\ntouch \(ended)-not\nsleep 120\ntouch \(ended)\n".write(
             toFile: hanging, atomically: true, encoding: .utf8)
         chmod(hanging, 0o755)
         try install(hanging)
         #expect(try logIn(EndToEndUser.passcode) == 0)
+        #expect(FileManager.default.fileExists(atPath: ended + "-not"), "it ran")
+        #expect(!FileManager.default.fileExists(atPath: ended), "and was not waited for")
+    }
+
+    @Test("Where no password was asked for, PAM asks for it; with an empty answer the login goes on")
+    func noPassword() throws {
+        let fingerprint = "auth required pam_permit.so"
+        let before = try attempts
+        #expect(try logIn("", above: fingerprint) == 0)
+        #expect(try attempts == before)
+        #expect(try logIn(EndToEndUser.passcode, above: fingerprint) == 0)
+        #expect(try user.status().state == "unlocked")
+    }
+
+    @Test("Where a wrong password does not end the stack, the login is refused all the same")
+    func substack() throws {
+        let fedora = "auth sufficient pam_unix.so nullok\nauth required pam_deny.so"
+        for guess in 1...6 { #expect(try logIn("guess \(guess)", above: fedora) != 0) }
+        #expect(try user.status().state == "beforeFirstUnlock")
+    }
+
+    @Test("docs/PAM.md and the scripts say the same lines")
+    func documented() throws {
+        let blocks = try FencedBlock.all(of: "docs/PAM.md").map { $0.text.trimmingCharacters(in: .newlines) }
+        let scripts = try ["Login/protectfs-login", "Logout/protectfs-logout"].map {
+            try Checkout.text("Examples/" + $0)
+        }
+        #expect(blocks.count == 2)
+        for (block, script) in zip(blocks, scripts) { #expect(script.contains("\n#   \(block)\n")) }
     }
 
     @Test("Another user's password, and what is no authentication, is not tried on this keybag")
