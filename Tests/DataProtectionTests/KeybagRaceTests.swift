@@ -149,10 +149,10 @@ struct KeybagRaceTests {
 
 extension TestKeybag {
     /// What an unlock has in hand between the passcode and the ring.
-    func openedKeys() throws -> OpenedKeys {
+    func openedKeys(_ extent: OpenedKeys.Extent = .all) throws -> OpenedKeys {
         let loaded = try keybag.file.load()
         let key = try keybag.openWithPasscode(secret(Self.passcode), loaded)
-        return try OpenedKeys(loaded, key, directory)
+        return try OpenedKeys(loaded, key, directory, extent)
     }
 
     /// The second half of an unlock.

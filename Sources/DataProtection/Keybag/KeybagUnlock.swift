@@ -15,12 +15,27 @@ extension Keybag {
     public func unlock(
         passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil
     ) throws(DataProtectionError) {
+        try unlock(.all, passcode, seconds)
+    }
+
+    /// Loads class key C into the kernel keyring, and neither A nor B private: for a machine where nobody is.
+    ///
+    /// Files of class C open afterwards, as after an unlock and a lock; a keybag that is unlocked stays so. Everything else
+    /// is as with ``unlock(passcode:forSeconds:)``.
+    /// - Parameter passcode: 1 to 1,024 bytes.
+    public func unlockOnlyFirstUnlock(passcode: borrowing SecretBytes) throws(DataProtectionError) {
+        try unlock(.onlyFirstUnlock, passcode, nil)
+    }
+
+    private func unlock(
+        _ extent: OpenedKeys.Extent, _ passcode: borrowing SecretBytes, _ seconds: UInt32?
+    ) throws(DataProtectionError) {
         let counter = try transition.readStrictly().counter
         let loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)
-        let keys = try OpenedKeys(loaded, key, directory)
+        let keys = try OpenedKeys(loaded, key, directory, extent)
         guard try load(keys, seconds: seconds, ifCounterIs: counter) else {
-            return try unlock(passcode: passcode, forSeconds: seconds)  // the keys were rotated in between
+            return try unlock(extent, passcode, seconds)  // the keys were rotated in between
         }
         cache(loaded.copy)
         if loaded.needsRepair {

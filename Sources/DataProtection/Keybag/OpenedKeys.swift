@@ -3,20 +3,27 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// All class keys of a keybag, opened and checked, as the two payloads of the ring. FORMAT.md §2.1, §2.5.
+/// The class keys of a keybag, opened and checked, as the two payloads of the ring. FORMAT.md §2.1, §2.5.
 struct OpenedKeys: ~Copyable {
-    /// Class keys A and B private, all generations.
+    /// Which of them are meant.
+    enum Extent {
+        case all
+        /// Class key C: A and B private stay wrapped, in this process too.
+        case onlyFirstUnlock
+    }
+    let extent: Extent
+    /// Class keys A and B private, all generations; no key where only C is meant.
     let unlocked: SecretBytes
     /// Class key C, all generations.
     let firstUnlock: SecretBytes
     /// What was opened.
     fileprivate let entries: [ClassKeyEntry]
 
-    /// Opens every class key, or none.
+    /// Opens every class key that is meant, or none.
     ///
-    /// - Throws: `keybagDamaged` if the MAC, any wrap, any id or any public key is wrong.
+    /// - Throws: `keybagDamaged` if the MAC, or any wrap, id or public key that is looked at, is wrong.
     init(
-        _ loaded: KeybagFile.Loaded, _ key: borrowing KeybagKey, _ directory: FilePath
+        _ loaded: KeybagFile.Loaded, _ key: borrowing KeybagKey, _ directory: FilePath, _ extent: Extent = .all
     ) throws(DataProtectionError) {
         let keybag = loaded.copy
         let now = Clock.now()
@@ -25,8 +32,10 @@ struct OpenedKeys: ~Copyable {
             for entry in keybag.fileEntries where entry.rawClass == ProtectionClass.none.rawValue {
                 _ = try Self.open(entry, of: keybag, key)
             }
-            let unlocked = try Self.payload([.complete, .completeUnlessOpen], keybag, key, now)
+            let unlockedClasses: [ProtectionClass] = extent == .all ? [.complete, .completeUnlessOpen] : []
+            let unlocked = try Self.payload(unlockedClasses, keybag, key, now)
             let firstUnlock = try Self.payload([.completeUntilFirstUserAuthentication], keybag, key, now)
+            self.extent = extent
             self.entries = keybag.entries
             self.unlocked = unlocked
             self.firstUnlock = firstUnlock
@@ -84,6 +93,12 @@ extension Keybag {
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
                 guard file.isAnythingThere else { throw .keybagNotFound(directory) }
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
+                guard keys.extent == .all else {
+                    do throws(Errno) { try put(keys, seconds: 0) } catch { throw .keyringUnavailable(error) }
+                    // An armed lock, and the end of a limited unlock, are about keys that this leaves alone.
+                    if !hadC { record.changedAt = Clock.now() }
+                    return true
+                }
                 record.deadline = 0
                 record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
                 record.bootID = Clock.bootID()
@@ -97,6 +112,7 @@ extension Keybag {
             }
         } catch {
             // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
+            if hadC, keys.extent == .onlyFirstUnlock { throw error }
             do throws(DataProtectionError) { try ring.evict(everything: !hadC) } catch let eviction {
                 if case .lockedMeanwhile = error { throw eviction }
             }
@@ -158,6 +174,7 @@ extension Keybag {
             try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
                 try RingWriter.run { () throws(Errno) in
                     try ring.firstUnlock.load(firstUnlock)
+                    guard keys.extent == .all else { return }
                     try ring.unlocked.load(unlocked, seconds: seconds)
                 }
             }

@@ -2,7 +2,8 @@ import ArgumentParser
 import DataProtection
 import Glibc
 
-/// `--passcode-fd N`, and the terminal without it. A passcode is never an argument and never in the environment.
+/// `--passcode-fd N`, `--askpass PROGRAM`, and the terminal without either. A passcode is never an argument and never in the
+/// environment.
 struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
@@ -10,9 +11,20 @@ struct PasscodeOption: ParsableArguments {
             "Read the passcode from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
             valueName: "n"))
     var descriptor: Int32?
+    @Option(
+        name: .customLong("askpass"),
+        help: ArgumentHelp(
+            """
+            Ask in a window: by pinentry, or a program that prints what is typed (default: where there is a display and no \
+            terminal PROTECTFS_ASKPASS, else pinentry).
+            """, valueName: "program"))
+    var askpass: PathArgument?
 
     func validate() throws {
         if let descriptor, descriptor < 0 { throw ValidationError("--passcode-fd needs a file descriptor") }
+        if descriptor != nil, askpass != nil {
+            throw ValidationError("--passcode-fd asks nobody, so there is nothing for --askpass")
+        }
     }
 }
 
@@ -21,22 +33,22 @@ enum PasscodeReader {
     /// Bytes of a passcode, at most.
     static let maximum = 1024
 
-    /// From the descriptor, else from the terminal.
+    /// From the descriptor; else in a window, if that is asked for; else from the terminal, or in a window where there is none.
     ///
-    /// - Throws: status 64 if there is neither, or the passcode is empty or longer than 1,024 bytes.
-    static func read(from descriptor: Int32?, prompt: String) throws(Failure) -> SecretBytes {
-        if let descriptor { return try line(of: descriptor) }
-        return try ask(prompt)
+    /// - Throws: status 64 if there is none of these, or the passcode is empty or longer than 1,024 bytes.
+    static func read(from source: PasscodeOption, prompt: String) throws(Failure) -> SecretBytes {
+        if let descriptor = source.descriptor { return try line(of: descriptor) }
+        return try ask(prompt, source.askpass?.path)
     }
 
-    /// A passcode that is going to be set: asked for twice on a terminal, three times at most.
+    /// A passcode that is going to be set: asked for twice where somebody is asked, three times at most.
     static func readNew(
-        from descriptor: Int32?, option: String = "--passcode-fd", prompt: String
+        from descriptor: Int32?, askpass: PathArgument?, option: String = "--passcode-fd", prompt: String
     ) throws(Failure) -> SecretBytes {
         if let descriptor { return try line(of: descriptor) }
         for _ in 0..<3 {
-            let first = try ask(prompt, option: option)
-            let second = try ask("Again: ", option: option)
+            let first = try ask(prompt, askpass?.path, option: option)
+            let second = try ask("Again: ", askpass?.path, option: option)
             if areEqual(first, second) { return first }
             StandardError.line(.warning, "the two are not the same")
         }
@@ -48,16 +60,32 @@ enum PasscodeReader {
         try usable(SecretLine.read(from: descriptor, upTo: maximum))
     }
 
-    private static func ask(_ prompt: String, option: String = "--passcode-fd") throws(Failure) -> SecretBytes {
+    private static func ask(
+        _ prompt: String, _ askpass: FilePath?, option: String = "--passcode-fd"
+    ) throws(Failure) -> SecretBytes {
+        let insteadHint = "give it through a file descriptor: \(option) 3 3<FILE"
+        if let askpass { return try ask(prompt, in: Askpass(program: askpass), insteadHint) }
         let passcode = try HiddenInput.ask(prompt) { terminal throws(Failure) in
             try SecretLine.read(fromTerminal: terminal, upTo: maximum)
         }
-        guard let passcode else {
-            throw Failure(
-                .usage, "there is no terminal to ask for a passcode",
-                hint: "give it through a file descriptor: \(option) 3 3<FILE")
+        if let passcode { return try usable(passcode) }
+        guard let window = Askpass.ofDisplay else {
+            throw Failure(.usage, "there is no terminal to ask for a passcode", hint: insteadHint)
         }
-        return try usable(passcode)
+        // Whoever types a passcode can see who asks.
+        StandardError.line(.note, "there is no terminal: \(quoted(window.program)) asks for the passcode")
+        return try ask(prompt, in: window, "name another program: --askpass PROGRAM; or \(insteadHint)")
+    }
+
+    /// - Parameter hint: what to do where there is no such program.
+    private static func ask(_ prompt: String, in window: Askpass, _ hint: String) throws(Failure) -> SecretBytes {
+        do throws(Failure) {
+            // A window shows no blank behind the question.
+            let question = prompt.hasSuffix(" ") ? String(prompt.dropLast()) : prompt
+            return try usable(window.ask(question, upTo: maximum))
+        } catch {
+            throw error.status == .notFound ? Failure(.notFound, error.message, hint: hint) : error
+        }
     }
 
     private static func usable(_ passcode: consuming SecretBytes) throws(Failure) -> SecretBytes {

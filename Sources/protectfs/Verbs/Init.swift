@@ -23,7 +23,8 @@ struct Init: ParsableCommand {
     func run() throws {
         let location = keybag.location
         try refuseExisting(location)
-        let secret = try PasscodeReader.readNew(from: passcode.descriptor, prompt: "New passcode: ")
+        let secret = try PasscodeReader.readNew(
+            from: passcode.descriptor, askpass: passcode.askpass, prompt: "New passcode: ")
         if try wantsRecoveryCode() {
             try create(at: location, secret, andShow: NewRecoveryCode.make())
         } else {

@@ -52,7 +52,7 @@ struct Passcode: ParsableCommand {
                 path: keybag.directory, .complete, .changePasscode, state: status.state, since: status.lastTransition)
         }
         try keybag.refuseThrottled()
-        let current = try PasscodeReader.read(from: passcode.descriptor, prompt: "Current passcode: ")
+        let current = try PasscodeReader.read(from: passcode, prompt: "Current passcode: ")
         // A wrong one is said before the new one is typed twice.
         let opened = try keybag.open(passcode: current)
         try opened.changePasscode(to: newPasscode())
@@ -70,6 +70,7 @@ struct Passcode: ParsableCommand {
     }
 
     private func newPasscode() throws(Failure) -> SecretBytes {
-        try PasscodeReader.readNew(from: newDescriptor, option: "--new-passcode-fd", prompt: "New passcode: ")
+        try PasscodeReader.readNew(
+            from: newDescriptor, askpass: passcode.askpass, option: "--new-passcode-fd", prompt: "New passcode: ")
     }
 }

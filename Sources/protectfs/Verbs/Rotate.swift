@@ -40,6 +40,7 @@ struct Rotate: ParsableCommand {
         if resume, passcode.descriptor != nil {
             throw ValidationError("--resume needs no passcode, so no --passcode-fd")
         }
+        if resume, passcode.askpass != nil { throw ValidationError("--resume needs no passcode, so no --askpass") }
         if !forget, allowLoss { throw ValidationError("--allow-loss goes with --forget") }
         if !forget, yes { throw ValidationError("--yes goes with --forget") }
     }
@@ -68,7 +69,7 @@ struct Rotate: ParsableCommand {
         }
         try refuseLocked(keybag)
         try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
         let opened = try keybag.open(passcode: secret)
         guard keybag.hasRecoveryCode else {
             try opened.rotate(passcode: secret)
@@ -135,7 +136,7 @@ struct Rotate: ParsableCommand {
         try refuseLoss(run, keybag)
         if !yes { try confirm(retired, keybag) }
         try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
+        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
         try keybag.open(passcode: secret).forgetRetiredKeys(before: generation)
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
     }

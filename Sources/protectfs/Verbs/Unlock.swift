@@ -19,16 +19,28 @@ struct Unlock: ParsableCommand {
     var limit: DurationArgument?
     @Flag(help: "Do that work at once, and wait for it.")
     var wait = false
+    @Flag(help: "Load the class key of first-unlock files and no other, for a machine where nobody is.")
+    var onlyFirstUnlock = false
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
+
+    func validate() throws {
+        if onlyFirstUnlock, limit != nil {
+            throw ValidationError("--only-first-unlock loads no keys that --for would take away")
+        }
+    }
 
     func run() throws {
         EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
         try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode.descriptor, prompt: "Passcode: ")
-        try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
-        if limit == nil, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
+        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+        if onlyFirstUnlock {
+            try keybag.unlockOnlyFirstUnlock(passcode: secret)
+        } else {
+            try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
+        }
+        if limit == nil, !onlyFirstUnlock, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
         guard keybag.queuedWorkCount > 0 else { return }
         if wait { try QueueRun.perform(keybag, keepingLost: false) } else { BackgroundQueue.start(for: keybag) }
     }

@@ -9,19 +9,6 @@ struct AgentInstallTests {
 
     init() throws { sandbox = try CommandSandbox() }
 
-    /// What systemd-analyze(1) objects to in a unit, whose programs must be there; nil if it is not installed.
-    private func objections(to unit: String, named name: String) throws -> String? {
-        guard try sandbox.shell("command -v systemd-analyze").status == 0 else {
-            print("skipped: \(name) is not verified: systemd-analyze is not installed")
-            return nil
-        }
-        try sandbox.put(unit, at: name)
-        let done = try sandbox.shell(
-            "XDG_RUNTIME_DIR=$PWD systemd-analyze --user verify --man=no \"$PWD/$0\"", [name])
-        // It calls an unknown key a warning.
-        return done.errors + done.text + (done.status == 0 ? "" : "status \(done.status)")
-    }
-
     @Test("The unit is one that systemd takes, and hides nothing by a namespace, in which the keyring is another one")
     func unit() throws {
         let unit = try sandbox.run("agent", "install", "--print").text
@@ -30,10 +17,10 @@ struct AgentInstallTests {
         for key in ["Private", "Protect", "ReadOnly", "Inaccessible", "RootDirectory", "TemporaryFileSystem", "Bind"] {
             #expect(!unit.contains("\n\(key)"), "for a user's unit that means a user namespace: systemd.exec(5)")
         }
-        guard let objections = try objections(to: unit, named: "protectfs-agent.service") else { return }
+        guard let objections = try sandbox.objections(to: unit, named: "protectfs-agent.service") else { return }
         #expect(objections == "")
         let wrong = unit.replacingOccurrences(of: "UMask=", with: "UMaskk=")
-        #expect(try self.objections(to: wrong, named: "protectfs-agent.service")?.contains("UMaskk") == true)
+        #expect(try sandbox.objections(to: wrong, named: "protectfs-agent.service")?.contains("UMaskk") == true)
     }
 
     @Test("A path that systemd would read otherwise is quoted")
@@ -109,7 +96,8 @@ struct AgentInstallTests {
     func logoutUnit() throws {
         let unit = try Checkout.text("Examples/Logout/protectfs-logout.service")
             .replacingOccurrences(of: "/usr/local/bin/protectfs", with: CommandSandbox.executable)
-        if let objections = try objections(to: unit, named: "protectfs-logout.service") { #expect(objections == "") }
+        let objections = try sandbox.objections(to: unit, named: "protectfs-logout.service")
+        #expect(objections == nil || objections == "")
     }
 }
 

@@ -1,0 +1,98 @@
+import DataProtection
+import Glibc
+
+/// A program whose standard input and output lead to us; its standard error is ours.
+///
+/// No core dump of it can be made: the limit that ``ProcessHardening`` sets is inherited.
+final class StartedProgram {
+    /// What it reads; nobody else has this end.
+    private(set) var input: Int32
+    /// What it writes.
+    private(set) var output: Int32
+    private let pid: pid_t
+    private var ended: Int32?
+
+    /// Starts a program, which is looked for in PATH if its name has no slash.
+    ///
+    /// - Throws: status 66 if there is none of that name; 71.
+    init(_ program: FilePath, _ arguments: [String] = []) throws(Failure) {
+        guard let toIt = Self.pipe() else { throw Self.failure(program, errno) }
+        guard let fromIt = Self.pipe() else {
+            let reason = errno
+            close(toIt.reader)
+            close(toIt.writer)
+            throw Self.failure(program, reason)
+        }
+        var child: pid_t = 0
+        let error = Self.spawn(&child, program, arguments, input: toIt.reader, output: fromIt.writer)
+        close(toIt.reader)
+        close(fromIt.writer)
+        (input, output, pid) = (toIt.writer, fromIt.reader, child)
+        if error != 0 {
+            ended = 0
+            throw Self.failure(program, error)
+        }
+    }
+
+    deinit { end() }
+
+    /// It has no more to read.
+    func closeInput() {
+        if input >= 0 { close(input) }
+        input = -1
+    }
+
+    /// Closes both streams, and waits until it has ended.
+    ///
+    /// - Returns: its exit status, or 128 and the number of the signal that ended it.
+    @discardableResult
+    func end() -> Int32 {
+        closeInput()
+        if output >= 0 { close(output) }
+        output = -1
+        if let ended { return ended }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
+        let signal = status & 0x7F
+        let result = signal == 0 ? status >> 8 & 0xFF : 128 + signal
+        ended = result
+        return result
+    }
+
+    /// A pipe whose ends are closed in every program that is started; nil: errno says why.
+    private static func pipe() -> (reader: Int32, writer: Int32)? {
+        var ends: [Int32] = [-1, -1]
+        guard Glibc.pipe(&ends) == 0 else { return nil }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    private static func spawn(
+        _ child: inout pid_t, _ program: FilePath, _ arguments: [String], input: Int32, output: Int32
+    ) -> Int32 {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, input, 0)
+        posix_spawn_file_actions_adddup2(&actions, output, 1)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // We ignore SIGPIPE, and what is ignored or blocked is inherited.
+        var (usual, none) = (sigset_t([SIGPIPE]), sigset_t([]))
+        posix_spawnattr_setsigdefault(&attributes, &usual)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        let words = CWords([program.bytes] + arguments.map { Array($0.utf8) })
+        return words.pointers.withUnsafeMutableBufferPointer { words in
+            posix_spawnp(&child, words[0]!, &actions, &attributes, words.baseAddress!, environ)
+        }
+    }
+
+    private static func failure(_ program: FilePath, _ error: Int32) -> Failure {
+        let reason = Errno(rawValue: error)
+        return Failure(
+            reason == .noSuchFileOrDirectory ? .notFound : .systemRefused,
+            "cannot start \(quoted(program)): \(reason.spoken)")
+    }
+}
