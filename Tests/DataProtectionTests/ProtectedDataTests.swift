@@ -66,6 +66,8 @@ struct ProtectedDataTests {
         _ = try bag.keybag.armLock(seconds: 0)
         #expect(await heard.waits { kinds($0) == [.will, .did] })
         #expect(try bag.keybag.state() == .locked)
+        let nothing = Heard<Void>()
+        #expect(await nothing.waits { _ in bag.absence(.unlocked) == Errno(rawValue: ENOKEY) }, "no remnant is left")
         task.cancel()
     }
 

@@ -69,6 +69,8 @@ extension Keybag {
 
         func look(_ keybag: Keybag, _ event: EventRecord?) -> (changes: [ProtectedDataView.Change], next: UInt64?) {
             let isAvailable = (try? keybag.state()).map { $0 == .unlocked }
+            // Where only the kernel's timeout locked it may keep the payload for minutes.
+            if isAvailable == false { keybag.ring.clearExpired() }
             return view.withLock {
                 $0.look(
                     isAvailable: isAvailable, event: event ?? keybag.lastTransition, now: Clock.bootTime(),
