@@ -13,6 +13,7 @@ extension Keybag {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
+            announce(.didBecomeUnavailable, record)
         }
         ClassChangeIntent.finishAll(in: directory, warn: warn)
     }
@@ -40,6 +41,7 @@ extension Keybag {
                 return
             }
             armed = ArmedLock(deadline: record.deadline)
+            announce(.willBecomeUnavailable, record)
         }
         return armed
     }
@@ -93,6 +95,7 @@ extension Keybag {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict(everything: true)
             (record.deadline, record.limit) = (0, 0)
+            announce(.didBecomeUnavailable, record)
         }
     }
 }

@@ -108,12 +108,16 @@ extension Keybag {
                     throw .keyringUnavailable(error)
                 }
                 record.changedAt = Clock.now()
+                announce(.didBecomeAvailable, record)
                 return true
             }
         } catch {
             // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
             if hadC, keys.extent == .onlyFirstUnlock { throw error }
-            do throws(DataProtectionError) { try ring.evict(everything: !hadC) } catch let eviction {
+            do throws(DataProtectionError) {
+                try ring.evict(everything: !hadC)
+                announce(.didBecomeUnavailable, transition.read())
+            } catch let eviction {
                 if case .lockedMeanwhile = error { throw eviction }
             }
             throw error
