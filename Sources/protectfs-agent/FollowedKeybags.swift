@@ -62,9 +62,11 @@ struct FollowedKeybags {
         armed = armed.filter { armed in
             let directory = armed.keybag.directory
             return !attempt("lock", armed.keybag) { () throws(DataProtectionError) in
-                guard let lock = armed.lock else { return try armed.keybag.lock() }
-                let locked = try armed.keybag.finishLock(lock)
-                log.info(locked ? "locked '\(directory)'" : "'\(directory)' was unlocked or locked by hand")
+                if let lock = armed.lock, !armed.keybag.isStanding(lock) {
+                    return log.info("'\(directory)' was unlocked or locked by hand")
+                }
+                tell(try armed.keybag.lock())
+                log.info("locked '\(directory)'")
             }
         }
         return armed.isEmpty
@@ -88,7 +90,7 @@ struct FollowedKeybags {
     mutating func lock() -> Bool {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
-        var went = attempt("lock", own) { () throws(DataProtectionError) in try own.lock() }
+        var went = attempt("lock", own) { () throws(DataProtectionError) in tell(try own.lock()) }
         guard followsAll else { return went }
         do throws(DataProtectionError) { try Keybag.lockAll() } catch {
             log.error("not locked: \(error.logged)")
@@ -106,6 +108,17 @@ struct FollowedKeybags {
             if let since = try keybag.status().unlockedSince { first = min(first ?? since, since) }
         }
         return first
+    }
+
+    /// What remains after a lock.
+    private func tell(_ report: LockReport) {
+        for client in report.clients {
+            let program = "\(client.program) (process \(client.pid))"
+            if !client.hasAnswered { log.warning("\(program) did not answer: it may have a key in memory") }
+            if client.unlessOpenHandles > 0 {
+                log.info("\(program) goes on with \(client.unlessOpenHandles) open unless-open files")
+            }
+        }
     }
 
     // MARK: others

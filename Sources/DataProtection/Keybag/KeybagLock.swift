@@ -7,14 +7,22 @@ import SystemPackage
 extension Keybag {
     /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock.
     ///
-    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone.
+    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone, which waits
+    /// for nobody. Then the processes with open files are waited for: that operations which had a key have ended, and that
+    /// what was written is committed.
+    /// - Parameter seconds: how long they are waited for; nobody is where nobody has files open.
+    /// - Returns: what remains.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
-    public func lock() throws(DataProtectionError) {
+    @discardableResult
+    public func lock(waiting seconds: Double = 1) throws(DataProtectionError) -> LockReport {
+        var counter: UInt64 = 0
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            counter = record.counter
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
         }
         ClassChangeIntent.finishAll(in: directory, warn: warn)
+        return report(on: counter, within: seconds)
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
@@ -82,7 +90,7 @@ extension Keybag {
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
     public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid) { try keybag.lock() } else { try RingKeys(uuid).evict() }
+        if let keybag = try? remembered(uuid) { try keybag.lock(waiting: 0) } else { try RingKeys(uuid).evict() }
     }
 
     /// The keybags of which any key is in the ring.

@@ -228,12 +228,14 @@ extension Keybag {
         } catch {
             throw .cryptography(error)
         }
+        let use = protectionClass == .complete ? client.begin() : nil
+        defer { withExtendedLifetime(use) {} }
         let wrap = try wrap(
             fileKey, of: prefix.fileID, as: protectionClass, counter: 1, carrying: verdict, path: path, .create)
         let head: Head
         do throws(KeyError) { head = try Self.emptyHead(prefix, wrap, fileKey) } catch { throw .cryptography(error) }
         var keys = HandleKeys(keybag: self, path: path)
-        try keys.hold(fileKey, of: head)
+        try keys.hold(fileKey, of: head, use)
         return (head, keys)
     }
 
