@@ -65,7 +65,7 @@ struct FollowedKeybags {
                 if let lock = armed.lock, !armed.keybag.isStanding(lock) {
                     return log.info("'\(directory)' was unlocked or locked by hand")
                 }
-                tell(try armed.keybag.lock())
+                tell(try armed.keybag.lock(waiting: 1))
                 log.info("locked '\(directory)'")
             }
         }
@@ -90,7 +90,7 @@ struct FollowedKeybags {
     mutating func lock() -> Bool {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
-        var went = attempt("lock", own) { () throws(DataProtectionError) in tell(try own.lock()) }
+        var went = attempt("lock", own) { () throws(DataProtectionError) in tell(try own.lock(waiting: 1)) }
         guard followsAll else { return went }
         do throws(DataProtectionError) { try Keybag.lockAll() } catch {
             log.error("not locked: \(error.logged)")

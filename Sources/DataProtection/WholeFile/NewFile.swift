@@ -114,6 +114,9 @@ final class NewFile {
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
 
+    /// Wipes the keys: nothing more is written.
+    func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
+
     /// The open file goes on as a handle, with the keys it was made with.
     func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keybag: keybag, keys: keys) }
 

@@ -38,7 +38,7 @@ struct Lock: ParsableCommand {
             return try lockAnyway(error)
         }
         if let grace, grace > 0 { return try lock(keybag, after: grace) }
-        try LockRemains([(keybag, keybag.lock())]).tell(asJSON: json, requireClean: requireClean)
+        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
     }
 
     /// The keybag cannot be read, but its keys are in the ring under a name that only it knows: all go.
@@ -54,10 +54,10 @@ struct Lock: ParsableCommand {
         // The keys first; then each keybag that is there notes it, so that an unlock under way loses.
         var locked: [(Keybag, LockReport)] = []
         for uuid in try Keybag.lockAll() {
-            if let known = try? Keybag.remembered(uuid) { locked.append((known, try known.lock())) }
+            if let known = try? Keybag.remembered(uuid) { locked.append((known, try known.lock(waiting: 1))) }
         }
         if let own = try? keybag.open(), !locked.contains(where: { $0.0.uuid == own.uuid }) {
-            locked.append((own, try own.lock()))
+            locked.append((own, try own.lock(waiting: 1)))
         }
         try LockRemains(locked).tell(asJSON: json, requireClean: requireClean)
     }
@@ -79,6 +79,6 @@ struct Lock: ParsableCommand {
             }
             return
         }
-        try LockRemains([(keybag, keybag.lock())]).tell(asJSON: json, requireClean: requireClean)
+        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
     }
 }
