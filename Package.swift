@@ -25,6 +25,7 @@ let package = Package(
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
+        .systemLibrary(name: "CEventFiles"),
         .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory"),
         .target(name: "CMemoryFiles"),
@@ -38,7 +39,7 @@ let package = Package(
             name: "DataProtection",
             dependencies: [
                 "ProtectionKeys", "ProtectionFormat", "KernelKeyring", "CExtendedAttributes", "CDirectoryEntries",
-                .product(name: "SystemPackage", package: "swift-system"),
+                "CEventFiles", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .target(

@@ -30,4 +30,6 @@ public enum ProtectionWarning: Sendable, Hashable {
     case queueNoteUnreadable(FilePath)
     /// The file of a queued work is neither under its name nor under another one in its directory; the work is dropped.
     case queuedFileGone(FilePath)
+    /// inotify(7) cannot be used for that keybag, and so its lock state is looked at once a second.
+    case lockStatePolled(FilePath, Errno)
 }

@@ -51,6 +51,7 @@ public struct KeybagErasure: Sendable {
         if AgentRecord.isThere(in: directory) { try AtomicReplace.remove(directory.appending(AgentRecord.name)) }
         if ExportRecord(in: directory) != nil { try AtomicReplace.remove(directory.appending(ExportRecord.name)) }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
+        RunDirectory(of: directory).remove()
         let left = try removeIfEmpty()
         for uuid in links { try AtomicReplace.remove(Locations.registry.appending(uuid.description)) }
         return left

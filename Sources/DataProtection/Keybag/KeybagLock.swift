@@ -24,6 +24,7 @@ extension Keybag {
             counter = record.counter
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
+            announce(.didBecomeUnavailable, record)
         }
         ClassChangeIntent.finishAll(in: directory, warn: warn)
         return report(on: counter, within: seconds)
@@ -52,6 +53,7 @@ extension Keybag {
                 return
             }
             armed = ArmedLock(deadline: record.deadline)
+            announce(.willBecomeUnavailable, record)
         }
         return armed
     }
@@ -105,6 +107,7 @@ extension Keybag {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict(everything: true)
             (record.deadline, record.limit) = (0, 0)
+            announce(.didBecomeUnavailable, record)
         }
     }
 }

@@ -49,6 +49,7 @@ extension Keybag {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 return false
             }
+            announce(.didBecomeAvailable, record)
             return true
         }
     }

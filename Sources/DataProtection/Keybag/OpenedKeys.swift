@@ -89,11 +89,15 @@ extension Keybag {
                 record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
                 record.bootID = Clock.bootID()
                 record.changedAt = Clock.now()
+                announce(.didBecomeAvailable, record)
                 return true
             }
         } catch {
             // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
-            do throws(DataProtectionError) { try ring.evict(everything: !hadC) } catch let eviction {
+            do throws(DataProtectionError) {
+                try ring.evict(everything: !hadC)
+                announce(.didBecomeUnavailable, transition.read())
+            } catch let eviction {
                 if case .lockedMeanwhile = error { throw eviction }
             }
             throw error

@@ -118,6 +118,8 @@ extension ProtectionWarning {
         case .oldCopyLeft(let path, let error):
             "one copy of keybag \(quoted(path)) may still be the old one, which opens as before; the next unlock writes it: "
                 + error.message
+        case .lockStatePolled(let path, let errno):
+            "changes of \(quoted(path)) are looked for once a second, because they cannot be watched: \(errno.spoken)"
         case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
         case .queuedFileGone(let path):
             "\(quoted(path)) is not there any more, and its queued work is dropped; if it was moved to another directory, "
