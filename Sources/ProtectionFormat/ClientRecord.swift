@@ -1,4 +1,4 @@
-/// `run/clients/…`: a process that has protected files open, as it says itself. FORMAT.md §2.12, 256 bytes.
+/// `run/clients/…`: a process that has protected files open, as it says itself. FORMAT.md §2.13, 256 bytes.
 public struct ClientRecord: Hashable, Sendable {
     /// The process, as it is numbered where it runs.
     public var pid: Int32

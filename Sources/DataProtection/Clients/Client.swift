@@ -1,4 +1,5 @@
 import Glibc
+import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
 import Synchronization
@@ -10,6 +11,8 @@ import SystemPackage
 final class Client: Sendable {
     private struct Ledger {
         var handles: [ProtectionClass: UInt32] = [:]
+        /// The counter of the last lock that was heard.
+        var heard: UInt64 = 0
         /// How many locks were heard. An operation belongs to the lock that comes next.
         var turn: UInt64 = 0
         /// Operations that hold a class key, or a class A file key, and began after the last lock.
@@ -36,34 +39,47 @@ final class Client: Sendable {
         weak var handle: ProtectedFile?
     }
 
+    /// What others see.
+    private struct Shown {
+        /// Nil: not made yet, or it cannot be made.
+        var file: ClientFile?
+        /// By which it hears of locks.
+        var observation: LockListener.Observation?
+    }
+
     private let directory: FilePath
+    private let uuid: KeybagUUID
     private let ledger = Mutex(Ledger())
-    /// Nil: not made yet, or it cannot be made.
-    private let file = Mutex<ClientFile?>(nil)
+    private let shown = Mutex(Shown())
     private let owner = getpid()
 
+    private struct Place: Hashable {
+        let directory: FilePath
+        /// Another keybag can have taken the place of one.
+        let uuid: KeybagUUID
+    }
     private struct Known: @unchecked Sendable {  // `weak var` is read and written under the lock of `all`
         weak var client: Client?
     }
-    private static let all = Mutex<[FilePath: Known]>([:])
+    private static let all = Mutex<[Place: Known]>([:])
 
-    /// The client of a keybag's directory.
-    static func of(_ directory: FilePath) -> Client {
-        all.withLock { all in
-            if let client = all[directory]?.client { return client }
+    /// The client of the keybag in a directory.
+    static func of(_ directory: FilePath, _ uuid: KeybagUUID) -> Client {
+        let place = Place(directory: directory, uuid: uuid)
+        return all.withLock { all in
+            if let client = all[place]?.client { return client }
             all = all.filter { $0.value.client != nil }
-            let client = Client(directory)
-            all[directory] = Known(client: client)
+            let client = Client(place)
+            all[place] = Known(client: client)
             return client
         }
     }
 
-    /// The same, if there is one.
-    static func existing(_ directory: FilePath) -> Client? { all.withLock { $0[directory]?.client } }
+    private init(_ place: Place) { (directory, uuid) = (place.directory, place.uuid) }
 
-    private init(_ directory: FilePath) { self.directory = directory }
-
-    deinit { if getpid() == owner { file.withLock { $0?.remove() } } }
+    deinit {
+        if getpid() == owner { shown.withLock { $0.file?.remove() } }
+    }
 
     // MARK: what this process has
 
@@ -109,28 +125,44 @@ final class Client: Sendable {
     /// Writes the counts down; makes the file the first time.
     private func say() {
         guard getpid() == owner else { return }
-        file.withLock { file in
-            // Read under the file's lock, so that the last one to write says what is true.
+        shown.withLock { shown in
+            // Read under this lock, so that the last one to write says what is true.
             let handles = ledger.withLock { $0.handles }
-            if file?.isThere != true {
-                let record = file?.record ?? ClientRecord(pid: owner, program: Self.program)
-                file?.remove()
-                file = try? ClientFile(inKeybag: directory, record: record)
+            if shown.file?.isThere != true {
+                let record = shown.file?.record ?? ClientRecord(pid: owner, program: Self.program)
+                shown.file?.remove()
+                shown.file = try? ClientFile(inKeybag: directory, record: record)
             }
-            file?.update { record in
+            shown.file?.update { record in
                 record.completeHandles = handles[.complete] ?? 0
                 record.unlessOpenHandles = handles[.completeUnlessOpen] ?? 0
+            }
+            guard shown.file != nil, shown.observation == nil else { return }
+            shown.observation = try? LockListener.shared.observe(directory, of: uuid) { [weak self] event in
+                self?.look(event)
+                return nil
             }
         }
     }
 
     // MARK: a lock
 
+    /// Answers, woken by something that has perhaps happened.
+    private func look(_ event: EventRecord?) {
+        var counter = event?.counter ?? 0
+        // The event is written when the keys have gone, if it can be. The counter is raised before that: it says something as
+        // soon as they are not there.
+        let raised = TransitionFile(directory: directory).read().counter
+        if raised > counter, (try? RingKeys(uuid).unlocked.find()) == nil { counter = raised }
+        answer(counter)
+    }
+
     /// Answers the lock that raised the counter to `counter`, when all that began before now has ended and what was written
     /// is committed. Waits for nothing.
     func answer(_ counter: UInt64) {
         let writers = ledger.withLock { ledger -> [ProtectedFile] in
-            guard counter > ledger.awaited ?? 0 else { return [] }
+            guard counter > ledger.heard else { return [] }
+            ledger.heard = counter
             ledger.earlier += ledger.recent
             ledger.recent = 0
             ledger.turn += 1
@@ -153,7 +185,7 @@ final class Client: Sendable {
 
     private func acknowledge(_ counter: UInt64?) {
         guard let counter, getpid() == owner else { return }
-        file.withLock { $0?.update { $0.acknowledged = max($0.acknowledged, counter) } }
+        shown.withLock { $0.file?.update { $0.acknowledged = max($0.acknowledged, counter) } }
     }
 
     /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk.

@@ -3,7 +3,7 @@ import ProtectionFormat
 import Synchronization
 import SystemPackage
 
-/// The file by which a process says that it has protected files open: `run/clients/PID.N`. FORMAT.md §2.12.
+/// The file by which a process says that it has protected files open: `run/clients/PID.N`. FORMAT.md §2.13.
 ///
 /// Its first byte is locked for as long as the process lives, however that ends: the lock is the truth, the name is for people.
 /// Counters are written in place and not mapped: a page that cannot get its block, on a full disk, would end the process.
@@ -14,7 +14,7 @@ struct ClientFile {
     private static let numbers = Atomic<UInt32>(0)
 
     /// Where the files of a keybag's clients are.
-    static func directory(of keybag: FilePath) -> FilePath { keybag.appending("run").appending("clients") }
+    static func directory(of keybag: FilePath) -> FilePath { RunDirectory(of: keybag).path.appending("clients") }
 
     /// Makes the file of this process.
     ///
@@ -42,9 +42,8 @@ struct ClientFile {
         do throws(DataProtectionError) { return try LowerFile(path, flags: flags) } catch {
             guard error.errno == .noSuchFileOrDirectory else { throw error }
             let directory = path.removingLastComponent()
-            for made in [directory.removingLastComponent(), directory] {
-                _ = made.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
-            }
+            try RunDirectory(of: directory.removingLastComponent().removingLastComponent()).make()
+            _ = directory.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
             return try LowerFile(path, flags: flags)
         }
     }

@@ -49,7 +49,7 @@ extension Keybag {
 
     /// Waits until every process has answered the lock that raised the counter to `counter`, as long as `seconds`.
     func report(on counter: UInt64, within seconds: Double) -> LockReport {
-        Client.existing(directory)?.answer(counter)
+        client.answer(counter)
         let clients = ClientOfKeybag.all(ofKeybag: directory)
         let end = Clock.monotonic() + UInt64(max(seconds, 0) * 1_000_000_000)
         var pause: UInt32 = 100

@@ -75,7 +75,7 @@ public final class Keybag: Sendable {
         ring = RingKeys(uuid)
         attempts = AttemptFile(directory: directory, keybag: uuid)
         transition = TransitionFile(directory: directory)
-        client = .of(directory)
+        client = .of(directory, loaded.copy.uuid)
         cached = Mutex(Cached(copy: loaded.copy, stamp: stamp, classD: nil, defaultProtection: nil))
         ring.clearExpired()
     }
