@@ -6,7 +6,7 @@ import SystemPackage
 /// One of many who use a keybag while it is locked and unlocked by others.
 ///
 ///     toggle DIRECTORY COUNT PASSCODE    unlocks and locks
-///     read DIRECTORY                     one byte pattern in a class A and a class B file, each by one handle
+///     read DIRECTORY                     the same bytes in a class A and a class B file, `complete` and `unless-open-handle`
 ///     write DIRECTORY NAME               appends numbers to a class A file, each synced
 ///
 /// Whatever happens but data or *locked* is an error, and a class B handle is never locked.
@@ -58,7 +58,7 @@ struct Crowd {
     }
 
     private func read() throws {
-        let files = ["complete", "unless-open"].map { directory.appending($0) }
+        let files = ["complete", "unless-open-handle"].map { directory.appending($0) }
         let handles = try files.map { try ProtectedFile.open($0, keybag: keybag) }
         say("ready")
         let expected = pattern(7, count: 10_000)
