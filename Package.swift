@@ -12,6 +12,7 @@ let package = Package(
     name: "protectfs",
     products: [
         .library(name: "DataProtection", targets: ["DataProtection"]),
+        .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
     ],
@@ -42,6 +43,7 @@ let package = Package(
                 "CEventFiles", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"], swiftSettings: strict),
         .target(
             name: "SessionLock",
             dependencies: ["CSystemd", .product(name: "SystemPackage", package: "swift-system")],
@@ -75,6 +77,9 @@ let package = Package(
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
             name: "UpgradeAtLaunch", dependencies: ["DataProtection"], path: "Examples/UpgradeAtLaunch",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "SaveBeforeLock", dependencies: ["DataProtection"], path: "Examples/SaveBeforeLock",
             swiftSettings: strict, linkerSettings: bindNow),
         // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
         .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
@@ -114,8 +119,8 @@ let package = Package(
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring", "CKeyutils",
-                "StormScript", "storm-worker", "TestVectors", "KeyQuota",
+                "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
+                "KernelKeyring", "CKeyutils", "StormScript", "storm-worker", "TestVectors", "KeyQuota",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -124,6 +129,7 @@ let package = Package(
             dependencies: [
                 "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
+                "SaveBeforeLock",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

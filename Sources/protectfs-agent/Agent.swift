@@ -26,8 +26,8 @@ struct Agent {
     private let inputs: AsyncStream<Input>
     private let input: AsyncStream<Input>.Continuation
 
-    /// How often it is looked whether somebody has unlocked; only where the age of keys has a limit.
-    private static let lookInterval = Duration.seconds(10)
+    /// How often it is looked for keybags that nobody here has heard of yet; only where the age of keys has a limit.
+    private static let lookInterval = Duration.seconds(60)
 
     init(_ keybags: FollowedKeybags, limits: LockSchedule.Limits, log: Logger) {
         (self.keybags, self.log) = (keybags, log)
@@ -41,14 +41,15 @@ struct Agent {
         let sources = [
             Task { [input] in for await event in events { input.yield(.session(event)) } },
             Task { [input] in for await _ in endings { input.yield(.end) } },
-            Task { [input, looks] in
-                while looks, !Task.isCancelled {
-                    input.yield(.look)
+            Task { [input, looksAround = looks && keybags.followsAll] in
+                while looksAround, !Task.isCancelled {
                     try? await Task.sleep(for: Self.lookInterval)
+                    input.yield(.look)
                 }
             },
         ]
         defer { for source in sources { source.cancel() } }
+        if looks { keybags.listen { [input] in input.yield(.look) } }
         for await event in inputs {
             if case .end = event { break }
             take(event)
@@ -86,9 +87,10 @@ struct Agent {
         }
     }
 
-    /// Whether somebody has unlocked or locked by hand. The notifications of the library will say so by themselves.
+    /// Whether somebody has unlocked or locked by hand.
     private mutating func look() {
         guard looks else { return }
+        keybags.listen { [input] in input.yield(.look) }
         let since: UInt64?
         do { since = try keybags.unlockedSince() } catch { return }  // nobody knows: as it was
         guard since != unlockedSince else { return }

@@ -11,6 +11,8 @@ struct FollowedKeybags {
     private let log: Logger
     /// What was armed, until it is finished or cancelled.
     private var armed: [Armed] = []
+    /// For whose locks and unlocks somebody listens.
+    private var observations: [KeybagUUID: LockListener.Observation] = [:]
 
     private struct Armed {
         let keybag: Keybag
@@ -117,6 +119,20 @@ struct FollowedKeybags {
             if !client.hasAnswered { log.warning("\(program) did not answer: it may have a key in memory") }
             if client.unlessOpenHandles > 0 {
                 log.info("\(program) goes on with \(client.unlessOpenHandles) open unless-open files")
+            }
+        }
+    }
+
+    /// Calls `tell` from now on when one of them is locked or unlocked, and begins with those that it does not know yet.
+    mutating func listen(_ tell: @escaping @Sendable () -> Void) {
+        for keybag in [own] + others() where observations[keybag.uuid] == nil {
+            attempt("listen to", keybag) { () throws(DataProtectionError) in
+                observations[keybag.uuid] = try LockListener.shared.observe(
+                    keybag.directory, of: keybag.uuid, warn: { [log] in log.warning("\($0)") }
+                ) { _ in
+                    tell()
+                    return nil
+                }
             }
         }
     }

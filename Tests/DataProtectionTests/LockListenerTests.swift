@@ -52,6 +52,17 @@ struct LockListenerTests {
         observation.cancel()
     }
 
+    @Test("By nothing else: it sleeps while nothing happens")
+    func sleeps() async throws {
+        let bag = try TestKeybag()
+        let (heard, observation) = try observe(bag)
+        #expect(await heard.waits { !$0.isEmpty })
+        let before = heard.all.count
+        try await Task.sleep(for: .milliseconds(2500))
+        #expect(heard.all.count == before, "who polls would look twice")
+        observation.cancel()
+    }
+
     @Test("At the time that it asked for")
     func timer() async throws {
         let bag = try TestKeybag()

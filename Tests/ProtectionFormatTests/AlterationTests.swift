@@ -197,6 +197,20 @@ import Testing
         }
     }
 
+    @Test func everyFlippedBitAndOtherLengthOfAnEventSaysNothing() throws {
+        let bytes = try FormatVector.named("event/armed").bytes("bytes")
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var flipped = bytes
+                flipped[index] ^= 1 << bit
+                #expect(EventRecord(decoding: flipped) == nil)
+            }
+        }
+        for length in Array(0..<96) + [97, 192] {
+            #expect(EventRecord(decoding: Array((bytes + bytes).prefix(length))) == nil)
+        }
+    }
+
     @Test func everyOtherLengthOfAPayloadIsNone() throws {
         let bytes = try FormatVector.named("ring-payload/most-entries").bytes("bytes")
         for length in 0..<bytes.count {

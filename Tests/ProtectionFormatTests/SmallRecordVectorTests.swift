@@ -4,7 +4,7 @@ import Testing
 @testable import ProtectionFormat
 @testable import ProtectionKeys
 
-/// FORMAT.md §§2.3 to 2.5.
+/// FORMAT.md §§2.3 to 2.5, 2.12.
 @Suite struct SmallRecordVectorTests {
     @Test(arguments: try FormatVector.all(in: "attempts"))
     func sectorComesToWhatIsExpected(vector: FormatVector) throws {
@@ -39,6 +39,23 @@ import Testing
         #expect(record.changedAt == (try vector.number("changed at")))
         #expect(record.limit == (try vector.number("limit")))
         #expect(record.encoded == bytes)
+    }
+
+    @Test(arguments: try FormatVector.all(in: "event"))
+    func eventSaysWhatIsExpected(vector: FormatVector) throws {
+        let bytes = try vector.bytes("bytes")
+        guard vector.isSuccess else {
+            #expect(vector.expect == "nothing")
+            #expect(EventRecord(decoding: bytes) == nil)
+            return
+        }
+        let record = try #require(EventRecord(decoding: bytes))
+        #expect(UInt64(record.kind.rawValue) == (try vector.number("kind")))
+        #expect(record.keybag == (try vector.keybag()))
+        #expect(record.counter == (try vector.number("counter")))
+        #expect(record.deadline == (try vector.number("deadline")))
+        #expect(record.bootID == (try vector.bytes("boot id")))
+        #expect(try record.encoded() == bytes)
     }
 
     @Test(arguments: try FormatVector.all(in: "ring-payload"))

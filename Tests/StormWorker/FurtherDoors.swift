@@ -4,12 +4,17 @@ import FoundationEssentials
 import Synchronization
 import SystemPackage
 
-/// The doors that ``Remnants`` does not use for each class: Foundation's words, streams, looking, logs, the queue.
+/// The doors that ``Remnants`` does not use for each class: Foundation's words, streams, looking, logs, the queue, events.
 struct FurtherDoors {
     private let keybag: Keybag
     private let directory: FilePath
+    /// A thread that looks at the ring at every lock and unlock.
+    private let observation: ProtectedDataObservation
 
-    init(_ keybag: Keybag, in directory: FilePath) { (self.keybag, self.directory) = (keybag, directory) }
+    init(_ keybag: Keybag, in directory: FilePath) {
+        (self.keybag, self.directory) = (keybag, directory)
+        observation = keybag.observeProtectedData { _ in }
+    }
 
     private var made: FilePath { directory.appending("complete-made") }
     private var text: Data { Data(repeating: 0x62, count: 100_000) }

@@ -49,9 +49,6 @@ extension Keybag {
     ///
     /// - Parameter record: as it is under the flock of `transition`, after the transition.
     func announce(_ kind: EventRecord.Kind, _ record: TransitionRecord) {
-        let ends = kind == .didBecomeUnavailable ? [] : [record.deadline, record.limit].filter { $0 != 0 }
-        try? EventFile(of: directory).write(
-            EventRecord(
-                kind: kind, keybag: uuid, counter: record.counter, deadline: ends.min() ?? 0, bootID: record.bootID))
+        try? EventFile(of: directory).write(EventRecord(kind, of: uuid, record))
     }
 }

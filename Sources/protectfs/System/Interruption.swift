@@ -51,21 +51,25 @@ enum Interruption {
     /// Whether nobody does.
     @Sendable static func goesOn() -> Bool { !isRequested }
 
-    /// Waits until `descriptor` has something to read or is at its end; false when interrupted.
-    static func waitForInput(_ descriptor: Int32) -> Bool {
-        wait([descriptor, wakeUp.reader], milliseconds: -1)
+    /// Waits until `descriptor` has something to read or is at its end, the time is over, or nobody reads `output`, a pipe;
+    /// false when interrupted.
+    static func waitForInput(_ descriptor: Int32, seconds: Double? = nil, output: Int32? = nil) -> Bool {
+        wait([descriptor, wakeUp.reader], output: output, milliseconds: seconds.map(milliseconds) ?? -1)
         return !isRequested
     }
 
     /// Sleeps; false when interrupted.
     static func sleep(seconds: Double) -> Bool {
-        wait([wakeUp.reader], milliseconds: Int32(min(seconds * 1000, 1e9).rounded(.up)))
+        wait([wakeUp.reader], milliseconds: milliseconds(seconds))
         return !isRequested
     }
 
-    private static func wait(_ descriptors: [Int32], milliseconds: Int32) {
+    private static func milliseconds(_ seconds: Double) -> Int32 { Int32(min(seconds * 1000, 1e9).rounded(.up)) }
+
+    private static func wait(_ descriptors: [Int32], output: Int32? = nil, milliseconds: Int32) {
         if isRequested { return }
         var waiting = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        if let output { waiting.append(pollfd(fd: output, events: 0, revents: 0)) }
         poll(&waiting, nfds_t(waiting.count), milliseconds)
     }
 }

@@ -35,6 +35,11 @@ indirect enum JSON {
         return text
     }
 
+    /// The text without a newline in it. Those of strings are escaped.
+    var onOneLine: String {
+        encoded.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
+    }
+
     /// The text of a value that stands in another one, so many columns from the left.
     func encoded(indentedBy columns: Int) -> String {
         var text = ""

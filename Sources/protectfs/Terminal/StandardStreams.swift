@@ -48,14 +48,23 @@ enum StandardOutput {
             case EAGAIN:
                 var ready = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)
                 poll(&ready, 1, -1)
-            case EPIPE:
-                signal(SIGPIPE, SIG_DFL)
-                raise(SIGPIPE)
-                Glibc.exit(ExitStatus.inputOutput.rawValue)  // only where SIGPIPE is blocked
+            case EPIPE: endUnread()
             default:
                 throw Failure(.inputOutput, "standard output: \(Errno(rawValue: errno).spoken)")
             }
         }
+    }
+
+    /// Ends the process if nobody reads any more, for a command that has nothing to write.
+    static func endIfUnread() {
+        var output = pollfd(fd: 1, events: 0, revents: 0)
+        if poll(&output, 1, 0) > 0, Int32(output.revents) & POLLERR != 0 { endUnread() }
+    }
+
+    private static func endUnread() -> Never {
+        signal(SIGPIPE, SIG_DFL)
+        raise(SIGPIPE)
+        Glibc.exit(ExitStatus.inputOutput.rawValue)  // only where SIGPIPE is blocked
     }
 
     /// Writes text.

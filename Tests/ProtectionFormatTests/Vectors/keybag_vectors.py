@@ -1,4 +1,4 @@
-"""Scenarios of FORMAT.md §2: keybag copies, attempts, transition, payloads of the keyring, exports."""
+"""Scenarios of FORMAT.md §2: keybag copies, attempts, transition, events, payloads of the keyring, exports."""
 import base64
 import struct
 import uuid
@@ -175,6 +175,33 @@ def transitions():
     yield scenario("reserved-63", "a non-zero byte at 63", patch={63: b"\1"}, **nothing)
     yield scenario("short", "a file that ends early", cut=63, **nothing)
     yield scenario("cut-after-fields", "a file without its last 16 bytes", cut=48, **nothing)
+
+
+def events():
+    def scenario(name, what, kind=3, counter=0, deadline=0, boot=bytes(16), expect="success", patch=None, late=None,
+                 cut=96):
+        clear = patched(b"PFSEVENT" + bytes([kind]) + bytes(7) + UUID + u64(counter) + u64(deadline) + boot, patch)
+        data = patched(clear + sha256(clear), late)[:cut]
+        fields = {"expect": expect, "source": f"FORMAT.md §2.12, {what}"}
+        if expect == "success":
+            fields |= {"kind": kind, "keybag": UUID, "counter": counter, "deadline": deadline, "boot id": boot}
+        return f"event/{name}", fields | {"bytes": tokens(data)}
+
+    last = 2**64 - 1
+    boot = run(0x10, 16)
+    yield scenario("armed", "an armed lock", 1, 5, 987_654_321_000, boot)
+    yield scenario("locked", "a lock", 2, 6, 0, boot)
+    yield scenario("unlocked", "an unlock", 3, 6, 0, boot)
+    yield scenario("limited", "a limited unlock", 3, 6, 987_654_321_000, boot)
+    yield scenario("highest", "all numbers at their highest", 3, last, last, b"\xff" * 16)
+    nothing = {"counter": 5, "deadline": 6, "expect": "nothing"}
+    yield scenario("magic", "another magic", patch={7: b"t"}, **nothing)
+    yield scenario("kind-0", "an event that there is not", 0, **nothing)
+    yield scenario("kind-4", "an event that there is not yet", 4, **nothing)
+    yield scenario("reserved-9", "a non-zero byte at 9", patch={9: b"\1"}, **nothing)
+    yield scenario("reserved-15", "a non-zero byte at 15", patch={15: b"\1"}, **nothing)
+    yield scenario("check", "a byte changed afterwards", late={40: b"\1"}, **nothing)
+    yield scenario("short", "a file that ends early", cut=95, **nothing)
 
 
 def ring_payloads():

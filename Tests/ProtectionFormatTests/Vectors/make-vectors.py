@@ -19,8 +19,8 @@ import head_vectors
 import judge
 import keybag_vectors
 
-MAKERS = [keybag_vectors.keybags, keybag_vectors.attempts, keybag_vectors.transitions, keybag_vectors.ring_payloads,
-          keybag_vectors.recovery_exports, head_vectors.heads, head_vectors.broken_heads, head_vectors.wraps,
+MAKERS = [keybag_vectors.keybags, keybag_vectors.attempts, keybag_vectors.transitions, keybag_vectors.events,
+          keybag_vectors.ring_payloads, keybag_vectors.recovery_exports, head_vectors.heads, head_vectors.broken_heads, head_vectors.wraps,
           head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
 
 

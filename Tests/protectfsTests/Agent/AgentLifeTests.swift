@@ -61,6 +61,9 @@ struct AgentLifeTests {
     func limits() throws {
         let aged = try AgentBed("--max", "1")
         #expect(try aged.becomes(.locked) == .locked)
+        // Loaded by hand: the agent hears of it.
+        try aged.sandbox.unlock()
+        #expect(try aged.becomes(.locked) == .locked)
         let absent = try AgentBed("--idle", "1")
         try absent.bus.setHint("IdleHint", true, of: "1")
         #expect(try absent.becomes(.locked) == .locked)

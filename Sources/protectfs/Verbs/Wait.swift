@@ -1,0 +1,45 @@
+import ArgumentParser
+import DataProtection
+
+/// Waits for a lock or an unlock.
+struct Wait: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait", abstract: "Wait until the keybag is unlocked, or locked.",
+        discussion: """
+            Returns at once if it is. It sleeps until then, whichever process unlocks or locks: \
+            protectfs wait && protectfs cat notes
+            """)
+
+    /// What is waited for.
+    enum Aim: String, ExpressibleByArgument, CaseIterable {
+        case unlocked, locked
+    }
+
+    @Option(help: ArgumentHelp("What to wait for.", valueName: "state"))
+    var until = Aim.unlocked
+    @Option(
+        help: ArgumentHelp("Give up after this time, with status 75: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
+    var timeout: DurationArgument?
+    @OptionGroup var keybag: KeybagOption
+
+    func run() throws {
+        let keybag = try keybag.open()
+        let feed = try EventFeed(of: keybag)
+        let clock = ContinuousClock()
+        let end = timeout.map { clock.now + .seconds($0.seconds) }
+        // Listening has begun: no unlock falls between this look and the sleep.
+        while try (keybag.state() == .unlocked) != (until == .unlocked) {
+            let left = end.map { ($0 - clock.now) / .seconds(1) }
+            guard left ?? 1 > 0 else { throw giveUp(keybag) }
+            _ = try feed.next(within: left)
+        }
+    }
+
+    private func giveUp(_ keybag: Keybag) -> Failure {
+        let name = quoted(keybag.directory)
+        guard until == .unlocked else { return Failure(.notNow, "\(name) is still unlocked") }
+        return Failure(
+            .notNow, "\(name) is still locked",
+            hint: "unlock it: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import StormScript
+import Testing
+
+@testable import DataProtection
+
+/// Must show 4: the memory of everybody who used the keys, when the agent has locked.
+@Suite("After a lock by the agent, memory")
+struct AgentMemoryTests {
+    /// What Tests/MemoryScan/processes.py prints.
+    private struct Answer: Decodable {
+        struct Found: Decodable {
+            let skipped: String?
+            let bytes: Int?
+            let unreadable: [String]?
+            let planted: [String: [String]]?
+            let found: [String: [String]]?
+        }
+        let names: [String]
+        let texts: [String]
+        let processes: [String: Found]
+    }
+
+    @Test("In five processes with open files, and in the agent, nothing opens a complete file 100 ms after the lock")
+    func nothingIsLeft() throws {
+        let bed = try AgentBed("--grace", "0")
+        let sandbox = bed.sandbox
+        let text = Data(pattern(7, count: 10_000))
+        for (name, protectionClass) in [("complete", "complete"), ("unless-open-handle", "unless-open")] {
+            try sandbox.put("", at: "files/\(name)")
+            try sandbox.protectedFile("files/\(name)", text, protectionClass)
+        }
+        let directory = sandbox.path("files")
+        let workers = try [["read"], ["read"], ["read"], ["write", "one"], ["write", "two"]].map {
+            try Worker(sandbox, ["crowd", $0[0], directory] + $0.dropFirst())
+        }
+        usleep(200_000)  // they read and write
+
+        try bed.bus.lock("1")
+        #expect(try bed.becomes(.locked) == .locked)
+        usleep(100_000)
+        let script = Checkout.root.appendingPathComponent("Tests/MemoryScan/processes.py").path
+        let scanned = try sandbox.shell(
+            "exec python3 -B \"$@\"",
+            [
+                "sh", script, "--keybag", sandbox.keybagDirectory, "--device-key",
+                sandbox.path("state/protectfs/device-key"), "--files", directory, "--own", "\(bed.agent.pid)",
+            ] + (workers.map(\.pid) + [bed.agent.pid]).map { "\($0)" },
+            input: Data("\(CommandSandbox.passcode)\n".utf8))
+        guard scanned.status == 0 else {
+            return print("AgentMemoryTests skipped: \(scanned.errors.suffix(200))")
+        }
+        let answer = try JSONDecoder().decode(Answer.self, from: scanned.output)
+        if let reason = answer.processes.values.compactMap(\.skipped).first {
+            return print("AgentMemoryTests skipped: \(reason)")
+        }
+        #expect(answer.processes.count == 6)
+        #expect(["class key A, generation 1", "class key B private, generation 1", "chunk key of complete", "file key of two"]
+            .allSatisfy(answer.names.contains))
+        #expect(answer.texts.contains("text of complete"))
+        for worker in workers.prefix(3) {
+            let found = try #require(answer.processes["\(worker.pid)"])
+            #expect(found.planted?.isEmpty == false, "the search finds the key of an open B handle")
+        }
+        for (pid, found) in answer.processes {
+            #expect(found.found == [:], "process \(pid); the agent is \(bed.agent.pid)")
+            #expect(try #require(found.bytes) > 1_000_000)
+            #expect(found.unreadable?.allSatisfy { $0.hasPrefix("/secretmem") || $0.hasPrefix("[vvar") } == true)
+        }
+        #expect(bed.agent.log.contains("goes on with 1 open unless-open files"))
+    }
+
+    /// `storm-worker` with the sandbox's keybag, ready.
+    private final class Worker {
+        private let process: Process
+        var pid: pid_t { process.processIdentifier }
+
+        init(_ sandbox: CommandSandbox, _ arguments: [String]) throws {
+            let executable = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
+                .appendingPathComponent("storm-worker").path
+            process = sandbox.start(executable, [sandbox.keybagDirectory] + arguments, input: FileHandle.nullDevice)
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            let line = output.fileHandleForReading.availableData
+            guard line.starts(with: Data("ready".utf8)) else {
+                throw CommandSandbox.Unexpected(String(decoding: line, as: UTF8.self))
+            }
+        }
+
+        deinit {
+            kill(pid, SIGKILL)
+            process.waitUntilExit()
+        }
+    }
+}
