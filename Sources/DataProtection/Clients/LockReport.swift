@@ -47,8 +47,11 @@ extension Keybag {
         return LockReport(ClientOfKeybag.all(ofKeybag: directory), after: counter).clients
     }
 
-    /// Waits until every process has answered the lock that raised the counter to `counter`, as long as `seconds`.
-    func report(on counter: UInt64, within seconds: Double) -> LockReport {
+    /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
+    ///
+    /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
+    public func lockReport(waiting seconds: Double) -> LockReport {
+        let counter = transition.read().counter
         client.answer(counter)
         let clients = ClientOfKeybag.all(ofKeybag: directory)
         let end = Clock.monotonic() + UInt64(max(seconds, 0) * 1_000_000_000)

@@ -19,15 +19,13 @@ extension Keybag {
     /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
     public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
-        var counter: UInt64 = 0
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            counter = record.counter
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
             announce(.didBecomeUnavailable, record)
         }
         ClassChangeIntent.finishAll(in: directory, warn: warn)
-        return report(on: counter, within: seconds)
+        return lockReport(waiting: seconds)
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.

@@ -1,5 +1,4 @@
 import Foundation
-import StormScript
 import Testing
 
 @testable import DataProtection
@@ -25,14 +24,9 @@ struct AgentMemoryTests {
     func nothingIsLeft() throws {
         let bed = try AgentBed("--grace", "0")
         let sandbox = bed.sandbox
-        let text = Data(pattern(7, count: 10_000))
-        for (name, protectionClass) in [("complete", "complete"), ("unless-open-handle", "unless-open")] {
-            try sandbox.put("", at: "files/\(name)")
-            try sandbox.protectedFile("files/\(name)", text, protectionClass)
-        }
-        let directory = sandbox.path("files")
+        try CrowdInSandbox.makeFiles(sandbox)
         let workers = try [["read"], ["read"], ["read"], ["write", "one"], ["write", "two"]].map {
-            try Worker(sandbox, ["crowd", $0[0], directory] + $0.dropFirst())
+            try CrowdInSandbox(sandbox, $0)
         }
         usleep(200_000)  // they read and write
 
@@ -44,7 +38,7 @@ struct AgentMemoryTests {
             "exec python3 -B \"$@\"",
             [
                 "sh", script, "--keybag", sandbox.keybagDirectory, "--device-key",
-                sandbox.path("state/protectfs/device-key"), "--files", directory, "--own", "\(bed.agent.pid)",
+                sandbox.path("state/protectfs/device-key"), "--files", CrowdInSandbox.directory(sandbox), "--own", "\(bed.agent.pid)",
             ] + (workers.map(\.pid) + [bed.agent.pid]).map { "\($0)" },
             input: Data("\(CommandSandbox.passcode)\n".utf8))
         guard scanned.status == 0 else {
@@ -67,30 +61,6 @@ struct AgentMemoryTests {
             #expect(try #require(found.bytes) > 1_000_000)
             #expect(found.unreadable?.allSatisfy { $0.hasPrefix("/secretmem") || $0.hasPrefix("[vvar") } == true)
         }
-        #expect(bed.agent.log.contains("goes on with 1 open unless-open files"))
-    }
-
-    /// `storm-worker` with the sandbox's keybag, ready.
-    private final class Worker {
-        private let process: Process
-        var pid: pid_t { process.processIdentifier }
-
-        init(_ sandbox: CommandSandbox, _ arguments: [String]) throws {
-            let executable = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-                .appendingPathComponent("storm-worker").path
-            process = sandbox.start(executable, [sandbox.keybagDirectory] + arguments, input: FileHandle.nullDevice)
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            let line = output.fileHandleForReading.availableData
-            guard line.starts(with: Data("ready".utf8)) else {
-                throw CommandSandbox.Unexpected(String(decoding: line, as: UTF8.self))
-            }
-        }
-
-        deinit {
-            kill(pid, SIGKILL)
-            process.waitUntilExit()
-        }
+        #expect(bed.agent.log.contains("goes on; it has unless-open files open: 1"))
     }
 }
