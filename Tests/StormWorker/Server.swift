@@ -35,7 +35,9 @@ final class Server {
         case "read":
             let bytes = try opened().bytes(at: Int64(words[1])!, count: Int(words[2])!)
             return "\(bytes.count) \(checksum(bytes))"
-        case "hold": held.append(try ProtectedFile.open(FilePath(String(line.dropFirst(5))), .readWrite, keybag: keybag))
+        case "hold":
+            let path = FilePath(String(line.dropFirst(5)))
+            held.append(try ProtectedFile.open(path, .readWrite, keybag: keybag))
         case "held":
             let bytes = try held.map { try $0.bytes(at: Int64(words[1])!, count: Int(words[2])!) }
             return bytes.map { "\($0.count) \(checksum($0))" }.joined(separator: " ")

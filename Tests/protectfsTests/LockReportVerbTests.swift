@@ -24,8 +24,8 @@ struct LockReportVerbTests {
         let done = try sandbox.run(arguments)
         #expect(done.status == 0)
         #expect(done.text + done.errors == "")
-        #expect(
-            try sandbox.run("status", "--clients").text.hasSuffix("\nno program has complete or unless-open files open\n"))
+        let nobody = "\nno program has complete or unless-open files open\n"
+        #expect(try sandbox.run("status", "--clients").text.hasSuffix(nobody))
         #expect(try clients("lock", "--json").isEmpty)
     }
 
@@ -35,8 +35,8 @@ struct LockReportVerbTests {
         let done = try sandbox.run("lock", "--require-clean")
         #expect(done.status == 0)
         #expect(
-            done.errors == "protectfs: note: 'storm-worker' (process \(reader.pid)) has 1 unless-open file open, and goes "
-                + "on reading and writing\n")
+            done.errors == "protectfs: note: 'storm-worker' (process \(reader.pid)) has 1 unless-open file open, "
+                + "and goes on reading and writing\n")
         #expect(done.text == "")
         let table = try sandbox.run("status", "--clients").text.split(separator: "\n")
         #expect(table.count == 3)
@@ -53,7 +53,7 @@ struct LockReportVerbTests {
         let lines = done.errors.split(separator: "\n")
         #expect(lines.count == 3)
         #expect(lines[0].hasPrefix("protectfs: warning: 'storm-worker' (process \(reader.pid)) did not answer: "))
-        #expect(lines[1].hasPrefix("protectfs: error: the keys were taken away, but 1 program may have keys of complete"))
+        #expect(lines[1].hasPrefix("protectfs: error: the keys were taken away, but 1 program may have keys"))
         #expect(try sandbox.run("cat", "files/complete").status == 75)
         let client = try #require(try clients("status", "--clients", "--json").first)
         #expect(client["pid"] as? Int32 == reader.pid)
@@ -76,7 +76,9 @@ struct LockReportVerbTests {
         for (writer, name) in zip(writers, ["one", "two"]) {
             let said = writer.line()
             let count = try #require(Int(said.split(separator: " ").first ?? ""), "\(said)")
-            let expected = (0..<UInt64(count)).flatMap { number in (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
+            let expected = (0..<UInt64(count)).flatMap { number in
+                (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+            }
             #expect(try sandbox.run("cat", "files/\(name)").output.prefix(8 * count) == Data(expected))
         }
     }

@@ -214,7 +214,8 @@ final class Client: Sendable {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
         guard count > 0 else { return "?" }
-        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }.split(separator: 0x2F).last ?? [], as: UTF8.self)
+        let path = buffer[..<count].map { UInt8(bitPattern: $0) }
+        return String(decoding: path.split(separator: UInt8(ascii: "/")).last ?? [], as: UTF8.self)
     }()
 }
 

@@ -15,9 +15,9 @@ struct LockRemains {
         }
         let silent = reports.flatMap(\.report.clients).filter { !$0.hasAnswered }
         guard requireClean, !silent.isEmpty else { return }
+        let programs = silent.count == 1 ? "1 program" : "\(silent.count) programs"
         throw Failure(
-            .notNow, "the keys were taken away, but \(silent.count) \(silent.count == 1 ? "program" : "programs") may have "
-                + "keys of complete files in memory still",
+            .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
             hint: "let go on, or end, what did not answer; then lock again")
     }
 
@@ -25,10 +25,11 @@ struct LockRemains {
         if !client.hasAnswered {
             StandardError.line(
                 .warning,
-                "\(client.spoken) did not answer: it may have the key of a complete file in memory that it was working on")
+                "\(client.spoken) did not answer: it may have the key of a complete file in memory")
         }
         if client.unlessOpenHandles > 0 {
-            let files = client.unlessOpenHandles == 1 ? "1 unless-open file" : "\(client.unlessOpenHandles) unless-open files"
+            let count = client.unlessOpenHandles
+            let files = count == 1 ? "1 unless-open file" : "\(count) unless-open files"
             StandardError.line(.note, "\(client.spoken) has \(files) open, and goes on reading and writing")
         }
     }

@@ -38,7 +38,8 @@ struct AgentMemoryTests {
             "exec python3 -B \"$@\"",
             [
                 "sh", script, "--keybag", sandbox.keybagDirectory, "--device-key",
-                sandbox.path("state/protectfs/device-key"), "--files", CrowdInSandbox.directory(sandbox), "--own", "\(bed.agent.pid)",
+                sandbox.path("state/protectfs/device-key"), "--files", CrowdInSandbox.directory(sandbox), "--own",
+                "\(bed.agent.pid)",
             ] + (workers.map(\.pid) + [bed.agent.pid]).map { "\($0)" },
             input: Data("\(CommandSandbox.passcode)\n".utf8))
         guard scanned.status == 0 else {
@@ -49,8 +50,9 @@ struct AgentMemoryTests {
             return print("AgentMemoryTests skipped: \(reason)")
         }
         #expect(answer.processes.count == 6)
-        #expect(["class key A, generation 1", "class key B private, generation 1", "chunk key of complete", "file key of two"]
-            .allSatisfy(answer.names.contains))
+        for name in ["class key A", "class key B private", "chunk key of complete", "file key of two"] {
+            #expect(answer.names.contains { $0.hasPrefix(name) })
+        }
         #expect(answer.texts.contains("text of complete"))
         for worker in workers.prefix(3) {
             let found = try #require(answer.processes["\(worker.pid)"])
