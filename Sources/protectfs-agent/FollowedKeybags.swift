@@ -61,14 +61,20 @@ struct FollowedKeybags {
     ///
     /// - Returns: whether all of that went.
     mutating func finish() -> Bool {
+        var locked: [Keybag] = []
         armed = armed.filter { armed in
             let directory = armed.keybag.directory
             return !attempt("lock", armed.keybag) { () throws(DataProtectionError) in
-                guard let lock = armed.lock else { return try armed.keybag.lock() }
-                let locked = try armed.keybag.finishLock(lock)
-                log.info(locked ? "locked '\(directory)'" : "'\(directory)' was unlocked or locked by hand")
+                if let lock = armed.lock, !armed.keybag.isStanding(lock) {
+                    return log.info("'\(directory)' was unlocked or locked by hand")
+                }
+                _ = try armed.keybag.lock(waiting: 0)
+                locked.append(armed.keybag)
+                log.info("locked '\(directory)'")
             }
         }
+        // The keys of all of them went before anybody was waited for.
+        for keybag in locked { tell(keybag.lockReport(waiting: 1)) }
         return armed.isEmpty
     }
 
@@ -90,12 +96,14 @@ struct FollowedKeybags {
     mutating func lock() -> Bool {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
-        var went = attempt("lock", own) { () throws(DataProtectionError) in try own.lock() }
-        guard followsAll else { return went }
-        do throws(DataProtectionError) { try Keybag.lockAll() } catch {
-            log.error("not locked: \(error.logged)")
-            went = false
+        var went = attempt("lock", own) { () throws(DataProtectionError) in _ = try own.lock(waiting: 0) }
+        if followsAll {
+            do throws(DataProtectionError) { try Keybag.lockAll() } catch {
+                log.error("not locked: \(error.logged)")
+                went = false
+            }
         }
+        if went { tell(own.lockReport(waiting: 1)) }
         return went
     }
 
@@ -108,6 +116,17 @@ struct FollowedKeybags {
             if let since = try keybag.status().unlockedSince { first = min(first ?? since, since) }
         }
         return first
+    }
+
+    /// What remains after a lock.
+    private func tell(_ report: LockReport) {
+        for client in report.clients {
+            let program = "\(client.program) (process \(client.pid))"
+            if !client.hasAnswered { log.warning("\(program) did not answer: it may have a key in memory") }
+            if client.unlessOpenHandles > 0 {
+                log.info("\(program) goes on; it has unless-open files open: \(client.unlessOpenHandles)")
+            }
+        }
     }
 
     /// Calls `tell` from now on when one of them is locked or unlocked, and begins with those that it does not know yet.

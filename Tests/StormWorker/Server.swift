@@ -2,14 +2,15 @@ import DataProtection
 import StormScript
 import SystemPackage
 
-/// One handle on one file, used by another process over stdin and stdout.
+/// One handle on one file, used by another process over stdin and stdout; and others, which stay open and can be read.
 ///
-///     open r PATH | open w PATH | STEP | read OFFSET COUNT | size | close
+///     open r PATH | open w PATH | STEP | read OFFSET COUNT | size | close | hold PATH | held OFFSET COUNT
 ///
 /// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``.
 final class Server {
     private let keybag: Keybag
     private var file: ProtectedFile?
+    private var held: [ProtectedFile] = []
 
     init(keybag: Keybag) { self.keybag = keybag }
 
@@ -34,6 +35,12 @@ final class Server {
         case "read":
             let bytes = try opened().bytes(at: Int64(words[1])!, count: Int(words[2])!)
             return "\(bytes.count) \(checksum(bytes))"
+        case "hold":
+            let path = FilePath(String(line.dropFirst(5)))
+            held.append(try ProtectedFile.open(path, .readWrite, keybag: keybag))
+        case "held":
+            let bytes = try held.map { try $0.bytes(at: Int64(words[1])!, count: Int(words[2])!) }
+            return bytes.map { "\($0.count) \(checksum($0))" }.joined(separator: " ")
         case "size": return "\(try opened().size())"
         case "close":
             try opened().close()

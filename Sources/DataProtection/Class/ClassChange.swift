@@ -50,6 +50,8 @@ extension Keybag {
         _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
     ) throws(DataProtectionError) {
         let head = heads.head
+        let use = client.begin()
+        defer { withExtendedLifetime(use) {} }
         let fileKey = try fileKey(of: head, path: file.path, .changeClass)
         let headKey: FileKeys.Kept
         do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {

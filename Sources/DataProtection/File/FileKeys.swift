@@ -23,9 +23,14 @@ final class FileKeys {
     private var opener: KeptOpener?
     /// The associated data of a chunk; its index is at byte 24.
     private var associated: [UInt8]
+    /// Of class A. Properties are destroyed in the order of their declaration: this one when the keys have been wiped.
+    private let use: KeyUse?
 
-    /// - Parameter headKey: nil for an operation that needs chunks only.
-    init(prefix: Prefix, chunkKey: consuming SecretBytes, headKey: Kept?) {
+    /// - Parameters:
+    ///   - headKey: nil for an operation that needs chunks only.
+    ///   - use: the operation that the keys are for, if they are for one only.
+    init(prefix: Prefix, chunkKey: consuming SecretBytes, headKey: Kept?, use: KeyUse? = nil) {
+        self.use = use
         self.chunkKey = Kept(chunkKey)
         self.headKey = headKey
         associated = prefix.associatedData(.chunk, index: 0)
@@ -89,12 +94,12 @@ struct MaskedKeys {
 
     /// The keys, or nil if this is not the class key that masked them.
     func unmask(
-        with classKey: borrowing ClassKey, prefix: Prefix, needsHead: Bool
+        with classKey: borrowing ClassKey, prefix: Prefix, needsHead: Bool, use: KeyUse
     ) throws(KeyError) -> FileKeys? {
         let first = try classKey.mask(Self.message(salt, 1))
         guard areEqualInConstantTime(first.withUnsafeBytes { Array($0[32..<64]) }, check) else { return nil }
         let head = needsHead ? FileKeys.Kept(Self.reveal(headKey, try classKey.mask(Self.message(salt, 2)))) : nil
-        return FileKeys(prefix: prefix, chunkKey: Self.reveal(chunkKey, first), headKey: head)
+        return FileKeys(prefix: prefix, chunkKey: Self.reveal(chunkKey, first), headKey: head, use: use)
     }
 
     private static func message(_ salt: [UInt8], _ part: UInt8) -> [UInt8] {

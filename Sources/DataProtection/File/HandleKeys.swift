@@ -15,6 +15,8 @@ struct HandleKeys {
         case masked(MaskedKeys, wrap: [UInt8], serial: KeySerial?)
     }
     private var held = Held.none
+    /// What this process says of the handle while its file has class A or B.
+    private(set) var entry: HandleEntry?
 
     init(keybag: Keybag, path: FilePath) {
         self.keybag = keybag
@@ -31,36 +33,45 @@ struct HandleKeys {
         where commitment == head.wrap.commitment && head.wrap.classKey.protectionClass != .complete:
             // The class was changed, the key was not: an open handle goes on.
             held = .kept(kept, wrap: head.wrapBytes, commitment: commitment)
+            enter(head.wrap.classKey.protectionClass)
             return kept
         case .masked(let masked, let wrap, var serial) where wrap == head.wrapBytes:
-            let unmasked = try unmask(masked, head, &serial, needsHead)
+            let unmasked = try unmask(masked, head, &serial, needsHead, keybag.client.begin())
             held = .masked(masked, wrap: wrap, serial: serial)
             if let unmasked { return unmasked }
             throw keybag.lockedError(path, .complete, operation)
         default:
             held = .none
+            // Nothing waits for an operation that needs neither class key A nor B.
+            let use = head.wrap.classKey.protectionClass.isOpenWhileUnlockedOnly ? keybag.client.begin() : nil
+            defer { withExtendedLifetime(use) {} }
             let fileKey = try keybag.fileKey(of: head, path: path, operation)
-            return try hold(fileKey, of: head)
+            return try hold(fileKey, of: head, use)
         }
     }
 
     private func unmask(
-        _ masked: MaskedKeys, _ head: Head, _ serial: inout KeySerial?, _ needsHead: Bool
+        _ masked: MaskedKeys, _ head: Head, _ serial: inout KeySerial?, _ needsHead: Bool, _ use: KeyUse
     ) throws(DataProtectionError) -> FileKeys? {
         guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &serial),
             let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
         else { return nil }
         do throws(KeyError) {
-            return try masked.unmask(with: classKey, prefix: head.prefix, needsHead: needsHead)
+            return try masked.unmask(with: classKey, prefix: head.prefix, needsHead: needsHead, use: use)
         } catch {
             throw .cryptography(error)
         }
     }
 
     /// Keeps the keys of an opened file key, as its class allows.
+    ///
+    /// - Parameter use: the operation that has opened it, if that is for class A or B.
     @discardableResult
-    mutating func hold(_ fileKey: borrowing FileKey, of head: Head) throws(DataProtectionError) -> FileKeys {
+    mutating func hold(
+        _ fileKey: borrowing FileKey, of head: Head, _ use: KeyUse?
+    ) throws(DataProtectionError) -> FileKeys {
         let id = head.prefix.fileID
+        enter(head.wrap.classKey.protectionClass)
         do throws(KeyError) {
             let chunkKey = try fileKey.chunkKey(of: id)
             let headKey = try fileKey.headKey(of: id)
@@ -68,7 +79,7 @@ struct HandleKeys {
                 if let masked = try mask(chunkKey, headKey, head.wrap.classKey) {
                     held = .masked(masked, wrap: head.wrapBytes, serial: nil)
                 }
-                return FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
+                return FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: use)
             }
             let kept = FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
             held = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
@@ -76,6 +87,11 @@ struct HandleKeys {
         } catch {
             throw .cryptography(error)
         }
+    }
+
+    private mutating func enter(_ protectionClass: ProtectionClass) {
+        guard protectionClass != entry?.protectionClass else { return }
+        entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass) : nil
     }
 
     /// nil if the class key has gone meanwhile: the next operation says *locked* then.
@@ -92,4 +108,9 @@ struct HandleKeys {
         }
         return made ?? nil
     }
+}
+
+extension ProtectionClass {
+    /// A and B: a lock takes the keys that open their files.
+    var isOpenWhileUnlockedOnly: Bool { self == .complete || self == .completeUnlessOpen }
 }

@@ -22,7 +22,7 @@ final class OpenFile {
     /// For ciphertext on its way.
     let memory = SealedMemory()
 
-    private var keys: HandleKeys
+    private(set) var keys: HandleKeys
 
     /// Byte locks beyond the end of any file. FORMAT.md §3.9.
     static let slotLock: off_t = 1 << 62
@@ -42,6 +42,9 @@ final class OpenFile {
         self.keys = keys
         isWritable = true
     }
+
+    /// Wipes the keys: the file is closed.
+    func forgetKeys() { keys = HandleKeys(keybag: keybag, path: file.path) }
 
     /// Runs `body` with the state and the keys of this moment. What looks damaged is looked at once more under the slot lock.
     func operate<R>(

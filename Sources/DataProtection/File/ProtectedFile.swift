@@ -24,6 +24,8 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     private let open: OpenFile
     private let raise: QueuedRaise?
     private let turn = Mutex(false)  // whether the handle is closed
+    /// Whether this process's client knows that there may be something to commit. Only touched under `turn`.
+    private var isNoted = false
 
     init(_ open: OpenFile, raise: QueuedRaise? = nil) {
         path = open.file.path
@@ -101,7 +103,10 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// - Throws: `locked`, `busy` when another handle is writing, `handleFailed` after an earlier error. Of more than 1 MiB
     ///   a part may have been taken.
     public func write(_ buffer: UnsafeRawBufferPointer, at offset: Int64) throws(DataProtectionError) {
-        try inTurn(.write) { () throws(DataProtectionError) in try open.write(buffer, at: try checked(offset)) }
+        try inTurn(.write) { () throws(DataProtectionError) in
+            defer { noteWriting() }
+            try open.write(buffer, at: try checked(offset))
+        }
     }
 
     /// Writes all of `buffer` behind the last byte, wherever other processes have moved it by then.
@@ -110,12 +115,18 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// - Throws: as ``write(_:at:)``.
     @discardableResult
     public func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) -> Int64 {
-        try inTurn(.write) { () throws(DataProtectionError) in Int64(try open.append(buffer)) }
+        try inTurn(.write) { () throws(DataProtectionError) in
+            defer { noteWriting() }
+            return Int64(try open.append(buffer))
+        }
     }
 
     /// Makes the file `size` bytes long: cut, or continued with zeros that take no room.
     public func truncate(to size: Int64) throws(DataProtectionError) {
-        try inTurn(.truncate) { () throws(DataProtectionError) in try open.truncate(to: try checked(size)) }
+        try inTurn(.truncate) { () throws(DataProtectionError) in
+            defer { noteWriting() }
+            try open.truncate(to: try checked(size))
+        }
     }
 
     /// The plaintext size in bytes.
@@ -134,6 +145,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
             if isClosed { return }
             isClosed = true
             defer { raise?.perform() }  // what is not raised now stays in the queue
+            defer { leave() }
             try open.close()
         }
     }
@@ -175,6 +187,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
             isClosed = true
             open.discard()
             try? open.close()  // nothing was acknowledged that could be lost
+            leave()
             raise?.perform()
         }
     }
@@ -184,8 +197,31 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         turn.withLock { isClosed in
             if isClosed { return }
             try? open.close()
+            leave()
             raise?.perform()
         }
+    }
+
+    // MARK: locks
+
+    /// Commits what was written, because the keys have gone: only a crash could lose it now. Its errors are the next call's.
+    func commitBeforeLock() {
+        turn.withLock { isClosed in
+            isNoted = false
+            if !isClosed, open.writer?.pending != nil { try? open.sync() }
+        }
+    }
+
+    private func noteWriting() {
+        guard !isNoted, let entry = open.keys.entry, entry.protectionClass == .complete else { return }
+        isNoted = true
+        entry.client.noteWriting(self)
+    }
+
+    /// The handle is closed: no key is left, and nobody counts it.
+    private func leave() {
+        if isNoted { open.keybag.client.forgetWriting(ObjectIdentifier(self)) }
+        open.forgetKeys()
     }
 
     private func inTurn<R>(

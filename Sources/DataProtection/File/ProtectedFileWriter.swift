@@ -71,6 +71,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         try turn.withLock { isOver throws(DataProtectionError) in
             guard !isOver else { throw .notOpen(path, for: .write) }
             isOver = true
+            defer { new.forgetKeys() }
             try new.finish()
             try new.publish(replacing: isReplacing, raiseTo: raiseTo)?.perform()
         }

@@ -19,6 +19,8 @@ public final class Keybag: Sendable {
     let file: KeybagFile
     let attempts: AttemptFile
     let transition: TransitionFile
+    /// This process, as others see what it has open.
+    let client: Client
     let deviceKeys: any DeviceKeySource = DeviceKeyFile()
     let warn: @Sendable (ProtectionWarning) -> Void
 
@@ -73,6 +75,7 @@ public final class Keybag: Sendable {
         ring = RingKeys(uuid)
         attempts = AttemptFile(directory: directory, keybag: uuid)
         transition = TransitionFile(directory: directory)
+        client = .of(directory, loaded.copy.uuid)
         cached = Mutex(Cached(copy: loaded.copy, stamp: stamp, classD: nil, defaultProtection: nil))
         ring.clearExpired()
     }

@@ -7,15 +7,25 @@ import SystemPackage
 extension Keybag {
     /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock.
     ///
-    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone.
+    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone. Then it waits
+    /// as ``lock(waiting:)`` does, one second at most.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
-    public func lock() throws(DataProtectionError) {
+    public func lock() throws(DataProtectionError) { _ = try lock(waiting: 1) }
+
+    /// The same, and says what remains.
+    ///
+    /// The keys go at once, and wait for nobody. Then the processes with open files are waited for: that operations which had
+    /// a key have ended, and that what was written is committed.
+    /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             try ring.evict()
             (record.deadline, record.limit) = (0, 0)
             announce(.didBecomeUnavailable, record)
         }
         ClassChangeIntent.finishAll(in: directory, warn: warn)
+        return lockReport(waiting: seconds)
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
@@ -84,7 +94,7 @@ extension Keybag {
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
     public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid) { try keybag.lock() } else { try RingKeys(uuid).evict() }
+        if let keybag = try? remembered(uuid) { _ = try keybag.lock(waiting: 0) } else { try RingKeys(uuid).evict() }
     }
 
     /// The keybags of which any key is in the ring.

@@ -114,6 +114,9 @@ final class NewFile {
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
 
+    /// Wipes the keys: nothing more is written.
+    func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
+
     /// The open file goes on as a handle, with the keys it was made with.
     func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keybag: keybag, keys: keys) }
 
@@ -228,12 +231,14 @@ extension Keybag {
         } catch {
             throw .cryptography(error)
         }
+        let use = protectionClass == .complete ? client.begin() : nil
+        defer { withExtendedLifetime(use) {} }
         let wrap = try wrap(
             fileKey, of: prefix.fileID, as: protectionClass, counter: 1, carrying: verdict, path: path, .create)
         let head: Head
         do throws(KeyError) { head = try Self.emptyHead(prefix, wrap, fileKey) } catch { throw .cryptography(error) }
         var keys = HandleKeys(keybag: self, path: path)
-        try keys.hold(fileKey, of: head)
+        try keys.hold(fileKey, of: head, use)
         return (head, keys)
     }
 

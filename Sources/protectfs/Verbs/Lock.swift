@@ -8,12 +8,19 @@ struct Lock: ParsableCommand {
         discussion: """
             Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
             the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
+
+            The keys go at once. Then programs that have protected files open are waited for, one second at most, and what \
+            remains is said: who did not answer, and who has unless-open files open.
             """)
 
     @Option(help: ArgumentHelp("Lock after this many seconds, so that programs can save.", valueName: "seconds"))
     var grace: UInt32?
     @Flag(help: "Lock every keybag whose keys are in the kernel keyring.")
     var all = false
+    @Flag(help: "Exit with 75 if a program may have keys of complete files still, because it did not answer.")
+    var requireClean = false
+    @Flag(help: "Print what remains as JSON, instead of lines for people.")
+    var json = false
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
@@ -31,12 +38,13 @@ struct Lock: ParsableCommand {
             return try lockAnyway(error)
         }
         if let grace, grace > 0 { return try lock(keybag, after: grace) }
-        try keybag.lock()
+        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
     }
 
     /// The keybag cannot be read, but its keys are in the ring under a name that only it knows: all go.
     private func lockAnyway(_ error: DataProtectionError) throws {
         let locked = try Keybag.lockAll()
+        defer { if json { try? LockRemains([]).tell(asJSON: true, requireClean: false) } }
         if case .keybagNotFound = error, locked.isEmpty { throw error }
         StandardError.line(.warning, error.message)
         StandardError.line(.warning, "so the keys of every keybag were taken away (\(locked.count))")
@@ -44,10 +52,14 @@ struct Lock: ParsableCommand {
 
     private func lockAll() throws {
         // The keys first; then each keybag that is there notes it, so that an unlock under way loses.
+        var locked: [(Keybag, LockReport)] = []
         for uuid in try Keybag.lockAll() {
-            if let known = try? Keybag.remembered(uuid) { try known.lock() }
+            if let known = try? Keybag.remembered(uuid) { locked.append((known, try known.lock(waiting: 1))) }
         }
-        if let own = try? keybag.open() { try own.lock() }
+        if let own = try? keybag.open(), !locked.contains(where: { $0.0.uuid == own.uuid }) {
+            locked.append((own, try own.lock(waiting: 1)))
+        }
+        try LockRemains(locked).tell(asJSON: json, requireClean: requireClean)
     }
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
@@ -61,8 +73,12 @@ struct Lock: ParsableCommand {
                 throw ExitStatus.interrupted
             }
         }
-        if try !keybag.finishLock(armed), try keybag.state() == .unlocked {
-            throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays so")
+        guard keybag.isStanding(armed) else {
+            guard try keybag.state() != .unlocked else {
+                throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays so")
+            }
+            return
         }
+        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
     }
 }

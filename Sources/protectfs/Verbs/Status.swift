@@ -8,6 +8,8 @@ struct Status: ParsableCommand {
 
     @Flag(help: "Every keybag whose keys are in the kernel keyring, and the user's own.")
     var all = false
+    @Flag(help: "Which programs have complete or unless-open files open.")
+    var clients = false
     @Flag(help: "As JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
@@ -27,6 +29,7 @@ struct Status: ParsableCommand {
         } else {
             var lines = OutputLines()
             for line in found.flatMap(text) { try lines.add(line) }
+            if clients { return try lines.finish() }
             try lines.add(Array("secrets in this command: \(SecretBytes.backing.spoken)".utf8))
             try lines.finish()
         }
@@ -58,6 +61,7 @@ struct Status: ParsableCommand {
             if let wait = status.retryAfter, wait > 0 {
                 lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
             }
+            if clients { return lines + ClientTable(keybag.clients()).lines }
             let queued = keybag.queuedWorkCount
             if queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
             lines.append(Array("CLASS         KEY".utf8))
@@ -98,7 +102,7 @@ struct Status: ParsableCommand {
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
                     ("queued", .number(Int64(keybag.queuedWorkCount))),
-                ])
+                ] + (clients ? [("clients", .array(keybag.clients().map(\.json)))] : []))
         }
     }
 }

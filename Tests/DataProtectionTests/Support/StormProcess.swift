@@ -4,7 +4,7 @@ import Testing
 
 /// The worker in a process of its own: spoken to by lines, and killed.
 final class StormProcess {
-    private let pid: pid_t
+    let pid: pid_t
     private let channel: FileDescriptor
     private var received: [UInt8] = []
     private var isOver = false
@@ -115,6 +115,9 @@ final class StormProcess {
         try channel.writeAll(Array("\(question)\n".utf8))
         return try line() ?? "the worker has ended"
     }
+
+    /// Says a line, and does not wait for the answer.
+    func say(_ question: String) throws { _ = try channel.writeAll(Array("\(question)\n".utf8)) }
 
     /// kill -9.
     ///

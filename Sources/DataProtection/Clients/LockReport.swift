@@ -1,0 +1,77 @@
+import Glibc
+import ProtectionFormat
+import SystemPackage
+
+/// What remained of a lock when it was waited for: who has protected files open still, and who has not answered.
+///
+/// The class keys had gone from the ring before anybody was waited for.
+public struct LockReport: Sendable, Hashable {
+    /// The processes with class A or B files open, and those that did not answer, by process id.
+    public let clients: [KeybagClient]
+
+    /// Whether nothing of class A remains: everybody has said that no class key and no class A file key is in its memory.
+    ///
+    /// Open class B handles do not count: they go on until they are closed, which is what that class is for.
+    public var isClean: Bool { clients.allSatisfy(\.hasAnswered) }
+}
+
+/// A process that has protected files of a keybag open, or had since it began to use the library.
+public struct KeybagClient: Sendable, Hashable {
+    /// The process, as it is numbered where it runs: in a container that may be another number than here.
+    public let pid: Int32
+    /// The name of its executable, as it says itself.
+    public let program: String
+    /// How many handles on class A files it has. They read nothing while the keybag is locked.
+    public let completeHandles: Int
+    /// How many handles on class B files it has. They are read and written until they are closed, locked or not.
+    public let unlessOpenHandles: Int
+    /// Whether it has answered the last lock: what it was doing with class key A or B when the keys went has ended, and what
+    /// it had written is committed. False for a process that is stopped, hangs, or waits for a disk.
+    public let hasAnswered: Bool
+
+    /// Whether it is worth a line.
+    var hasRemains: Bool { completeHandles + unlessOpenHandles > 0 || !hasAnswered }
+
+    init(_ record: ClientRecord, hasAnswered: Bool) {
+        (pid, program, self.hasAnswered) = (record.pid, record.program, hasAnswered)
+        (completeHandles, unlessOpenHandles) = (Int(record.completeHandles), Int(record.unlessOpenHandles))
+    }
+}
+
+extension Keybag {
+    /// The processes that have class A or B files of this keybag open now, or have not answered the last lock, by process id.
+    ///
+    /// They say so in the keybag's directory; where that is on a read-only medium nobody can.
+    public func clients() -> [KeybagClient] {
+        let counter = transition.read().counter
+        return LockReport(ClientOfKeybag.all(ofKeybag: directory), after: counter).clients
+    }
+
+    /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
+    ///
+    /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
+    public func lockReport(waiting seconds: Double) -> LockReport {
+        let counter = transition.read().counter
+        client.answer(counter)
+        let clients = ClientOfKeybag.all(ofKeybag: directory)
+        let end = Clock.monotonic() + UInt64(max(seconds, 0) * 1_000_000_000)
+        var pause: UInt32 = 100
+        while clients.contains(where: { $0.owes(counter) }), Clock.monotonic() < end {
+            usleep(pause)
+            pause = min(pause * 2, 5_000)
+        }
+        return LockReport(clients.filter(\.isAlive), after: counter)
+    }
+}
+
+extension ClientOfKeybag {
+    /// Whether it lives and has not answered yet. Who makes no sense is waited for by nobody.
+    fileprivate func owes(_ counter: UInt64) -> Bool { (record?.acknowledged ?? .max) < counter && isAlive }
+}
+
+extension LockReport {
+    fileprivate init(_ clients: [ClientOfKeybag], after counter: UInt64) {
+        let said = clients.compactMap(\.record).map { KeybagClient($0, hasAnswered: $0.acknowledged >= counter) }
+        self.clients = said.filter(\.hasRemains).sorted { $0.pid < $1.pid }
+    }
+}

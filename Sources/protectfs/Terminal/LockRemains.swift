@@ -1,0 +1,59 @@
+import DataProtection
+
+/// What remains after a lock, said to people or to a script; nothing for people if nothing remains.
+struct LockRemains {
+    private let reports: [(keybag: Keybag, report: LockReport)]
+
+    init(_ reports: [(Keybag, LockReport)]) { self.reports = reports.map { (keybag: $0.0, report: $0.1) } }
+
+    /// - Throws: status 75 if it is not clean and had to be.
+    func tell(asJSON: Bool, requireClean: Bool) throws {
+        if asJSON {
+            try JSON.object([("keybags", .array(reports.map(members)))]).print()
+        } else {
+            for client in reports.flatMap(\.report.clients) { say(client) }
+        }
+        let silent = reports.flatMap(\.report.clients).filter { !$0.hasAnswered }
+        guard requireClean, !silent.isEmpty else { return }
+        let programs = silent.count == 1 ? "1 program" : "\(silent.count) programs"
+        throw Failure(
+            .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
+            hint: "let go on, or end, what did not answer; then lock again")
+    }
+
+    private func say(_ client: KeybagClient) {
+        if !client.hasAnswered {
+            StandardError.line(
+                .warning,
+                "\(client.spoken) did not answer: it may have the key of a complete file in memory")
+        }
+        if client.unlessOpenHandles > 0 {
+            let count = client.unlessOpenHandles
+            let files = count == 1 ? "1 unless-open file" : "\(count) unless-open files"
+            StandardError.line(.note, "\(client.spoken) has \(files) open, and goes on reading and writing")
+        }
+    }
+
+    private func members(_ keybag: Keybag, _ report: LockReport) -> JSON {
+        let isOpen = (try? keybag.status().openClasses.contains(.completeUntilFirstUserAuthentication)) ?? false
+        return .object(
+            [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
+                ("clean", .bool(report.isClean)), ("firstUnlock", .string(isOpen ? "open" : "locked")),
+                ("clients", .array(report.clients.map(\.json))),
+            ])
+    }
+}
+
+extension KeybagClient {
+    /// For a sentence.
+    var spoken: String { "\(quoted(program)) (process \(pid))" }
+
+    /// For a list.
+    var json: JSON {
+        .object([
+            ("pid", .number(Int64(pid))), ("program", .string(program)),
+            ("completeFiles", .number(Int64(completeHandles))), ("unlessOpenFiles", .number(Int64(unlessOpenHandles))),
+            ("answered", .bool(hasAnswered)),
+        ])
+    }
+}

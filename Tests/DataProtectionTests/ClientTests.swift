@@ -1,0 +1,164 @@
+import Foundation
+import ProtectionFormat
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Who says that it has protected files open, and what becomes of that.
+@Suite struct ClientTests {
+    private let bed: FileTestBed
+    init() throws { bed = try FileTestBed() }
+
+    private var clients: FilePath { ClientFile.directory(of: bed.keybag.directory) }
+
+    private func handles(_ keybag: Keybag? = nil) -> [Int] {
+        (keybag ?? bed.keybag).clients().flatMap { [$0.completeHandles, $0.unlessOpenHandles] }
+    }
+
+    @Test("Open handles of classes A and B are counted, of one process once, until they are closed")
+    func counts() throws {
+        let keybag = bed.keybag
+        let other = try bed.bag.reopened()
+        #expect(handles() == [])
+        for name in ProtectionClass.allCases { try bed.make(name.shortName, name, [1]) }
+        #expect(handles() == [], "all of these are closed")
+        let open = try ProtectionClass.allCases.map {
+            try ProtectedFile.open(bed.path($0.shortName), .readWrite, keybag: keybag)
+        }
+        #expect(handles() == [1, 1])
+        let another = try ProtectedFile.open(bed.path("complete"), keybag: other)
+        #expect(handles() == [2, 1])
+        let writer = try ProtectedFileWriter(bed.path("new"), as: .completeUnlessOpen, keybag: other)
+        #expect(handles(other) == [2, 2], "a file that is being written counts")
+        try writer.finish()
+        try bed.keybag.setProtection(.complete, ofItemAt: bed.path("unless-open"))
+        for file in open { _ = try file.bytes(at: 0, count: 1) }
+        #expect(handles() == [3, 0], "a handle follows its file to another class")
+        #expect(keybag.clients().map(\.pid) == [getpid()])
+        for file in open { try file.close() }
+        try another.close()
+        withExtendedLifetime(writer) { #expect(handles() == []) }
+    }
+
+    @Test("Its file goes with the process's last use of the keybag, and a killed one's when somebody looks")
+    func ends() throws {
+        let path = try bed.make("file", .complete, [1])
+        func names() -> [String] { (try? DirectoryListing.names(of: clients)) ?? [] }
+        func use() throws -> [String] {
+            let directory = bed.bag.scratchPath.appending("link")
+            symlink(bed.keybag.directory.string, directory.string)
+            let keybag = try Keybag(at: directory)
+            let file = try ProtectedFile.open(path, keybag: keybag)
+            return withExtendedLifetime(file) { names() }
+        }
+        let before = names().count
+        #expect(try use().count == before + 1)
+        #expect(names().count == before)
+        let worker = try StormProcess(bed.keybag.directory, ["serve"])
+        #expect(try worker.ask("open r \(path)").hasPrefix("ok"))
+        #expect(handles() == [1, 0])
+        #expect(bed.keybag.clients().first?.program == "storm-worker")
+        _ = try worker.kill(after: nil)
+        #expect(names().count == before + 1)
+        #expect(handles() == [])
+        #expect(names().count == before)
+    }
+
+    @Test("What is no client's file is left alone, and waited for by nobody")
+    func foreign() throws {
+        try bed.make("file", .complete, [1])
+        let names = ["text", "empty-name", "long", "fifo", "directory", "link"]
+        for (name, bytes) in zip(names, [Array("hello".utf8), [0], [UInt8](repeating: 7, count: 5000)]) {
+            try clients.appending(name).overwrite(bytes)
+        }
+        mkfifo(clients.appending("fifo").string, 0o600)
+        mkdir(clients.appending("directory").string, 0o700)
+        symlink("/etc/passwd", clients.appending("link").string)
+        let garbled = try LowerFile(clients.appending("text"), flags: O_RDWR)
+        #expect(try garbled.tryByteLock(0, .exclusive))
+        #expect(try bed.keybag.lock(waiting: 600).clients == [])
+        #expect(try Set(names).isSubset(of: DirectoryListing.names(of: clients)))
+    }
+
+    @Test("Where nothing can be written nobody is kept from a file, and a lock waits for nobody")
+    func withoutDirectory() throws {
+        let path = try bed.make("file", .complete, [1])
+        let run = clients.removingLastComponent()
+        try FileManager.default.removeItem(atPath: run.string)
+        try run.overwrite([])
+        let keybag = try bed.bag.reopened()
+        #expect(try ProtectedFile.open(path, keybag: keybag).bytes(at: 0, count: 1) == [1])
+        #expect(try keybag.lock(waiting: 600).isClean)
+    }
+
+    @Test("A file that somebody has cleared away is made again")
+    func cleared() throws {
+        let path = try bed.make("file", .complete, [1])
+        let file = try ProtectedFile.open(path, keybag: bed.keybag)
+        try FileManager.default.removeItem(atPath: clients.removingLastComponent().string)
+        #expect(handles() == [])
+        let again = try ProtectedFile.open(path, keybag: bed.keybag)
+        withExtendedLifetime((file, again)) { #expect(handles() == [2, 0]) }
+    }
+
+    // MARK: locks
+
+    @Test("A lock waits for what holds a key, as long as it is told, and for nothing that begins later")
+    func inFlight() throws {
+        try bed.make("file", .complete, [1])
+        var use: KeyUse? = bed.keybag.client.begin()
+        #expect(try !bed.keybag.lock(waiting: 0.05).isClean)
+        #expect(try bed.keybag.state() == .locked, "the keys went all the same")
+        var later: KeyUse? = bed.keybag.client.begin()
+        #expect(bed.keybag.clients().map(\.hasAnswered) == [false])
+        use = nil
+        #expect(bed.keybag.clients() == [])
+        later = nil
+        withExtendedLifetime((use, later)) {}
+        #expect(try bed.keybag.lock(waiting: 600).isClean)
+    }
+
+    @Test("Of two locks one after the other the second one waits for everything before it")
+    func twice() throws {
+        try bed.make("file", .complete, [1])
+        var first: KeyUse? = bed.keybag.client.begin()
+        #expect(try !bed.keybag.lock(waiting: 0).isClean)
+        try bed.bag.unlock()
+        var second: KeyUse? = bed.keybag.client.begin()
+        #expect(try !bed.keybag.lock(waiting: 0).isClean)
+        first = nil
+        #expect(bed.keybag.clients().map(\.hasAnswered) == [false])
+        second = nil
+        #expect(bed.keybag.clients() == [])
+        withExtendedLifetime((first, second)) {}
+    }
+
+    @Test("A lock commits what was written before it, and the handle goes on after an unlock")
+    func commits() throws {
+        let path = try bed.make("file", .complete, [1, 2, 3])
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try file.write([9, 9, 9, 9], at: 0)
+        #expect(try bed.read(path) == [1, 2, 3])
+        #expect(try bed.keybag.lock(waiting: 600).isClean)
+        try bed.bag.unlock()
+        #expect(try bed.read(path) == [9, 9, 9, 9])
+        try file.write([8], at: 0)
+        #expect(try bed.keybag.lock(waiting: 600).isClean)
+        try bed.bag.unlock()
+        #expect(try bed.read(path) == [8, 9, 9, 9])
+        try file.close()
+    }
+
+    @Test("Open class B handles are reported and are clean")
+    func classB() throws {
+        let path = try bed.make("file", .completeUnlessOpen, [1])
+        let file = try ProtectedFile.open(path, keybag: bed.keybag)
+        let report = try bed.keybag.lock(waiting: 600)
+        #expect(report.isClean)
+        #expect(report.clients.map(\.unlessOpenHandles) == [1])
+        #expect(try file.bytes(at: 0, count: 1) == [1])
+        try file.close()
+        #expect(try bed.keybag.lock(waiting: 600).clients == [])
+    }
+}

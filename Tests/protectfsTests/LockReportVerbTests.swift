@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+@testable import DataProtection
+
+@Suite("What lock says of programs that have files open")
+struct LockReportVerbTests {
+    private let sandbox: CommandSandbox
+
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        try CrowdInSandbox.makeFiles(sandbox)
+    }
+
+    private func clients(_ arguments: String...) throws -> [[String: Any]] {
+        let document = try sandbox.run(arguments).json() as? [String: Any]
+        let keybags = try #require(document?["keybags"] as? [[String: Any]])
+        return try #require(keybags.first?["clients"] as? [[String: Any]])
+    }
+
+    @Test("Nothing, where nothing is open", arguments: [["lock"], ["lock", "--require-clean"]])
+    func silent(arguments: [String]) throws {
+        let done = try sandbox.run(arguments)
+        #expect(done.status == 0)
+        #expect(done.text + done.errors == "")
+        let nobody = "\nno program has complete or unless-open files open\n"
+        #expect(try sandbox.run("status", "--clients").text.hasSuffix(nobody))
+        #expect(try clients("lock", "--json").isEmpty)
+    }
+
+    @Test("Who goes on with unless-open files; that is clean")
+    func unlessOpen() throws {
+        let reader = try CrowdInSandbox(sandbox, ["read"])
+        let done = try sandbox.run("lock", "--require-clean")
+        #expect(done.status == 0)
+        #expect(
+            done.errors == "protectfs: note: 'storm-worker' (process \(reader.pid)) has 1 unless-open file open, "
+                + "and goes on reading and writing\n")
+        #expect(done.text == "")
+        let table = try sandbox.run("status", "--clients").text.split(separator: "\n")
+        #expect(table.count == 3)
+        #expect(table[1] == "PROCESS  COMPLETE  UNLESS-OPEN  LAST LOCK  PROGRAM")
+        #expect(table[2].split(separator: " ") == ["\(reader.pid)", "1", "1", "answered", "'storm-worker'"])
+    }
+
+    @Test("Who did not answer: 75 with --require-clean, the keys gone all the same; clean when it goes on")
+    func stopped() throws {
+        let reader = try CrowdInSandbox(sandbox, ["write", "one"])
+        kill(reader.pid, SIGSTOP)
+        let done = try sandbox.run("lock", "--require-clean")
+        #expect(done.status == 75)
+        let lines = done.errors.split(separator: "\n")
+        #expect(lines.count == 3)
+        #expect(lines[0].hasPrefix("protectfs: warning: 'storm-worker' (process \(reader.pid)) did not answer: "))
+        #expect(lines[1].hasPrefix("protectfs: error: the keys were taken away, but 1 program may have keys"))
+        #expect(try sandbox.run("cat", "files/complete").status == 75)
+        let client = try #require(try clients("status", "--clients", "--json").first)
+        #expect(client["pid"] as? Int32 == reader.pid)
+        #expect(client["answered"] as? Bool == false)
+        #expect(client["completeFiles"] as? Int == 1)
+        kill(reader.pid, SIGCONT)
+        #expect(try sandbox.run("lock", "--require-clean").status == 0)
+    }
+
+    @Test("Locked and unlocked by the command, read and written by others: data or locked, and no write lost")
+    func rapidly() throws {
+        let readers = try (0..<3).map { _ in try CrowdInSandbox(sandbox, ["read"]) }
+        let writers = try ["one", "two"].map { try CrowdInSandbox(sandbox, ["write", $0]) }
+        for _ in 0..<20 {
+            #expect(try sandbox.run("lock").status == 0)
+            try sandbox.unlock()
+        }
+        try sandbox.put("", at: "files/stop")
+        for reader in readers { #expect(reader.line().split(separator: " ").compactMap { Int($0) }.count == 2) }
+        for (writer, name) in zip(writers, ["one", "two"]) {
+            let said = writer.line()
+            let count = try #require(Int(said.split(separator: " ").first ?? ""), "\(said)")
+            let expected = (0..<UInt64(count)).flatMap { number in
+                (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+            }
+            #expect(try sandbox.run("cat", "files/\(name)").output.prefix(8 * count) == Data(expected))
+        }
+    }
+}
