@@ -119,6 +119,17 @@ import Testing
         #expect(try bed.keybag.lock(waiting: 600).isClean)
     }
 
+    @Test("A process that begins after an unlock owes nothing to a lock before it, of which no event was left")
+    func lockLongAgo() throws {
+        try bed.keybag.lock()
+        try bed.bag.unlock()
+        #expect(EventFile(of: bed.keybag.directory).read() == nil)
+        let file = try bed.make("file", .complete, [1])
+        let handle = try ProtectedFile.open(file, keybag: bed.keybag)
+        while bed.keybag.clients().map(\.hasAnswered) != [true] { usleep(1_000) }
+        withExtendedLifetime(handle) {}
+    }
+
     @Test("Of two locks one after the other the second one waits for everything before it")
     func twice() throws {
         try bed.make("file", .complete, [1])

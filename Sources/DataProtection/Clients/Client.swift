@@ -152,8 +152,11 @@ final class Client: Sendable {
         var counter = event?.counter ?? 0
         // The event is written when the keys have gone, if it can be. The counter is raised before that: it says something as
         // soon as they are not there.
-        let raised = TransitionFile(directory: directory).read().counter
+        let transition = TransitionFile(directory: directory)
+        let raised = transition.read().counter
         if raised > counter, (try? RingKeys(uuid).unlocked.find()) == nil { counter = raised }
+        // Nobody listened at the last lock, so that it left no event, and it was long ago.
+        if event == nil, let rested = transition.readAtRest() { counter = rested.counter }
         answer(counter)
     }
 

@@ -26,6 +26,16 @@ struct TransitionFile: Sendable {
         return TransitionRecord(decoding: try file.bytes(at: 0, count: TransitionRecord.length))
     }
 
+    /// What the file says while nobody locks or unlocks; nil if somebody does. Waits for nobody, but may hold a lock up for
+    /// some milliseconds: not for what is done often.
+    func readAtRest() -> TransitionRecord? {
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK),
+            flock(file.descriptor, LOCK_SH | LOCK_NB) == 0,
+            let bytes = try? file.bytes(at: 0, count: TransitionRecord.length)
+        else { return nil }
+        return TransitionRecord(decoding: bytes)
+    }
+
     /// Changes the record under the lock; `body` may act in between, for example on the ring.
     func exclusively<R>(
         _ body: (inout TransitionRecord) throws(DataProtectionError) -> R

@@ -20,8 +20,7 @@ struct ProtectedDataView: Sendable {
     }
     private var known: Known
 
-    /// How long the ring is asked again after a deadline. The kernel's own timeout comes two seconds after it, with a grain
-    /// of one.
+    /// How long the ring is asked again after a deadline. The kernel's own timeout comes within a second after it.
     private static let patience: UInt64 = 5_000_000_000
     private static let pause: UInt64 = 200_000_000
 

@@ -1,4 +1,5 @@
 import DataProtection
+import Glibc
 
 /// What remains after a lock, said to people or to a script; nothing for people if nothing remains.
 struct LockRemains {
@@ -12,6 +13,7 @@ struct LockRemains {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
             for client in reports.flatMap(\.report.clients) { say(client) }
+            if isatty(2) == 1 { sayFirstUnlock() }
         }
         let silent = reports.flatMap(\.report.clients).filter { !$0.hasAnswered }
         guard requireClean, !silent.isEmpty else { return }
@@ -34,8 +36,18 @@ struct LockRemains {
         }
     }
 
+    /// To a person only: it is so after every lock, and no news to a script.
+    private func sayFirstUnlock() {
+        guard reports.contains(where: { Self.opensFirstUnlock($0.keybag) }) else { return }
+        StandardError.line(.note, "first-unlock files can still be read, until the machine is started again")
+    }
+
+    private static func opensFirstUnlock(_ keybag: Keybag) -> Bool {
+        (try? keybag.status().openClasses.contains(.completeUntilFirstUserAuthentication)) ?? false
+    }
+
     private func members(_ keybag: Keybag, _ report: LockReport) -> JSON {
-        let isOpen = (try? keybag.status().openClasses.contains(.completeUntilFirstUserAuthentication)) ?? false
+        let isOpen = Self.opensFirstUnlock(keybag)
         return .object(
             [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
                 ("clean", .bool(report.isClean)), ("firstUnlock", .string(isOpen ? "open" : "locked")),

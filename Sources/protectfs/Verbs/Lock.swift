@@ -64,10 +64,14 @@ struct Lock: ParsableCommand {
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
         Interruption.watch()
-        guard let armed = try keybag.armLock(seconds: seconds) else { return }  // there is nothing to lock
+        guard let armed = try keybag.armLock(seconds: seconds) else {
+            // There is nothing to lock.
+            let report = keybag.lockReport(waiting: 1)
+            return try LockRemains([(keybag, report)]).tell(asJSON: json, requireClean: requireClean)
+        }
         while armed.secondsLeft > 0, keybag.isStanding(armed) {
             guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {
-                let left = Int(armed.secondsLeft.rounded(.up)) + 2
+                let left = Int(armed.secondsLeft.rounded(.up)) + 1
                 StandardError.line(.warning, "interrupted; the kernel lets the keys expire in \(left) s all the same")
                 StandardError.line(.hint, "lock now: protectfs lock; or stay unlocked: protectfs unlock")
                 throw ExitStatus.interrupted
