@@ -154,6 +154,23 @@ struct ProtectedDataTests {
         task.cancel()
     }
 
+    @Test("A stream that nobody reads, and calls that nobody keeps, hold nothing")
+    func nothingKept() async throws {
+        let bag = try TestKeybag(state: .unlocked)
+        weak var keybag: Keybag?
+        do {
+            let reopened = try bag.reopened()
+            keybag = reopened
+            _ = reopened.protectedDataEvents
+            _ = reopened.observeProtectedData { _ in }
+            let task = Task { for await _ in reopened.protectedDataEvents {} }
+            task.cancel()
+            await task.value
+        }
+        let nothing = Heard<Void>()
+        #expect(await nothing.waits { _ in keybag == nil })
+    }
+
     @Test("Notifications have the raw values of UIKit's, and the keybag")
     func notifications() async throws {
         #expect(
