@@ -40,6 +40,7 @@ struct LockReportVerbTests {
         #expect(done.text == "")
         let table = try sandbox.run("status", "--clients").text.split(separator: "\n")
         #expect(table.count == 3)
+        #expect(table[0].contains(": partially locked since ") && table[0].contains(", 1 unless-open open"))
         #expect(table[1] == "PROCESS  COMPLETE  UNLESS-OPEN  LAST LOCK  PROGRAM")
         #expect(table[2].split(separator: " ") == ["\(reader.pid)", "1", "1", "answered", "'storm-worker'"])
     }

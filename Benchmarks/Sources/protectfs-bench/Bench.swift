@@ -12,6 +12,7 @@ enum Bench {
         case ("small-files", 3): try Files.create(in: FilePath(arguments[1]), count: Int(arguments[2])!)
         case ("open-read-close", 2): try Files.openReadClose(in: FilePath(arguments[1]))
         case ("handles", 2): try Files.handles(in: FilePath(arguments[1]))
+        case ("hold", 3): try Files.hold(in: FilePath(arguments[1]), count: Int(arguments[2])!)
         case ("append", 2): try Durable.append(in: FilePath(arguments[1]))
         case ("overwrite", 2): try Durable.overwrite(in: FilePath(arguments[1]))
         default:

@@ -63,6 +63,22 @@ enum Files {
         try Rounds(7, operations: 20_000, ours: { try read(complete) }, peer: { try read(none) }).report()
     }
 
+    /// Opens so many `complete` handles, says `ready`, and keeps them until nobody writes to standard input any more.
+    static func hold(in directory: FilePath, count: Int) throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let keybag = try Keybag.user
+        let path = directory.appending("held")
+        try make(path, .complete, keybag)
+        let handles = try (0..<count).map { _ in try ProtectedFile.open(path, keybag: keybag) }
+        print("ready")
+        fflush(nil)
+        _ = readLine()
+        for handle in handles { try handle.close() }
+    }
+
     private static func make(_ path: FilePath, _ protectionClass: ProtectionClass, _ keybag: Keybag) throws {
         let file = try ProtectedFile.create(path, as: protectionClass, keybag: keybag)
         try [UInt8](repeating: 1, count: size).withUnsafeBytes { try file.write($0, at: 0) }

@@ -208,7 +208,9 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     func commitBeforeLock() {
         turn.withLock { isClosed in
             isNoted = false
-            if !isClosed, open.writer?.pending != nil { try? open.sync() }
+            // A file that has another class by now goes on, and commits when its program says so.
+            guard !isClosed, open.writer?.pending != nil, open.keys.entry?.protectionClass == .complete else { return }
+            try? open.sync()
         }
     }
 

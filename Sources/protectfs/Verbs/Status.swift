@@ -57,11 +57,17 @@ struct Status: ParsableCommand {
         switch found {
         case .unknown(let uuid): return [Array("keybag \(uuid): keys in the keyring, directory not known".utf8)]
         case .open(let keybag, let status):
-            var lines = [listed(keybag.directory) + Array(": \(status.summary)".utf8)]
+            let clients = keybag.clients()
+            let openFiles = clients.map(\.unlessOpenHandles).reduce(0, +)
+            let summary =
+                status.state == .locked && openFiles > 0
+                ? "partially \(status.summary), \(openFiles) unless-open open: protectfs status --clients"
+                : status.summary
+            var lines = [listed(keybag.directory) + Array(": \(summary)".utf8)]
             if let wait = status.retryAfter, wait > 0 {
                 lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
             }
-            if clients { return lines + ClientTable(keybag.clients()).lines }
+            if self.clients { return lines + ClientTable(clients).lines }
             let queued = keybag.queuedWorkCount
             if queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
             lines.append(Array("CLASS         KEY".utf8))
