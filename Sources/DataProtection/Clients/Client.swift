@@ -43,6 +43,8 @@ final class Client: Sendable {
     private struct Shown {
         /// Nil: not made yet, or it cannot be made.
         var file: ClientFile?
+        /// The counter of the last lock that was answered, whether there was a file then or not.
+        var acknowledged: UInt64 = 0
         /// By which it hears of locks.
         var observation: LockListener.Observation?
     }
@@ -136,6 +138,7 @@ final class Client: Sendable {
             shown.file?.update { record in
                 record.completeHandles = handles[.complete] ?? 0
                 record.unlessOpenHandles = handles[.completeUnlessOpen] ?? 0
+                record.acknowledged = shown.acknowledged
             }
             guard shown.file != nil, shown.observation == nil else { return }
             shown.observation = try? LockListener.shared.observe(directory, of: uuid) { [weak self] event in
@@ -188,7 +191,11 @@ final class Client: Sendable {
 
     private func acknowledge(_ counter: UInt64?) {
         guard let counter, getpid() == owner else { return }
-        shown.withLock { $0.file?.update { $0.acknowledged = max($0.acknowledged, counter) } }
+        shown.withLock { shown in
+            let acknowledged = max(shown.acknowledged, counter)
+            shown.acknowledged = acknowledged
+            shown.file?.update { $0.acknowledged = acknowledged }
+        }
     }
 
     /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk.
