@@ -102,6 +102,23 @@ import Testing
         withExtendedLifetime((file, again)) { #expect(handles() == [2, 0]) }
     }
 
+    @Test("Open class B files are named, 16 at most, by absolute paths, also when somebody has cleared run/")
+    func names() throws {
+        func names() -> [String] { bed.keybag.clients().flatMap(\.unlessOpenFiles).map { $0.lastComponent!.string } }
+        let all = (0..<18).map { "file-\($0)" }
+        for name in all { try bed.make(name, .completeUnlessOpen, [1]) }
+        var files = try all.map { try ProtectedFile.open(bed.path($0), keybag: bed.keybag) }
+        #expect(names() == Array(all.prefix(16)))
+        try files.remove(at: 3).close()
+        #expect(names() == all.prefix(16).filter { $0 != "file-3" })
+        try RunDirectory(of: bed.keybag.directory).path.appending("clients").remove()
+        files.append(try ProtectedFile.open(bed.path("file-3"), keybag: bed.keybag))
+        #expect(Set(names()) == Set(all.prefix(16)))
+        #expect(bed.keybag.clients().flatMap(\.unlessOpenFiles).allSatisfy { $0.isAbsolute })
+        for file in files { try file.close() }
+        #expect(names() == [])
+    }
+
     // MARK: locks
 
     @Test("A lock waits for what holds a key, as long as it is told, and for nothing that begins later")

@@ -1,8 +1,9 @@
-import Glibc
+import Foundation
 import KernelKeyring
 import KeyQuota
 import ProtectionFormat
 import ProtectionKeys
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -25,6 +26,58 @@ struct KeybagRaceTests {
 
         try bag.unlock()
         #expect(try bag.keybag.state() == .unlocked)
+    }
+
+    @Test("Whoever reads while a keybag is unlocked over and over finds keys each time, whole ones")
+    func unlockedAgain() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let counter = try bag.keybag.transition.readStrictly().counter
+        let keys = try bag.openedKeys()
+        let reader = ReaderOfRing(bag.keybag)
+        for _ in 0..<300 { _ = try bag.keybag.load(keys, seconds: 1000, ifCounterIs: counter) }
+        #expect(try reader.misses() == 0)
+    }
+
+    /// Reads the payloads over and over, each time as somebody who never did before.
+    private final class ReaderOfRing: @unchecked Sendable {  // written by one thread, read after it has ended
+        private let isDone = Atomic(false)
+        private var result = Result<Int, any Error>.success(0)
+        private let end = DispatchSemaphore(value: 0)
+
+        init(_ keybag: Keybag) {
+            Thread.detachNewThread { [self] in
+                result = Result {
+                    var misses = 0
+                    while !isDone.load(ordering: .relaxed) {
+                        for key in [keybag.ring.unlocked, keybag.ring.firstUnlock] {
+                            var serial: KeySerial?
+                            if try RingKeys.payload(of: key, serial: &serial) == nil { misses += 1 }
+                        }
+                    }
+                    return misses
+                }
+                end.signal()
+            }
+        }
+
+        func misses() throws -> Int {
+            isDone.store(true, ordering: .relaxed)
+            end.wait()
+            return try result.get()
+        }
+    }
+
+    @Test("A remnant is not looked for while somebody loads keys: it could be them that are taken away")
+    func noRemnant() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.setTimeout(.unlocked, seconds: 1)
+        try bag.waitUntilExpired(.unlocked)
+        try bag.keybag.transition.exclusively { _ throws(DataProtectionError) in
+            bag.keybag.ring.clearExpired(in: bag.directory)
+        }
+        #expect(bag.absence(.unlocked) == .keyExpired)
+        bag.keybag.ring.clearExpired(in: bag.directory)
+        #expect(bag.absence(.unlocked) == .requiredKeyNotAvailable)
     }
 
     @Test("Also a lock that is only armed")

@@ -55,6 +55,12 @@ import Testing
                 reader.pid: 1, onlyB.pid: 2, stopped.pid: 1, unsynced.pid: 0, writing.pid: 0,
             ])
         #expect(report.clients.allSatisfy { $0.program == "storm-worker" })
+        let file = bed.path("unless-open-handle")
+        let files = Dictionary(uniqueKeysWithValues: report.clients.map { ($0.pid, $0.unlessOpenFiles) })
+        #expect(
+            files == [
+                reader.pid: [file], onlyB.pid: [file, file], stopped.pid: [file], unsynced.pid: [], writing.pid: [],
+            ])
 
         // What was written before the keys went is on the disk, though nobody has synced it.
         _ = try unsynced.kill(after: nil)

@@ -36,7 +36,7 @@ struct LockReportVerbTests {
         #expect(done.status == 0)
         #expect(
             done.errors == "protectfs: note: 'storm-worker' (process \(reader.pid)) has 1 unless-open file open, "
-                + "and goes on reading and writing\n")
+                + "and goes on reading and writing: '\(sandbox.path("files/unless-open-handle"))'\n")
         #expect(done.text == "")
         let table = try sandbox.run("status", "--clients").text.split(separator: "\n")
         #expect(table.count == 3)

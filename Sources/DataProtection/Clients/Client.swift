@@ -11,6 +11,7 @@ import SystemPackage
 final class Client: Sendable {
     private struct Ledger {
         var handles: [ProtectionClass: UInt32] = [:]
+        var names = NamedFiles()
         /// The counter of the last lock that was heard.
         var heard: UInt64 = 0
         /// How many locks were heard. An operation belongs to the lock that comes next.
@@ -86,15 +87,24 @@ final class Client: Sendable {
     // MARK: what this process has
 
     /// A handle on a class A or B file begins; see ``HandleEntry``.
-    func add(_ protectionClass: ProtectionClass) {
-        ledger.withLock { $0.handles[protectionClass, default: 0] += 1 }
-        say()
+    ///
+    /// - Returns: where the file is named, if it is.
+    fileprivate func add(_ protectionClass: ProtectionClass, _ path: FilePath) -> Int? {
+        let slot = ledger.withLock { ledger in
+            ledger.handles[protectionClass, default: 0] += 1
+            return protectionClass == .completeUnlessOpen ? ledger.names.add(path) : nil
+        }
+        say(slot)
+        return slot
     }
 
     /// It ends, or its file has another class.
-    func remove(_ protectionClass: ProtectionClass) {
-        ledger.withLock { $0.handles[protectionClass, default: 1] -= 1 }
-        say()
+    fileprivate func remove(_ protectionClass: ProtectionClass, _ slot: Int?) {
+        ledger.withLock { ledger in
+            ledger.handles[protectionClass, default: 1] -= 1
+            if let slot { ledger.names.remove(slot) }
+        }
+        say(slot)
     }
 
     /// A handle has written: a lock commits that.
@@ -124,17 +134,20 @@ final class Client: Sendable {
             })
     }
 
-    /// Writes the counts down; makes the file the first time.
-    private func say() {
+    /// Writes down the counts, and the name in one place; makes the file the first time.
+    private func say(_ slot: Int? = nil) {
         guard getpid() == owner else { return }
         shown.withLock { shown in
             // Read under this lock, so that the last one to write says what is true.
-            let handles = ledger.withLock { $0.handles }
+            let (handles, paths) = ledger.withLock { ($0.handles, $0.names.paths) }
+            var changed = slot.map { [$0] } ?? []
             if shown.file?.isThere != true {
                 let record = shown.file?.record ?? ClientRecord(pid: owner, program: Self.program)
                 shown.file?.remove()
                 shown.file = try? ClientFile(inKeybag: directory, record: record)
+                changed = paths.indices.filter { paths[$0] != nil }
             }
+            for slot in changed { shown.file?.name(paths[slot], at: slot) }
             shown.file?.update { record in
                 record.completeHandles = handles[.complete] ?? 0
                 record.unlessOpenHandles = handles[.completeUnlessOpen] ?? 0
@@ -243,11 +256,12 @@ final class KeyUse: Sendable {
 final class HandleEntry: Sendable {
     let client: Client
     let protectionClass: ProtectionClass
+    private let slot: Int?
 
-    init(_ client: Client, _ protectionClass: ProtectionClass) {
+    init(_ client: Client, _ protectionClass: ProtectionClass, _ path: FilePath) {
         (self.client, self.protectionClass) = (client, protectionClass)
-        client.add(protectionClass)
+        slot = client.add(protectionClass, path)
     }
 
-    deinit { client.remove(protectionClass) }
+    deinit { client.remove(protectionClass, slot) }
 }

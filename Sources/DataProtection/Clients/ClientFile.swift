@@ -57,6 +57,12 @@ struct ClientFile {
         try? file.write(record.encoded, at: 0)
     }
 
+    /// Names a class B file in one of the places, or none there.
+    func name(_ path: FilePath?, at slot: Int) {
+        let absolute = path.map { path in (try? Keybag.absolute(path)) ?? path }
+        try? file.write(OpenFileName.encode(absolute?.bytes ?? []), at: UInt64(OpenFileName.offset(of: slot)))
+    }
+
     /// Takes the file away.
     func remove() {
         ClientFilesAtExit.remove(file.path)
@@ -115,6 +121,12 @@ struct ClientOfKeybag {
     /// What it says; nil if that makes no sense.
     var record: ClientRecord? {
         (try? file.bytes(at: 0, count: ClientRecord.length)).flatMap(ClientRecord.init(decoding:))
+    }
+
+    /// The class B files that it names.
+    var names: [FilePath] {
+        let length = OpenFileName.offset(of: OpenFileName.maximumCount)
+        return OpenFileName.decodeAll((try? file.bytes(at: 0, count: length)) ?? []).map { FilePath(bytes: $0) }
     }
 
     private func removeIfDead() {

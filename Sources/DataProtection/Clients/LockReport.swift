@@ -1,6 +1,6 @@
 import Glibc
 import ProtectionFormat
-import SystemPackage
+public import SystemPackage
 
 /// What remained of a lock when it was waited for: who has protected files open still, and who has not answered.
 ///
@@ -25,6 +25,9 @@ public struct KeybagClient: Sendable, Hashable {
     public let completeHandles: Int
     /// How many handles on class B files it has. They are read and written until they are closed, locked or not.
     public let unlessOpenHandles: Int
+    /// The files that these are on, 16 at most, as they were named when they were opened; of a path that is longer than
+    /// 254 bytes the end.
+    public let unlessOpenFiles: [FilePath]
     /// Whether it has answered the last lock: what it was doing with class key A or B when the keys went has ended, and what
     /// it had written is committed. False for a process that is stopped, hangs, or waits for a disk.
     public let hasAnswered: Bool
@@ -32,7 +35,8 @@ public struct KeybagClient: Sendable, Hashable {
     /// Whether it is worth a line.
     var hasRemains: Bool { completeHandles + unlessOpenHandles > 0 || !hasAnswered }
 
-    init(_ record: ClientRecord, hasAnswered: Bool) {
+    init(_ record: ClientRecord, _ names: [FilePath], hasAnswered: Bool) {
+        unlessOpenFiles = names
         (pid, program, self.hasAnswered) = (record.pid, record.program, hasAnswered)
         (completeHandles, unlessOpenHandles) = (Int(record.completeHandles), Int(record.unlessOpenHandles))
     }
@@ -71,7 +75,9 @@ extension ClientOfKeybag {
 
 extension LockReport {
     fileprivate init(_ clients: [ClientOfKeybag], after counter: UInt64) {
-        let said = clients.compactMap(\.record).map { KeybagClient($0, hasAnswered: $0.acknowledged >= counter) }
+        let said = clients.compactMap { client in
+            client.record.map { KeybagClient($0, client.names, hasAnswered: $0.acknowledged >= counter) }
+        }
         self.clients = said.filter(\.hasRemains).sorted { $0.pid < $1.pid }
     }
 }

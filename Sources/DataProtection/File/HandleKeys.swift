@@ -91,7 +91,7 @@ struct HandleKeys {
 
     private mutating func enter(_ protectionClass: ProtectionClass) {
         guard protectionClass != entry?.protectionClass else { return }
-        entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass) : nil
+        entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass, path) : nil
     }
 
     /// nil if the class key has gone meanwhile: the next operation says *locked* then.

@@ -77,7 +77,7 @@ public final class Keybag: Sendable {
         transition = TransitionFile(directory: directory)
         client = .of(directory, loaded.copy.uuid)
         cached = Mutex(Cached(copy: loaded.copy, stamp: stamp, classD: nil, defaultProtection: nil))
-        ring.clearExpired()
+        ring.clearExpired(in: directory)
     }
 
     /// The class of new files of this program when neither an argument, the file replaced nor the directory says one.

@@ -21,7 +21,9 @@ extension Keybag {
     /// Takes remnants out of the ring: keys of keybags once used here that have expired, because whoever armed their lock has
     /// died. Nobody can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
     package static func clearRemnants() {
-        for uuid in rememberedUUIDs() { RingKeys(uuid).clearExpired() }
+        for uuid in rememberedUUIDs() {
+            if let directory = target(of: uuid) { RingKeys(uuid).clearExpired(in: directory) }
+        }
     }
 
     /// The keybags that were once used here.

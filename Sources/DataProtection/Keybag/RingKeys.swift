@@ -31,19 +31,22 @@ struct RingKeys: Sendable {
 
     /// Reads a payload; nil if the key is not here.
     ///
-    /// - Parameter serial: where the key was last time, to save the search; it is searched once more when it has gone.
+    /// - Parameter serial: where the key was last time, to save the search; it is searched again when it has gone.
     static func payload(of key: RingKey, serial: inout KeySerial?) throws(DataProtectionError) -> SecretBytes? {
         do throws(Errno) {
-            if let known = serial {
+            // An unlock replaces the key: what was found may be gone before it is read, and another one be there.
+            for _ in 0..<8 {
+                let found: KeySerial
+                if let serial { found = serial } else { found = try key.find() }
+                serial = found
                 do throws(Errno) {
-                    return try read(known)
+                    return try read(found)
                 } catch {
                     guard RingKey.isAbsent(error) else { throw error }
+                    serial = nil
                 }
             }
-            let found = try key.find()
-            serial = found
-            return try read(found)
+            return nil
         } catch {
             serial = nil
             guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
@@ -89,13 +92,21 @@ struct RingKeys: Sendable {
     }
 
     /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s).
-    func clearExpired() {
-        for key in [unlocked, firstUnlock] {
-            do throws(Errno) { _ = try key.find() } catch {
-                guard error == .keyExpired || error == .keyRevoked else { continue }
+    ///
+    /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
+    ///   done is no remnant.
+    func clearExpired(in keybag: FilePath) {
+        for key in [unlocked, firstUnlock] where Self.isRemnant(key) {
+            TransitionFile(directory: keybag).ifFree {
+                guard Self.isRemnant(key) else { return }
                 try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
             }
         }
+    }
+
+    private static func isRemnant(_ key: RingKey) -> Bool {
+        do throws(Errno) { _ = try key.find() } catch { return error == .keyExpired || error == .keyRevoked }
+        return false
     }
 
     /// The keybags with any key in the ring, dead remnants included.

@@ -36,6 +36,12 @@ struct TransitionFile: Sendable {
         return TransitionRecord(decoding: bytes)
     }
 
+    /// Runs `body` under the lock, if nobody has it, or if there is no such file.
+    func ifFree(_ body: () -> Void) {
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK) else { return body() }
+        if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 { body() }
+    }
+
     /// Changes the record under the lock; `body` may act in between, for example on the ring.
     func exclusively<R>(
         _ body: (inout TransitionRecord) throws(DataProtectionError) -> R

@@ -70,7 +70,7 @@ extension Keybag {
         func look(_ keybag: Keybag, _ event: EventRecord?) -> (changes: [ProtectedDataView.Change], next: UInt64?) {
             let isAvailable = (try? keybag.state()).map { $0 == .unlocked }
             // Where only the kernel's timeout locked it may keep the payload for minutes.
-            if isAvailable == false { keybag.ring.clearExpired() }
+            if isAvailable == false { keybag.ring.clearExpired(in: keybag.directory) }
             return view.withLock {
                 $0.look(
                     isAvailable: isAvailable, event: event ?? keybag.lastTransition, now: Clock.bootTime(),

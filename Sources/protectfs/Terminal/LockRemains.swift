@@ -32,7 +32,12 @@ struct LockRemains {
         if client.unlessOpenHandles > 0 {
             let count = client.unlessOpenHandles
             let files = count == 1 ? "1 unless-open file" : "\(count) unless-open files"
-            StandardError.line(.note, "\(client.spoken) has \(files) open, and goes on reading and writing")
+            let named = client.unlessOpenFiles.map { quoted($0) }
+            let others = count > named.count ? ["\(count - named.count) more"] : []
+            StandardError.line(
+                .note,
+                "\(client.spoken) has \(files) open, and goes on reading and writing: "
+                    + (named + others).joined(separator: ", "))
         }
     }
 
@@ -65,6 +70,7 @@ extension KeybagClient {
         .object([
             ("pid", .number(Int64(pid))), ("program", .string(program)),
             ("completeFiles", .number(Int64(completeHandles))), ("unlessOpenFiles", .number(Int64(unlessOpenHandles))),
+            ("unlessOpenPaths", .array(unlessOpenFiles.map { .object(JSON.members(of: $0)) })),
             ("answered", .bool(hasAnswered)),
         ])
     }
