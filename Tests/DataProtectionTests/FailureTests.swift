@@ -26,6 +26,7 @@ import Testing
 
     private func fail(_ bed: FileTestBed, _ profile: StormProfile, _ seed: UInt64, _ call: StormProcess.Call) throws {
         let path = try bed.make("f \(call)", .complete)
+        try bed.silenceClients()
         let worker = try StormProcess(bed.keybag.directory, ["serve"], wrapper: call.wrapper)
         #expect(try worker.ask("open w \(path)").hasPrefix("ok"))
         var committed = ModelFile()

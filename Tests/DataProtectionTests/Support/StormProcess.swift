@@ -63,6 +63,7 @@ final class StormProcess {
     convenience init(
         _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], until call: Call? = nil
     ) throws {
+        if call?.error != nil { try bed.silenceClients() }
         try self.init(
             bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: call?.wrapper ?? [])
     }
