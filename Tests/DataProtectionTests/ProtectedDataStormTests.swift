@@ -23,7 +23,7 @@ struct ProtectedDataStormTests {
     func pairs() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let all = (0..<8).map { _ in Heard<ProtectedDataEvent>() }
-        let observations = try all.map { heard in try bag.keybag.listen { heard.append($0) } }
+        let observations = try all.map { heard in try bag.keybag.listen { for event in $0 { heard.append(event) } } }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<2 {
                 group.addTask {

@@ -14,7 +14,7 @@ struct ClientFile {
     private static let numbers = Atomic<UInt32>(0)
 
     /// Where the files of a keybag's clients are.
-    static func directory(of keybag: FilePath) -> FilePath { RunDirectory(of: keybag).path.appending("clients") }
+    static func directory(of keybag: FilePath) -> FilePath { RunDirectory(of: keybag).clients }
 
     /// Makes the file of this process.
     ///
@@ -48,8 +48,14 @@ struct ClientFile {
         }
     }
 
-    /// Whether it has its name still: somebody may have cleared `run`.
-    var isThere: Bool { ((try? file.status().st_nlink) ?? 0) > 0 }
+    /// Whether it has its name still: somebody may have cleared `run`, or moved it away.
+    var isThere: Bool {
+        var found = stat()
+        guard file.path.withPlatformString({ lstat($0, &found) }) == 0, let own = try? file.status() else {
+            return false
+        }
+        return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+    }
 
     /// Says something else. What cannot be written is not said: nobody must be kept from a file by that.
     mutating func update(_ change: (inout ClientRecord) -> Void) {
@@ -103,16 +109,24 @@ struct ClientOfKeybag {
     private let file: LowerFile
 
     /// All processes that live. Files of dead ones are removed; what is none of ours is left alone.
-    static func all(ofKeybag keybag: FilePath) -> [ClientOfKeybag] {
-        let directory = ClientFile.directory(of: keybag)
-        return ((try? DirectoryListing.components(of: directory)) ?? []).compactMap { name in
-            let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK
-            guard let file = try? LowerFile(regular: directory.appending(name), flags: flags) else { return nil }
-            let client = ClientOfKeybag(file: file)
-            if client.isAlive { return client }
-            client.removeIfDead()
-            return nil
+    ///
+    /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC: anybody can have put any number of files there.
+    /// - Returns: the processes, and whether these are all: there may be more than time, or file descriptors, were enough for.
+    static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (clients: [ClientOfKeybag], areAll: Bool) {
+        guard let directory = RunDirectory(of: keybag).openClients() else { return ([], true) }
+        var (clients, areAll) = ([ClientOfKeybag](), true)
+        let isOver = try? directory.forEachName { name in
+            guard Clock.monotonic() < end else { return false }
+            do throws(DataProtectionError) {
+                let file = try directory.file(name, flags: O_RDWR, path: directory.path.appending(name))
+                let client = ClientOfKeybag(file: file)
+                if client.isAlive { clients.append(client) } else { client.removeIfDead() }
+            } catch {
+                if [.tooManyOpenFiles, .tooManyOpenFilesInSystem].contains(error.errno) { areAll = false }
+            }
+            return true
         }
+        return (clients, areAll && isOver ?? false)
     }
 
     /// Whether the process lives.

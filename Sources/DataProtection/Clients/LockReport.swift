@@ -8,11 +8,14 @@ public import SystemPackage
 public struct LockReport: Sendable, Hashable {
     /// The processes with class A or B files open, and those that did not answer, by process id.
     public let clients: [KeybagClient]
+    /// Whether nobody else can have been asked.
+    let areAll: Bool
 
     /// Whether nothing of class A remains: everybody has said that no class key and no class A file key is in its memory.
     ///
-    /// Open class B handles do not count: they go on until they are closed, which is what that class is for.
-    public var isClean: Bool { clients.allSatisfy(\.hasAnswered) }
+    /// Open class B handles do not count: they go on until they are closed, which is what that class is for. False also if
+    /// there were more processes than could be asked.
+    public var isClean: Bool { areAll && clients.allSatisfy(\.hasAnswered) }
 }
 
 /// A process that has protected files of a keybag open, or had since it began to use the library.
@@ -48,7 +51,7 @@ extension Keybag {
     /// They say so in the keybag's directory; where that is on a read-only medium nobody can.
     public func clients() -> [KeybagClient] {
         let counter = transition.read().counter
-        return LockReport(ClientOfKeybag.all(ofKeybag: directory), after: counter).clients
+        return LockReport(ClientOfKeybag.all(ofKeybag: directory).clients, true, after: counter).clients
     }
 
     /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
@@ -57,14 +60,16 @@ extension Keybag {
     public func lockReport(waiting seconds: Double) -> LockReport {
         let counter = transition.read().counter
         client.answer(counter)
-        let clients = ClientOfKeybag.all(ofKeybag: directory)
-        let end = Clock.monotonic() + UInt64(max(seconds, 0) * 1_000_000_000)
+        let start = Clock.monotonic()
+        // Whatever lies there, who has not been found after a second is not looked for.
+        let (clients, areAll) = ClientOfKeybag.all(ofKeybag: directory, until: start + 1_000_000_000)
+        let end = start + UInt64(1_000_000_000 * (seconds > 0 ? min(seconds, 1e9) : 0))
         var pause: UInt32 = 100
         while clients.contains(where: { $0.owes(counter) }), Clock.monotonic() < end {
             usleep(pause)
             pause = min(pause * 2, 5_000)
         }
-        return LockReport(clients.filter(\.isAlive), after: counter)
+        return LockReport(clients.filter(\.isAlive), areAll, after: counter)
     }
 }
 
@@ -74,10 +79,11 @@ extension ClientOfKeybag {
 }
 
 extension LockReport {
-    fileprivate init(_ clients: [ClientOfKeybag], after counter: UInt64) {
+    fileprivate init(_ clients: [ClientOfKeybag], _ areAll: Bool, after counter: UInt64) {
         let said = clients.compactMap { client in
             client.record.map { KeybagClient($0, client.names, hasAnswered: $0.acknowledged >= counter) }
         }
         self.clients = said.filter(\.hasRemains).sorted { $0.pid < $1.pid }
+        self.areAll = areAll
     }
 }

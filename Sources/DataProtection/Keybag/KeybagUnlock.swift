@@ -51,9 +51,11 @@ extension Keybag {
     ///
     /// - Parameter armed: only this one, and none that somebody else has armed for an earlier time; nil: any.
     /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
+    /// - Throws: `busy` if another process kept its place in the order of locks and unlocks for a second: who follows a session
+    ///   must not wait for one that is stopped. `keyringUnavailable`, `system`.
     @discardableResult
     public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
-        try transition.exclusively { record throws(DataProtectionError) in
+        try transition.exclusivelySoon { record throws(DataProtectionError) in
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             record.deadline = 0
             do throws(Errno) {

@@ -51,6 +51,27 @@ struct TransitionFile: Sendable {
         return try change(file, body)
     }
 
+    /// The same for who must not wait for long: a stopped process can hold the lock for ever.
+    ///
+    /// - Throws: `busy` after a second.
+    func exclusivelySoon<R>(
+        _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+        guard waitsForLock(of: file) else { throw .busy(path) }
+        return try change(file, body)
+    }
+
+    /// - Returns: whether it came in a second.
+    private func waitsForLock(of file: LowerFile) -> Bool {
+        let deadline = Clock.monotonic() + 1_000_000_000
+        while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard Clock.monotonic() < deadline else { return false }
+            usleep(5_000)
+        }
+        return true
+    }
+
     /// The same for a lock, which waits at most a second for the others and then goes on without them.
     func exclusivelyOrAnyway(_ body: (inout TransitionRecord) throws(DataProtectionError) -> Void)
         throws(DataProtectionError)
@@ -60,8 +81,7 @@ struct TransitionFile: Sendable {
             var record = TransitionRecord()
             return try body(&record)
         }
-        let deadline = Clock.monotonic() + 1_000_000_000
-        while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0, Clock.monotonic() < deadline { usleep(5_000) }
+        _ = waitsForLock(of: file)
         var record = TransitionRecord(decoding: (try? file.bytes(at: 0, count: TransitionRecord.length)) ?? [])
         record.counter &+= 1  // a file altered to hold the last number must not keep anybody from locking
         // Raised before the keys go: an unlock that is under way sees it and loads nothing.

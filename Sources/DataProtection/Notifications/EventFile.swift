@@ -36,7 +36,9 @@ struct EventFile: Sendable {
             try file.write(bytes, at: 0)
             try AtomicReplace.rename(temporary, to: path)
         } catch {
-            // A full disk: rather no event than an old one. Removing needs no room, and wakes too.
+            // A full disk: rather no event than an old one. Removing needs no room, and wakes too; where there was no event,
+            // or something that cannot be removed, what has just been made does.
+            try? AtomicReplace.remove(temporary)
             try AtomicReplace.remove(path)
             throw error
         }

@@ -18,7 +18,7 @@ extension Keybag {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ProtectedDataEvent.self, bufferingPolicy: .bufferingNewest(4))
         do throws(DataProtectionError) {
-            let observation = try listen { continuation.yield($0) }
+            let observation = try listen { events in for event in events { continuation.yield(event) } }
             continuation.onTermination = { _ in observation.cancel() }
         } catch {
             continuation.finish()
@@ -33,11 +33,12 @@ extension Keybag {
     public func waitUntilAvailable() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Listened to before it is looked at: no unlock falls in between.
-        let observation = try listen { event in if event == .didBecomeAvailable { continuation.yield() } }
+        let observation = try listen { _ in continuation.yield() }
         defer { observation.cancel() }
-        if try state() == .unlocked { return }
-        for await _ in stream { return }
-        throw CancellationError()
+        var looks = stream.makeAsyncIterator()
+        while try state() != .unlocked {
+            guard await looks.next() != nil else { throw CancellationError() }
+        }
     }
 
     /// Calls `body` for every event from now on, one after the other, as ``protectedDataEvents`` has them. For code that has
@@ -49,14 +50,17 @@ extension Keybag {
         _ body: @escaping @Sendable (ProtectedDataEvent) async -> Void
     ) -> ProtectedDataObservation { ProtectedDataObservation(protectedDataEvents, body) }
 
-    /// Tells of every event on the one thread that listens; `tell` must not wait for anything.
+    /// Tells of events on the one thread that listens; `tell` must not wait for anything.
+    ///
+    /// It is called also when there is nothing to tell: between two looks a lock and an unlock may have come and gone, and who
+    /// waits for a state asks for it again then.
     package func listen(
-        _ tell: @escaping @Sendable (ProtectedDataEvent) -> Void
+        _ tell: @escaping @Sendable ([ProtectedDataEvent]) -> Void
     ) throws(DataProtectionError) -> LockListener.Observation {
         let view = Watcher(isAvailable: isProtectedDataAvailable)
         return try LockListener.shared.observe(directory, of: uuid, warn: warn) { [self] event in
             let (changes, next) = view.look(self, event)
-            for change in changes { tell(ProtectedDataEvent(change)) }
+            tell(changes.map(ProtectedDataEvent.init))
             return next
         }
     }

@@ -33,7 +33,18 @@ package struct RunDirectory: Hashable, Sendable {
     /// Whether it is there.
     ///
     /// - Throws: `keybagUnsafe`, `system`.
-    package func isUsable() throws(DataProtectionError) -> Bool {
+    package func isUsable() throws(DataProtectionError) -> Bool { try Self.isOurs(path) }
+
+    /// `clients` in it, where that can be listed: what a link leads to is nobody's business here.
+    func openClients() -> LowerDirectory? {
+        guard (try? isUsable()) == true, (try? Self.isOurs(clients)) == true else { return nil }
+        return try? LowerDirectory(path).directory("clients")
+    }
+
+    /// Where the files of clients are. FORMAT.md §2.13.
+    var clients: FilePath { path.appending("clients") }
+
+    private static func isOurs(_ path: FilePath) throws(DataProtectionError) -> Bool {
         var status = stat()
         do throws(DataProtectionError) {
             _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
@@ -61,7 +72,7 @@ package struct RunDirectory: Hashable, Sendable {
 
     /// Removes everything that is ours, for a keybag that is erased.
     func remove() {
-        for directory in [path.appending("clients"), path] {
+        for directory in [clients, path] where (try? Self.isOurs(directory)) == true {
             for name in (try? DirectoryListing.names(of: directory)) ?? [] {
                 try? AtomicReplace.remove(directory.appending(name))
             }

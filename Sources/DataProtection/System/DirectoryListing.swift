@@ -13,18 +13,29 @@ enum DirectoryListing {
 
     /// The same of an open directory, which is closed then; in the order of their bytes.
     static func components(reading stream: OpaquePointer) -> [FilePath.Component] {
-        defer { closedir(stream) }
         var found: [FilePath.Component] = []
+        _ = forEach(reading: stream) { component in
+            found.append(component)
+            return true
+        }
+        return found.map { (FilePath(root: nil, [$0]).bytes, $0) }
+            .sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
+    }
+
+    /// In no order, until `body` says false.
+    ///
+    /// - Returns: whether it never did.
+    static func forEach(reading stream: OpaquePointer, _ body: (FilePath.Component) -> Bool) -> Bool {
+        defer { closedir(stream) }
         while let entry = readdir(stream) {
             let component = withUnsafePointer(to: &entry.pointee.d_name) { name in
                 name.withMemoryRebound(to: CInterop.PlatformChar.self, capacity: 256) {
                     FilePath.Component(platformString: $0)
                 }
             }
-            if let component, component.kind == .regular { found.append(component) }
+            if let component, component.kind == .regular, !body(component) { return false }
         }
-        return found.map { (FilePath(root: nil, [$0]).bytes, $0) }
-            .sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
+        return true
     }
 
     /// The names that are valid UTF-8.

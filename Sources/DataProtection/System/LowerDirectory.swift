@@ -113,13 +113,24 @@ final class LowerDirectory: Sendable {
 
     /// All names but `.` and `..`, in the order of their bytes.
     func names() throws(DataProtectionError) -> [FilePath.Component] {
+        DirectoryListing.components(reading: try stream())
+    }
+
+    /// Some of the names, in no order, until `body` says false or there are no more.
+    ///
+    /// - Returns: whether there are no more.
+    func forEachName(_ body: (FilePath.Component) -> Bool) throws(DataProtectionError) -> Bool {
+        DirectoryListing.forEach(reading: try stream(), body)
+    }
+
+    private func stream() throws(DataProtectionError) -> OpaquePointer {
         let own = try retrying(path, "openat") { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard let stream = fdopendir(own) else {
             let error = Errno(rawValue: errno)
             close(own)
             throw .system(path, operation: "fdopendir", error)
         }
-        return DirectoryListing.components(reading: stream)
+        return stream
     }
 
     /// Whether no name in it can be taken away, or replaced.

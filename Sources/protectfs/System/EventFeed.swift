@@ -26,8 +26,8 @@ final class EventFeed: Sendable {
         self.observation.withLock { $0 = observation }
     }
 
-    private func append(_ event: ProtectedDataEvent) {
-        events.withLock { $0.append(event) }
+    private func append(_ new: [ProtectedDataEvent]) {
+        events.withLock { $0 += new }
         var byte: UInt8 = 0
         _ = write(writer, &byte, 1)
     }
@@ -37,7 +37,7 @@ final class EventFeed: Sendable {
     /// - Parameters:
     ///   - seconds: how long at most; nil: for ever.
     ///   - output: a descriptor that has to be read by somebody, if it is a pipe; nil: none.
-    /// - Returns: what has happened since; nothing when the time is over, or nobody reads.
+    /// - Returns: what has happened since; nothing when the time is over, nobody reads, or the state is to be looked at again.
     /// - Throws: `ExitStatus.interrupted`.
     func next(within seconds: Double? = nil, output: Int32? = nil) throws(ExitStatus) -> [ProtectedDataEvent] {
         guard Interruption.waitForInput(reader, seconds: seconds, output: output) else { throw .interrupted }

@@ -12,15 +12,23 @@ struct LockRemains {
         if asJSON {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
-            for client in reports.flatMap(\.report.clients) { say(client) }
+            for client in silentOrHolding { say(client) }
+            if isIncomplete { StandardError.line(.warning, "there were more programs than could be asked in a second") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
-        let silent = reports.flatMap(\.report.clients).filter { !$0.hasAnswered }
-        guard requireClean, !silent.isEmpty else { return }
-        let programs = silent.count == 1 ? "1 program" : "\(silent.count) programs"
+        guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
+        let silent = silentOrHolding.count { !$0.hasAnswered }
+        let programs = silent == 0 || isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
         throw Failure(
             .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
             hint: "let go on, or end, what did not answer; then lock again")
+    }
+
+    private var silentOrHolding: [KeybagClient] { reports.flatMap(\.report.clients) }
+
+    /// Whether somebody was not asked.
+    private var isIncomplete: Bool {
+        reports.contains { !$0.report.isClean && $0.report.clients.allSatisfy(\.hasAnswered) }
     }
 
     private func say(_ client: KeybagClient) {

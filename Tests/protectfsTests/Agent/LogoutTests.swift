@@ -7,7 +7,6 @@ import Testing
     .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
 struct LogoutTests {
     private let user: EndToEndUser
-    private let script = Checkout.root.appendingPathComponent("Examples/Logout/protectfs-logout").path
 
     init() throws {
         user = try EndToEndUser.made()
@@ -27,10 +26,15 @@ struct LogoutTests {
         let said = sessions.map { "echo '\($0)'" } ?? "exit 1"
         try "#!/bin/sh\n\(said)\n".write(toFile: bin + "/loginctl", atomically: true, encoding: .utf8)
         chmod(bin + "/loginctl", 0o755)
+        // The script has a PATH of its own.
+        let text = try Checkout.text("Examples/Logout/protectfs-logout")
+        let adapted = text.replacing("\nPATH=", with: "\nPATH=\(bin):")
+        #expect(adapted != text)
+        try adapted.write(toFile: bin + "/protectfs-logout", atomically: true, encoding: .utf8)
         return try EndToEndRun(
-            ["env", "sh", script],
+            ["env", "sh", bin + "/protectfs-logout"],
             environment: [
-                "PATH": "\(bin):/usr/sbin:/usr/bin:/sbin:/bin", "PAM_TYPE": type, "PAM_USER": name,
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PAM_TYPE": type, "PAM_USER": name,
                 "PROTECTFS": user.programs.appending("protectfs").string,
             ]
         ).status

@@ -158,6 +158,25 @@ struct LoginTests {
         #expect(try user.status().state == "beforeFirstUnlock")
     }
 
+    @Test("A PATH that comes from somebody else leads the scripts, which run as root, nowhere")
+    func foreignPath() throws {
+        let bin = user.home.appending("foreign")
+        mkdir(bin.string, 0o755)
+        for name in ["id", "timeout", "setpriv", "loginctl", "wc", "runuser"] {
+            try "#!/bin/sh\ntouch \(bin)/was-run\n".write(
+                toFile: bin.appending(name).string, atomically: true, encoding: .utf8)
+            chmod(bin.appending(name).string, 0o755)
+        }
+        for (name, type) in [("Login/protectfs-login", "auth"), ("Logout/protectfs-logout", "close_session")] {
+            let script = Checkout.root.appendingPathComponent("Examples/\(name)").path
+            let done = try EndToEndRun(
+                ["/bin/sh", script],
+                environment: ["PATH": bin.string, "PAM_TYPE": type, "PAM_USER": "nobody-of-that-name"])
+            #expect(done.status == 0)
+        }
+        #expect(!FileManager.default.fileExists(atPath: bin.appending("was-run").string))
+    }
+
     @Test("docs/PAM.md and the scripts say the same lines")
     func documented() throws {
         let blocks = try FencedBlock.all(of: "docs/PAM.md").map { $0.text.trimmingCharacters(in: .newlines) }
