@@ -122,6 +122,18 @@ import Testing
         #expect(names() == [])
     }
 
+    @Test("Where the keybag is erased none is made again")
+    func erased() async throws {
+        let file = try ProtectedFile.open(bed.make("file", .complete, [1]), keybag: bed.keybag)
+        // In the order of erasing.
+        for name in KeybagFile.names { try AtomicReplace.remove(bed.keybag.directory.appending(name)) }
+        for name in try DirectoryListing.names(of: clients) { try AtomicReplace.remove(clients.appending(name)) }
+        rmdir(clients.string)
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(rmdir(clients.removingLastComponent().string) == 0)
+        withExtendedLifetime(file) {}
+    }
+
     // MARK: locks
 
     @Test("A lock waits for what holds a key, as long as it is told, and for nothing that begins later")

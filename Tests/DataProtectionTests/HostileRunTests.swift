@@ -59,6 +59,13 @@ import Testing
         #expect(try bag.keybag.cancelArmedLock(armed))
     }
 
+    @Test("Who looks makes no file of transitions: the keybag may just have been erased")
+    func missingTransition() throws {
+        try AtomicReplace.remove(bag.file("transition"))
+        #expect(bag.keybag.transition.read() == TransitionRecord())
+        #expect(!FileManager.default.fileExists(atPath: bag.file("transition").string))
+    }
+
     @Test("However many files there are, nobody looks at them for longer than told, or calls that clean")
     func manyFiles() throws {
         let keybag = bag.keybag

@@ -82,6 +82,8 @@ extension Keybag {
     public static func lockAll() throws(DataProtectionError) -> [KeybagUUID] {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
+        // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
+        for uuid in keybags { do throws(DataProtectionError) { try RingKeys(uuid).evict() } catch { failure = error } }
         for uuid in Set(keybags).union(rememberedUUIDs()) {
             do throws(DataProtectionError) { try lock(uuid) } catch { failure = error }
         }

@@ -17,8 +17,13 @@ struct TransitionFile: Sendable {
         try file.flushAll()
     }
 
-    /// What the file says now; nothing if it cannot be read.
-    func read() -> TransitionRecord { (try? readStrictly()) ?? TransitionRecord() }
+    /// What the file says now; nothing if it cannot be read. None is made, perhaps where a keybag has just been erased.
+    func read() -> TransitionRecord {
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK),
+            let bytes = try? file.bytes(at: 0, count: TransitionRecord.length)
+        else { return TransitionRecord() }
+        return TransitionRecord(decoding: bytes)
+    }
 
     /// What the file says now.
     func readStrictly() throws(DataProtectionError) -> TransitionRecord {

@@ -13,7 +13,7 @@ struct LockRemains {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
             for client in silentOrHolding { say(client) }
-            if isIncomplete { StandardError.line(.warning, "there were more programs than could be asked in a second") }
+            if isIncomplete { StandardError.line(.warning, "there were more programs than could be asked") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
         guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
