@@ -62,11 +62,11 @@ public enum RingPayload {
     /// The 32 bytes of the key of that class and generation, within `payload`; nil if it is not there.
     public static func key(of name: ClassKeyName, in payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard isWellFormed(payload) else { return nil }
-        let wanted = name.classAndGeneration
         for index in 0..<Int(payload[1]) {
             let start = headerLength + index * entryLength
-            guard payload[start] == ClassKeyEntry.fileKind, payload[start + 1] == wanted[0],
-                (0..<4).allSatisfy({ payload[start + 4 + $0] == wanted[1 + $0] })
+            let generation = payload.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self)
+            guard payload[start] == ClassKeyEntry.fileKind, payload[start + 1] == name.protectionClass.rawValue,
+                UInt32(littleEndian: generation) == name.generation
             else { continue }
             return UnsafeRawBufferPointer(rebasing: payload[start + 8..<start + entryLength])
         }

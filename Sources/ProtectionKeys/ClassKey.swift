@@ -50,15 +50,16 @@ public struct ClassKey: ~Copyable, Sendable {
     /// The one-step derivation of SP 800-56C §4, for its speed: a handle on a class A file does it for every operation.
     /// - Parameter info: always of the same length.
     public borrowing func mask(_ info: [UInt8]) throws(KeyError) -> SecretBytes {
-        let input = secret.withUnsafeBytes { key in
-            SecretBytes(byteCount: 36 + info.count) { input in
-                input[3] = 1
-                input[4..<36].copyBytes(from: key)
-                input[36...].copyBytes(from: info)
+        try secret.withUnsafeBytes { key throws(KeyError) in
+            // One slot for both: the digest is written over what it was made of.
+            try SecretBytes(capacity: max(64, 36 + info.count)) { slot throws(KeyError) in
+                slot[3] = 1
+                slot[4..<36].copyBytes(from: key)
+                slot[36...].copyBytes(from: info)
+                let input = UnsafeRawBufferPointer(rebasing: slot[..<(36 + info.count)])
+                try LibCrypto.sha512(input, into: UnsafeMutableRawBufferPointer(rebasing: slot[..<64]))
+                return 64
             }
-        }
-        return try input.withUnsafeBytes { input throws(KeyError) in
-            try SecretBytes(byteCount: 64) { mask throws(KeyError) in try LibCrypto.sha512(input, into: mask) }
         }
     }
 

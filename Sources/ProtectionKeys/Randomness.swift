@@ -31,5 +31,10 @@ public enum Digest {
 
 /// Whether two byte strings are equal, in a time that does not depend on where they differ.
 public func areEqualInConstantTime(_ a: [UInt8], _ b: [UInt8]) -> Bool {
-    a.withUnsafeBytes { a in b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) } }
+    a.withUnsafeBytes { areEqualInConstantTime($0, b) }
+}
+
+/// The same for bytes that are lent.
+public func areEqualInConstantTime(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
+    b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) }
 }

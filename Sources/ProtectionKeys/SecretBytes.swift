@@ -5,6 +5,8 @@ import CSecretMemory
 /// It cannot be copied, printed, compared or encoded. A child made by fork(2) without exec(3) does not get the arena.
 public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the slot is nobody else's
     private let slot: UnsafeMutableRawBufferPointer
+    /// How many bytes.
+    public let count: Int
 
     /// Reserves `byteCount` bytes and lets `fill` write them; they are zero before.
     public init<E: Error>(
@@ -18,11 +20,27 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
             throw error
         }
         self.slot = slot
+        count = byteCount
+    }
+
+    /// Reserves `capacity` bytes, lets `fill` write them, and keeps as many as it returns; all of them are zeroed in the end.
+    public init<E: Error>(
+        capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws(E) -> Int
+    ) throws(E) {
+        let slot = SecretArena.shared.reserve(byteCount: capacity)
+        do {
+            count = min(try fill(slot), capacity)
+        } catch {
+            SecretArena.shared.zeroAndRelease(slot)
+            throw error
+        }
+        self.slot = slot
     }
 
     /// `byteCount` zero bytes, to be written later.
     public init(zeroed byteCount: Int) {
         slot = SecretArena.shared.reserve(byteCount: byteCount)
+        count = byteCount
     }
 
     /// `byteCount` random bytes from libcrypto's private generator (RAND_priv_bytes(3)).
@@ -37,21 +55,18 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
 
     deinit { SecretArena.shared.zeroAndRelease(slot) }
 
-    /// How many bytes.
-    public var count: Int { slot.count }
-
     /// Lends the bytes for reading. They must not be copied anywhere but into another `SecretBytes`.
     public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> R
     ) throws(E) -> R {
-        try body(UnsafeRawBufferPointer(slot))
+        try body(UnsafeRawBufferPointer(rebasing: slot[..<count]))
     }
 
     /// Lends the bytes for writing.
     public mutating func withUnsafeMutableBytes<R: ~Copyable, E: Error>(
         _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
     ) throws(E) -> R {
-        try body(slot)
+        try body(UnsafeMutableRawBufferPointer(rebasing: slot[..<count]))
     }
 
     /// A copy of `range` of these bytes.

@@ -34,6 +34,34 @@ import Testing
         #expect(addresses.count < 64, "no slot was given back")
     }
 
+    /// Of a key that is longer than the room for it only the room is kept.
+    @Test(arguments: [(64, 0, 0), (64, 40, 40), (256, 96, 96), (64, 64, 64), (64, 80, 64)])
+    func onlyAsMuchAsWasWrittenIsKept(capacity: Int, written: Int, kept: Int) {
+        var bytes = SecretBytes(capacity: capacity) { slot in
+            #expect(slot.count == capacity)
+            slot.copyBytes(from: run(from: 0x11, count: min(written, capacity)))
+            return written
+        }
+        #expect(bytes.count == kept)
+        let read = bytes.readable()
+        #expect(read == run(from: 0x11, count: kept))
+        bytes.withUnsafeMutableBytes { #expect($0.count == kept) }
+    }
+
+    /// What lies behind the bytes that were kept is wiped and given back with them.
+    @Test func theWholeRoomIsGivenBack() {
+        var addresses: Set<UInt> = []
+        for round in 0..<64 {
+            let bytes = SecretBytes(capacity: 256) { slot in
+                #expect(slot.allSatisfy { $0 == 0 }, "round \(round)")
+                for index in slot.indices { slot[index] = 0xA5 }
+                return 32
+            }
+            addresses.insert(bytes.address())
+        }
+        #expect(addresses.count < 64, "no slot was given back")
+    }
+
     @Test(arguments: sizes)
     func aThrowingFillGivesTheSlotBackAndLeavesItZero(size: Int) {
         var addresses: Set<UInt> = []

@@ -8,32 +8,25 @@ final class FileKeys {
         let bytes: SecretBytes
         init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
     }
-    private final class KeptSealer {
-        var sealer: Sealer
-        init(_ sealer: consuming Sealer) { self.sealer = sealer }
-    }
-    private final class KeptOpener {
-        var opener: Opener
-        init(_ opener: consuming Opener) { self.opener = opener }
-    }
 
-    private let chunkKey: Kept
+    private let chunkKey: SecretBytes
     private let headKey: Kept?
-    private var sealer: KeptSealer?
-    private var opener: KeptOpener?
+    private var sealer: Sealer?
+    private var opener: Opener?
     /// The associated data of a chunk; its index is at byte 24.
     private var associated: [UInt8]
     /// Of class A. Properties are destroyed in the order of their declaration: this one when the keys have been wiped.
     private let use: KeyUse?
 
     /// - Parameters:
+    ///   - associated: of a chunk, whichever.
     ///   - headKey: nil for an operation that needs chunks only.
     ///   - use: the operation that the keys are for, if they are for one only.
-    init(prefix: Prefix, chunkKey: consuming SecretBytes, headKey: Kept?, use: KeyUse? = nil) {
+    init(associated: [UInt8], chunkKey: consuming SecretBytes, headKey: Kept?, use: KeyUse? = nil) {
         self.use = use
-        self.chunkKey = Kept(chunkKey)
+        self.chunkKey = chunkKey
         self.headKey = headKey
-        associated = prefix.associatedData(.chunk, index: 0)
+        self.associated = associated
     }
 
     /// Lends the head key; the caller asked for it when it asked for the keys.
@@ -45,10 +38,10 @@ final class FileKeys {
         into output: UnsafeMutableRawBufferPointer
     ) throws(DataProtectionError) {
         do throws(KeyError) {
-            if sealer == nil { sealer = KeptSealer(try Sealer(key: chunkKey.bytes)) }
+            if sealer == nil { sealer = try Sealer(key: chunkKey) }
             setIndex(index)
             try associated.lendBytes { associated throws(KeyError) in
-                try sealer!.sealer.seal(text, nonce: nonce, associated: associated, into: output)
+                try sealer!.seal(text, nonce: nonce, associated: associated, into: output)
             }
         } catch {
             throw .cryptography(error)
@@ -59,10 +52,10 @@ final class FileKeys {
     func open(
         chunk index: UInt64, _ sealed: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
-        if opener == nil { opener = KeptOpener(try Opener(key: chunkKey.bytes)) }
+        if opener == nil { opener = try Opener(key: chunkKey) }
         setIndex(index)
         try associated.lendBytes { associated throws(KeyError) in
-            try opener!.opener.open(sealed, associated: associated, into: output)
+            try opener!.open(sealed, associated: associated, into: output)
         }
     }
 
@@ -76,34 +69,38 @@ final class FileKeys {
 /// Mask = SHA-512(00000001 ‖ class key A ‖ label ‖ salt ‖ part), SP 800-56C §4. Without the class key it is random bytes; the check tells a
 /// class key that somebody planted in the ring from the right one without deriving its id.
 struct MaskedKeys {
-    private let salt: [UInt8]
+    /// Label, salt and part of each mask.
+    private let first: [UInt8], second: [UInt8]
     private let check: [UInt8]
+    private let associated: [UInt8]
     private let chunkKey: [UInt8]
     private let headKey: [UInt8]
 
     init(
-        chunkKey: borrowing SecretBytes, headKey: borrowing SecretBytes, under classKey: borrowing ClassKey
+        chunkKey: borrowing SecretBytes, headKey: borrowing SecretBytes, of prefix: Prefix,
+        under classKey: borrowing ClassKey
     ) throws(KeyError) {
-        salt = try Randomness.bytes(16)
-        let first = try classKey.mask(Self.message(salt, 1))
-        let second = try classKey.mask(Self.message(salt, 2))
-        self.chunkKey = Self.combine(chunkKey, first)
-        self.headKey = Self.combine(headKey, second)
-        check = first.withUnsafeBytes { Array($0[32..<64]) }
+        associated = prefix.associatedData(.chunk, index: 0)
+        let label = Array("protectfs/1 handle mask".utf8) + [0]
+        let salt = try Randomness.bytes(16)
+        (first, second) = (label + salt + [1], label + salt + [2])
+        let mask = try classKey.mask(first)
+        self.chunkKey = Self.combine(chunkKey, mask)
+        self.headKey = Self.combine(headKey, try classKey.mask(second))
+        check = mask.withUnsafeBytes { Array($0[32..<64]) }
     }
 
     /// The keys, or nil if this is not the class key that masked them.
     func unmask(
-        with classKey: borrowing ClassKey, prefix: Prefix, needsHead: Bool, use: KeyUse
+        with classKey: borrowing ClassKey, needsHead: Bool, use: KeyUse
     ) throws(KeyError) -> FileKeys? {
-        let first = try classKey.mask(Self.message(salt, 1))
-        guard areEqualInConstantTime(first.withUnsafeBytes { Array($0[32..<64]) }, check) else { return nil }
-        let head = needsHead ? FileKeys.Kept(Self.reveal(headKey, try classKey.mask(Self.message(salt, 2)))) : nil
-        return FileKeys(prefix: prefix, chunkKey: Self.reveal(chunkKey, first), headKey: head, use: use)
-    }
-
-    private static func message(_ salt: [UInt8], _ part: UInt8) -> [UInt8] {
-        Array("protectfs/1 handle mask".utf8) + [0] + salt + [part]
+        let mask = try classKey.mask(first)
+        let isRight = mask.withUnsafeBytes { mask in
+            areEqualInConstantTime(UnsafeRawBufferPointer(rebasing: mask[32..<64]), check)
+        }
+        guard isRight else { return nil }
+        let head = needsHead ? FileKeys.Kept(Self.reveal(headKey, try classKey.mask(second))) : nil
+        return FileKeys(associated: associated, chunkKey: Self.reveal(chunkKey, mask), headKey: head, use: use)
     }
 
     private static func combine(_ key: borrowing SecretBytes, _ mask: borrowing SecretBytes) -> [UInt8] {

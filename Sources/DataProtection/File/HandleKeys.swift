@@ -12,7 +12,16 @@ struct HandleKeys {
     private enum Held {
         case none
         case kept(FileKeys, wrap: [UInt8], commitment: [UInt8])
-        case masked(MaskedKeys, wrap: [UInt8], serial: KeySerial?)
+        case masked(Masked)
+    }
+    /// Of class A. A class, because each operation takes it out of ``held``.
+    private final class Masked {
+        let keys: MaskedKeys
+        let wrap: [UInt8]
+        /// Where class key A was in the ring last time.
+        var serial: KeySerial?
+
+        init(_ keys: MaskedKeys, wrap: [UInt8]) { (self.keys, self.wrap) = (keys, wrap) }
     }
     private var held = Held.none
     /// What this process says of the handle while its file has class A or B.
@@ -35,10 +44,8 @@ struct HandleKeys {
             held = .kept(kept, wrap: head.wrapBytes, commitment: commitment)
             enter(head.wrap.classKey.protectionClass)
             return kept
-        case .masked(let masked, let wrap, var serial) where wrap == head.wrapBytes:
-            let unmasked = try unmask(masked, head, &serial, needsHead, keybag.client.begin())
-            held = .masked(masked, wrap: wrap, serial: serial)
-            if let unmasked { return unmasked }
+        case .masked(let masked) where masked.wrap == head.wrapBytes:
+            if let unmasked = try unmask(masked, head, needsHead, keybag.client.begin()) { return unmasked }
             throw keybag.lockedError(path, .complete, operation)
         default:
             held = .none
@@ -51,13 +58,13 @@ struct HandleKeys {
     }
 
     private func unmask(
-        _ masked: MaskedKeys, _ head: Head, _ serial: inout KeySerial?, _ needsHead: Bool, _ use: KeyUse
+        _ masked: Masked, _ head: Head, _ needsHead: Bool, _ use: KeyUse
     ) throws(DataProtectionError) -> FileKeys? {
-        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &serial),
+        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &masked.serial),
             let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
         else { return nil }
         do throws(KeyError) {
-            return try masked.unmask(with: classKey, prefix: head.prefix, needsHead: needsHead, use: use)
+            return try masked.keys.unmask(with: classKey, needsHead: needsHead, use: use)
         } catch {
             throw .cryptography(error)
         }
@@ -71,17 +78,18 @@ struct HandleKeys {
         _ fileKey: borrowing FileKey, of head: Head, _ use: KeyUse?
     ) throws(DataProtectionError) -> FileKeys {
         let id = head.prefix.fileID
+        let associated = head.prefix.associatedData(.chunk, index: 0)
         enter(head.wrap.classKey.protectionClass)
         do throws(KeyError) {
             let chunkKey = try fileKey.chunkKey(of: id)
             let headKey = try fileKey.headKey(of: id)
             if head.wrap.classKey.protectionClass == .complete {
-                if let masked = try mask(chunkKey, headKey, head.wrap.classKey) {
-                    held = .masked(masked, wrap: head.wrapBytes, serial: nil)
+                if let masked = try mask(chunkKey, headKey, of: head) {
+                    held = .masked(Masked(masked, wrap: head.wrapBytes))
                 }
-                return FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: use)
+                return FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: use)
             }
-            let kept = FileKeys(prefix: head.prefix, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
+            let kept = FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
             held = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
             return kept
         } catch {
@@ -96,12 +104,12 @@ struct HandleKeys {
 
     /// nil if the class key has gone meanwhile: the next operation says *locked* then.
     private func mask(
-        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, _ name: ClassKeyName
+        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, of head: Head
     ) throws(KeyError) -> MaskedKeys? {
         let kept = (FileKeys.Kept(chunkKey.slice(0..<32)), FileKeys.Kept(headKey.slice(0..<32)))
-        let made = try? keybag.withClassKey(name) { classKey throws(DataProtectionError) in
+        let made = try? keybag.withClassKey(head.wrap.classKey) { classKey throws(DataProtectionError) in
             do throws(KeyError) {
-                return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, under: classKey)
+                return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, of: head.prefix, under: classKey)
             } catch {
                 throw .cryptography(error)
             }

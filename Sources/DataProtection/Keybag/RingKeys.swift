@@ -55,9 +55,12 @@ struct RingKeys: Sendable {
         // Room for six class keys, which is more than there are between rotations.
         var capacity = RingPayload.length(count: 6)
         while true {
-            var payload = SecretBytes(zeroed: capacity)
-            let count = try payload.withUnsafeMutableBytes { buffer throws(Errno) in try key.read(into: buffer) }
-            if count <= capacity { return payload.count == count ? payload : payload.slice(0..<count) }
+            var count = 0
+            let payload = try SecretBytes(capacity: capacity) { buffer throws(Errno) in
+                count = try key.read(into: buffer)
+                return count
+            }
+            if count <= capacity { return payload }
             guard count <= RingPayload.maximumLength else { throw .requiredKeyNotAvailable }  // not one of ours
             capacity = count
         }
