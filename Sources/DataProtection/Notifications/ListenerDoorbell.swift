@@ -30,6 +30,12 @@ final class ListenerDoorbell: Sendable {
     /// Wakes the thread.
     func ring() { eventfd_write(bell, 1) }
 
+    /// Waits for the bell, but no longer than that; it rings on.
+    func pause(milliseconds: Int32) {
+        var bell = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
+        poll(&bell, 1, milliseconds)
+    }
+
     /// Hears the bell and the timer, so that they can wake again.
     func hear() {
         for descriptor in [bell, timer] {

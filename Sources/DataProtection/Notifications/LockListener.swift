@@ -139,6 +139,9 @@ package final class LockListener: Sendable {
     }
 
     private func follow(_ doorbell: ListenerDoorbell) {
+        // The end of an inotify waits for the kernel, in exit(2) too (docs/BENCHMARKS.md): a program that is over in a moment
+        // does not begin one. What happens meanwhile is seen when everybody is called for the first time, below.
+        doorbell.pause(milliseconds: 5)
         var watch = RunWatch()
         while let observers = observers() {
             // First watched, then looked at: nothing falls in between.

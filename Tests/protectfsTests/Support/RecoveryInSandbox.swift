@@ -26,7 +26,8 @@ extension CommandSandbox {
     /// Every file of the keybag's directory, by name.
     func keybagFiles() throws -> [String: Data] {
         var files: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: keybagDirectory) {
+        // What is in `run` is no part of the keybag.
+        for name in try FileManager.default.contentsOfDirectory(atPath: keybagDirectory) where name != "run" {
             files[name] = try Data(contentsOf: URL(fileURLWithPath: keybagDirectory + "/" + name))
         }
         return files
