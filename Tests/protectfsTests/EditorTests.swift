@@ -39,9 +39,7 @@ struct EditorTests {
         // Some systems have a script there, whose own name says nothing of vim.
         try FileManager.default.createDirectory(
             atPath: bed.sandbox.path("a directory"), withIntermediateDirectories: false)
-        try "#!/bin/sh\nexec /usr/bin/vi \"$@\"\n".write(
-            toFile: bed.sandbox.path("a directory/vi"), atomically: true, encoding: .utf8)
-        chmod(bed.sandbox.path("a directory/vi"), 0o755)
+        try TestProgram.write("#!/bin/sh\nexec /usr/bin/vi \"$@\"\n", at: bed.sandbox.path("a directory/vi"))
         let seen = try converse(editor, [.send(":q\r")])
         #expect(seen.status == 0, "\(seen.shown)")
         #expect(try bed.contents("file") == expected)

@@ -24,8 +24,7 @@ struct LogoutTests {
         let bin = user.home.appending("bin-\(UInt32.random(in: 0...UInt32.max))").string
         try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: false)
         let said = sessions.map { "echo '\($0)'" } ?? "exit 1"
-        try "#!/bin/sh\n\(said)\n".write(toFile: bin + "/loginctl", atomically: true, encoding: .utf8)
-        chmod(bin + "/loginctl", 0o755)
+        try TestProgram.write("#!/bin/sh\n\(said)\n", at: bin + "/loginctl")
         // The script has a PATH of its own.
         let text = try Checkout.text("Examples/Logout/protectfs-logout")
         let adapted = text.replacing("\nPATH=", with: "\nPATH=\(bin):")

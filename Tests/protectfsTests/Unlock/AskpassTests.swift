@@ -11,8 +11,8 @@ struct AskpassTests {
         _ window: String, named name: String = "askpass", variables: [String: String] = [:]
     ) throws -> CommandSandbox {
         let sandbox = try CommandSandbox(variables: variables)
-        try sandbox.put("#!/bin/sh\n\(window)\n", at: "bin/\(name)")
-        chmod(sandbox.path("bin/\(name)"), 0o755)
+        try FileManager.default.createDirectory(atPath: sandbox.path("bin"), withIntermediateDirectories: true)
+        try TestProgram.write("#!/bin/sh\n\(window)\n", at: sandbox.path("bin/\(name)"))
         return sandbox
     }
 

@@ -25,8 +25,7 @@ struct LoginTests {
     private func install(_ program: String) throws {
         let adapted = text.replacing("/usr/local/bin/protectfs", with: program)
         #expect(adapted != text)
-        try adapted.write(toFile: script.string, atomically: true, encoding: .utf8)
-        chmod(script.string, 0o755)
+        try TestProgram.write(adapted, at: script.string)
     }
 
     private func setLoginPassword(_ password: String) throws {
@@ -132,9 +131,7 @@ struct LoginTests {
     func hangs() throws {
         let hanging = user.programs.appending("hanging").string
         let ended = user.home.appending("ended").string
-        try "#!/bin/sh\ntrap '' TERM\ntouch \(ended)-not\nsleep 120\ntouch \(ended)\n".write(
-            toFile: hanging, atomically: true, encoding: .utf8)
-        chmod(hanging, 0o755)
+        try TestProgram.write("#!/bin/sh\ntrap '' TERM\ntouch \(ended)-not\nsleep 120\ntouch \(ended)\n", at: hanging)
         try install(hanging)
         #expect(try logIn(EndToEndUser.passcode) == 0)
         #expect(FileManager.default.fileExists(atPath: ended + "-not"), "it ran")
@@ -163,9 +160,7 @@ struct LoginTests {
         let bin = user.home.appending("foreign")
         mkdir(bin.string, 0o755)
         for name in ["id", "timeout", "setpriv", "loginctl", "wc", "runuser"] {
-            try "#!/bin/sh\ntouch \(bin)/was-run\n".write(
-                toFile: bin.appending(name).string, atomically: true, encoding: .utf8)
-            chmod(bin.appending(name).string, 0o755)
+            try TestProgram.write("#!/bin/sh\ntouch \(bin)/was-run\n", at: bin.appending(name).string)
         }
         for (name, type) in [("Login/protectfs-login", "auth"), ("Logout/protectfs-logout", "close_session")] {
             let script = Checkout.root.appendingPathComponent("Examples/\(name)").path
