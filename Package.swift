@@ -15,16 +15,22 @@ let package = Package(
         .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
+        .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
+        .library(name: "ProtectionDownloads", targets: ["ProtectionDownloads"]),
+        .executable(name: "protectfs-download", targets: ["protectfs-download"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, and an example
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),  // the queue of downloads
     ],
     targets: [
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CKeyutils", pkgConfig: "libkeyutils", providers: [.apt(["libkeyutils-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CLibSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
         .systemLibrary(name: "CEventFiles"),
         .target(name: "CDirectoryEntries"),
@@ -50,6 +56,19 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "LockSchedule", swiftSettings: strict),
         .target(
+            name: "TrustedHTTP",
+            dependencies: [
+                "ProtectionKeys", "CCurl", "CLibSSL", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "ProtectionDownloads",
+            dependencies: [
+                "TrustedHTTP", "DataProtection", "ProtectionKeys", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
             name: "Conformance",
             dependencies: [
                 "DataProtection", "CMemoryFiles", .product(name: "SystemPackage", package: "swift-system"),
@@ -69,6 +88,14 @@ let package = Package(
             dependencies: [
                 "DataProtection", "SessionLock", "LockSchedule", "CSecretMemory",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "protectfs-download",
+            dependencies: [
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "CSecretMemory",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),
@@ -107,6 +134,16 @@ let package = Package(
         .target(
             name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
         .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
+        .testTarget(
+            name: "TrustedHTTPTests", dependencies: ["TrustedHTTP", "ProtectionKeys"], swiftSettings: strict),
+        .testTarget(
+            name: "ProtectionDownloadsTests",
+            dependencies: [
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
         .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),

@@ -1,0 +1,54 @@
+// libcurl as Swift sees it. What is here is what Swift cannot call: curl_easy_setopt(3) and its kin are variadic, and macros
+// besides. One function for each kind of value, named after what libcurl calls that kind.
+#include <curl/curl.h>
+
+static inline CURLcode protectfs_curl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+static inline CURLcode protectfs_curl_set_offset(CURL *handle, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+/// A string, which libcurl copies; or a pointer, which it keeps.
+static inline CURLcode protectfs_curl_set_pointer(CURL *handle, CURLoption option, const void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+
+/// CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION, CURLOPT_READFUNCTION: they have one type.
+typedef size_t (*protectfs_curl_data_callback)(char *bytes, size_t size, size_t count, void *context);
+
+static inline CURLcode protectfs_curl_set_data_callback(
+    CURL *handle, CURLoption option, protectfs_curl_data_callback callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
+static inline CURLcode protectfs_curl_set_seek_callback(CURL *handle, curl_seek_callback callback) {
+    return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, callback);
+}
+
+static inline CURLcode protectfs_curl_set_tls_callback(CURL *handle, curl_ssl_ctx_callback callback) {
+    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+static inline CURLcode protectfs_curl_get_long(CURL *handle, CURLINFO info, long *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+
+static inline CURLcode protectfs_curl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+
+/// The string belongs to the handle.
+static inline CURLcode protectfs_curl_get_string(CURL *handle, CURLINFO info, const char **value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+
+/// CURLOPT_PRIVATE.
+static inline CURLcode protectfs_curl_get_context(CURL *handle, void **value) {
+    return curl_easy_getinfo(handle, CURLINFO_PRIVATE, value);
+}
+
+static inline CURLMcode protectfs_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}

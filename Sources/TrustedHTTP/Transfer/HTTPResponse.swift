@@ -1,0 +1,21 @@
+public import FoundationEssentials
+
+/// The head of a response, after redirects and challenges.
+public struct HTTPResponse: Sendable {
+    public let status: Int
+    /// As they came; trailers are not among them.
+    public let headers: [HTTPHeader]
+    /// Where it came from at last.
+    public let url: URL
+    /// "1.1", "2".
+    public let version: String
+
+    package init(status: Int, headers: [HTTPHeader], url: URL, version: String) {
+        (self.status, self.headers, self.url, self.version) = (status, headers, url, version)
+    }
+
+    /// The first field of that name, without regard to case.
+    public subscript(_ name: String) -> String? {
+        headers.first { $0.name.utf8.elementsEqual(name.utf8) || $0.name.lowercased() == name.lowercased() }?.value
+    }
+}
