@@ -134,8 +134,17 @@ let package = Package(
         .target(
             name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
         .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
+        // Authorities and what they issue, good and bad, made when a test asks for the first of them.
+        .target(
+            name: "TestCertificates", path: "Tests/TestCertificates", resources: [.embedInCode("certificates.py")],
+            swiftSettings: strict),
         .testTarget(
-            name: "TrustedHTTPTests", dependencies: ["TrustedHTTP", "ProtectionKeys"], swiftSettings: strict),
+            name: "TrustedHTTPTests",
+            dependencies: [
+                "TrustedHTTP", "ProtectionKeys", "TestCertificates", "CLibSSL",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [

@@ -18,7 +18,8 @@ public struct Certificate: Sendable {
     public let hostNames: [String]
     /// The IP addresses in its SubjectAltName, written as usual.
     public let addresses: [String]
-    /// The first and the last second at which it is valid, since 1970; both nil if one of them cannot be read.
+    /// When it begins and when it ends, in seconds since 1970; nil if one of them cannot be read. At the second of its end it is
+    /// refused, one earlier than RFC 5280 §4.1.2.5 has it.
     public let validity: ClosedRange<Int64>?
     /// Whether its own key has signed it.
     public let isSelfSigned: Bool
