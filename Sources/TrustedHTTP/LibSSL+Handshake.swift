@@ -50,7 +50,8 @@ extension LibSSL {
         // What libssl and who uses it look at afterwards, and what the alert to the server is made of.
         X509_STORE_CTX_set_error(context, X509_V_ERR_CERT_REJECTED)
         let connection = X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx())
-        guard let handshake = handshake(of: connection.map(OpaquePointer.init)), handshake.judge(presented(in: context)) else {
+        guard let handshake = handshake(of: connection.map(OpaquePointer.init)), handshake.judge(presented(in: context))
+        else {
             return 0
         }
         X509_STORE_CTX_set_error(context, X509_V_OK)

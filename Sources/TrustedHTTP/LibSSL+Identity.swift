@@ -22,7 +22,9 @@ extension LibSSL {
         /// The client's own first.
         func certificates() throws(TrustError) -> [Certificate] {
             var all: [Certificate] = []
-            let others = (0..<max(0, OPENSSL_sk_num(chain))).map { OPENSSL_sk_value(chain, $0).map { OpaquePointer($0) } }
+            let others = (0..<max(0, OPENSSL_sk_num(chain))).map {
+                OPENSSL_sk_value(chain, $0).map { OpaquePointer($0) }
+            }
             for pointer in [certificate] + others {
                 all.append(try Certificate(der: encoded { i2d_X509(pointer, $0) } ?? []))
             }

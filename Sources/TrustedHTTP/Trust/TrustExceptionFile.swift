@@ -48,7 +48,9 @@ struct TrustExceptionFile {
 
     /// Nobody else changes the file until the descriptor that is returned is closed: flock(2) of its directory.
     func lock() throws(TrustExceptionStoreError) -> Int32 {
-        let descriptor = try check("open") { try FileDescriptor.open(directory, .readOnly, options: [.directory, .closeOnExec]) }
+        let descriptor = try check("open") {
+            try FileDescriptor.open(directory, .readOnly, options: [.directory, .closeOnExec])
+        }
         while flock(descriptor.rawValue, LOCK_EX) != 0 {
             guard errno == EINTR else {
                 let failure = failure("flock")

@@ -32,7 +32,8 @@ public struct TrustExceptionStore: Sendable {
             do throws(TrustError) {
                 exceptions.insert(
                     try TrustException(
-                        host: entry.host, port: entry.port, certificate: entry.certificate, reasons: Set(entry.reasons)))
+                        host: entry.host, port: entry.port, certificate: entry.certificate, reasons: Set(entry.reasons))
+                )
             } catch {
                 throw .garbled(path: path, why: error.description)
             }
