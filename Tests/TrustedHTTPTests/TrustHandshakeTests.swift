@@ -27,6 +27,8 @@ struct TrustHandshakeTests {
         #expect(handshake.chain == (try presented("server", "intermediate")))
         #expect(pair.verifyResult == Int(X509_V_OK))
         #expect(!handshake.askedForIdentity)
+        // A server presents nothing when a session is resumed.
+        #expect(TLSPair.sessionsToResume.load(ordering: .relaxed) == 0)
     }
 
     struct Refusal: CustomTestStringConvertible, Sendable {
