@@ -111,6 +111,19 @@ struct TrustHandshakeTests {
         #expect(without.askedForIdentity && asking.received == [])
     }
 
+    @Test("A certificate that cannot be read, or none, ends the handshake")
+    func unreadable() throws {
+        let good = TestCertificates.certificate("server")
+        for presented in [[], [[]], [good, [0x30]], [Array(good.dropLast())]] {
+            let handshake = handshake(try .root("server"))
+            #expect(!handshake.judge(presented))
+            guard case .evaluationFailed = handshake.verdict else {
+                Issue.record("\(String(describing: handshake.verdict))")
+                continue
+            }
+        }
+    }
+
     @Test("The TLS context keeps its handshake, and lets it go")
     func lifetime() throws {
         weak var kept: TLSHandshake?

@@ -22,7 +22,7 @@ public struct Certificate: Sendable {
     /// refused, one earlier than RFC 5280 §4.1.2.5 has it.
     public let validity: ClosedRange<Int64>?
     /// Whether its own key has signed it.
-    public let isSelfSigned: Bool
+    public var isSelfSigned: Bool { parsed.isSelfSigned }
 
     let parsed: LibSSL.ParsedCertificate
 
@@ -36,7 +36,7 @@ public struct Certificate: Sendable {
         publicKeySHA256 = try LibSSL.sha256(parsed.subjectPublicKeyInfo)
         (subject, issuer) = (parsed.subject, parsed.issuer)
         (hostNames, addresses) = parsed.alternativeNames
-        (validity, isSelfSigned) = (parsed.validity, parsed.isSelfSigned)
+        validity = parsed.validity
         self.der = der
     }
 
