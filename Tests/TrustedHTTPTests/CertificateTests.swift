@@ -68,6 +68,7 @@ struct CertificateTests {
         #expect(try Certificate(pem: TestCertificates.certificatePEM("root")) == root)
         #expect(try Certificate.all(from: Array(pem.utf8)) == [root, server])
         #expect(try Certificate.all(from: root.der) == [root])
+        #expect(root.pem + server.pem == pem)
         #expect(throws: TrustError.malformedCertificate(why: "2 of them, where one belongs")) {
             try Certificate(pem: pem)
         }

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// An X.509 certificate, by its DER bytes (RFC 5280 §4.1).
 ///
 /// Two certificates are equal if their bytes are. What the properties say is the certificate's own word: whether to believe
@@ -61,6 +63,12 @@ public struct Certificate: Sendable {
         }
         guard !certificates.isEmpty else { throw .noCertificate }
         return certificates
+    }
+
+    /// As a file keeps it, with a line break at its end (RFC 7468 §5.1).
+    public var pem: String {
+        let body = Data(der).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+        return "-----BEGIN CERTIFICATE-----\n\(body)\n-----END CERTIFICATE-----\n"
     }
 
     /// Reads what a file with certificates holds: PEM, or one certificate in DER.
