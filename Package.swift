@@ -141,8 +141,16 @@ let package = Package(
                 .embedInCode("\($0).py")
             },
             swiftSettings: strict),
+        // Authorities and what they issue, good and bad, made when a test asks for the first of them.
+        .target(
+            name: "TestCertificates", path: "Tests/TestCertificates", resources: [.embedInCode("certificates.py")],
+            swiftSettings: strict),
         .testTarget(
-            name: "TrustedHTTPTests", dependencies: ["TrustedHTTP", "ProtectionKeys", "FaultServer"],
+            name: "TrustedHTTPTests",
+            dependencies: [
+                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "CLibSSL",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ProtectionDownloadsTests",
