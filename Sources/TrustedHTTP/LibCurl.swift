@@ -14,6 +14,18 @@ enum LibCurl {
     static let pause = Int(CURL_WRITEFUNC_PAUSE)
     /// Returned by a callback that reads a body to give up.
     static let abortRead = Int(CURL_READFUNC_ABORT)
+    /// CURLAUTH_…, macros that Swift does not see.
+    static func bit(of method: AuthenticationMethod) -> UInt {
+        switch method {
+        case .basic: 1 << 0
+        case .digest: 1 << 1
+        case .ntlm: 1 << 3
+        case .bearer: 1 << 6
+        case .clientCertificate: 0
+        }
+    }
+    /// Of a body, that a callback gets at once: in bytes, at most.
+    static let largestPiece = Int(CURL_MAX_WRITE_SIZE)
 }
 
 /// One request of libcurl's. Of one thread at a time.

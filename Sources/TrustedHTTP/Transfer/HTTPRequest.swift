@@ -12,6 +12,8 @@ public struct HTTPRequest: Sendable {
     public var trust = ServerTrust()
     /// Who may be told who we are, and how. Without it a 401 is a response like any other.
     public var authentication: HTTPAuthentication?
+    /// Shown to the server of ``url`` if it asks for one, and to no other one. See ``HTTPAuthentication`` for others.
+    public var identity: ClientIdentity?
     /// None unless it is given: no variable of the environment is believed.
     public var proxy: HTTPProxy?
 

@@ -27,6 +27,7 @@ enum Redirect {
         default: break
         }
         if from != to {
+            next.identity = nil
             next.headers.removeAll { RequestCheck.credentials.contains($0.name.lowercased()) }
         }
         return next
