@@ -36,7 +36,10 @@ extension LibSSL {
             guard let pointer = X509_STORE_new() else { throw failure("X509_STORE_new") }
             self.pointer = pointer
             for certificate in certificates {
-                guard X509_STORE_add_cert(pointer, certificate.parsed.pointer) == 1 else { throw failure("X509_STORE_add_cert") }
+                let added = withExtendedLifetime(certificate) {
+                    X509_STORE_add_cert(pointer, certificate.parsed.pointer)
+                }
+                guard added == 1 else { throw failure("X509_STORE_add_cert") }
             }
         }
 
@@ -63,13 +66,15 @@ extension LibSSL {
     static func verify(
         _ presented: [Certificate], against store: CertificateStore, at time: Int64
     ) throws(TrustError) -> Verification {
-        guard let server = presented.first, let context = X509_STORE_CTX_new(), let untrusted = OPENSSL_sk_new_null() else {
+        guard let server = presented.first, let context = X509_STORE_CTX_new(), let untrusted = OPENSSL_sk_new_null()
+        else {
             throw failure("X509_STORE_CTX_new")
         }
         defer {
             X509_STORE_CTX_free(context)
             OPENSSL_sk_free(untrusted)  // not what it holds
             ERR_clear_error()
+            withExtendedLifetime((presented, store)) {}  // the context only borrows them
         }
         for certificate in presented {
             let pointer = UnsafeRawPointer(certificate.parsed.pointer)
@@ -110,7 +115,8 @@ extension LibSSL {
         }
         let chain = X509_STORE_CTX_get0_chain(context)
         for index in 0..<max(0, OPENSSL_sk_num(chain)) {
-            guard let pointer = OPENSSL_sk_value(chain, index), let der = encoded({ i2d_X509(OpaquePointer(pointer), $0) })
+            guard let pointer = OPENSSL_sk_value(chain, index),
+                let der = encoded({ i2d_X509(OpaquePointer(pointer), $0) })
             else { throw failure("i2d_X509") }
             verification.chain.append(try Certificate(der: der))
         }
@@ -135,50 +141,48 @@ extension LibSSL {
         }
     }
 
-    /// The codes of `X509_V_ERR_…` that have a meaning for us (x509_vfy.h).
-    enum VerificationCode: Int32, CaseIterable {
-        case unableToGetIssuer = 2
-        case unableToDecryptSignature = 4
-        case unableToDecodeIssuerKey = 6
-        case signatureFailure = 7
-        case certNotYetValid = 9
-        case certHasExpired = 10
-        case errorInNotBefore = 13
-        case errorInNotAfter = 14
-        case depthZeroSelfSigned = 18
-        case selfSignedInChain = 19
-        case unableToGetIssuerLocally = 20
-        case unableToVerifyLeafSignature = 21
-        case chainTooLong = 22
-        case certRevoked = 23
-        case noIssuerPublicKey = 24
-        case pathLengthExceeded = 25
-        case invalidPurpose = 26
-        case certUntrusted = 27
-        case certRejected = 28
-        case subjectIssuerMismatch = 29
-        case authorityKeyMismatch = 30
-        case authoritySerialMismatch = 31
-        case keyUsageNoCertSign = 32
-        case unhandledCriticalExtension = 34
-        case invalidNonAuthority = 37
-        case invalidExtension = 41
-        case invalidPolicyExtension = 42
-        case unsupportedExtensionFeature = 45
-        case permittedViolation = 47
-        case excludedViolation = 48
-        case subtreeMinMax = 49
-        case unsupportedConstraintType = 51
-        case unsupportedConstraintSyntax = 52
-        case unsupportedNameSyntax = 53
-        case pathLoop = 55
-        case endEntityKeyTooSmall = 66
-        case authorityKeyTooSmall = 67
-        case digestTooWeak = 68
-        case unsupportedSignatureAlgorithm = 76
-        case signatureAlgorithmMismatch = 77
-        case signatureAlgorithmInconsistency = 78
-        case invalidAuthority = 79
-        case explicitCurve = 94
+}
+
+extension LibSSL.Refusal {
+    /// What the code means to us: a table, and nothing that is not in it is ever accepted.
+    ///
+    /// - SeeAlso: X509_STORE_CTX_get_error(3).
+    var reason: VerificationReason {
+        switch code {
+        case X509_V_ERR_CERT_HAS_EXPIRED: .recoverable(.expired)
+        case X509_V_ERR_CERT_NOT_YET_VALID: .recoverable(.notYetValid)
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: .recoverable(.selfSigned)
+        case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT,
+            X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+            .recoverable(.unknownRoot)
+        case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: .recoverable(.incompleteChain)
+
+        case X509_V_ERR_CERT_REJECTED: .denied
+
+        case X509_V_ERR_CERT_REVOKED: .fatal(.revoked)
+        case X509_V_ERR_CERT_SIGNATURE_FAILURE, X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE,
+            X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY, X509_V_ERR_NO_ISSUER_PUBLIC_KEY,
+            X509_V_ERR_SUBJECT_ISSUER_MISMATCH, X509_V_ERR_AKID_SKID_MISMATCH,
+            X509_V_ERR_AKID_ISSUER_SERIAL_MISMATCH, X509_V_ERR_UNSUPPORTED_SIGNATURE_ALGORITHM,
+            X509_V_ERR_SIGNATURE_ALGORITHM_MISMATCH, X509_V_ERR_SIGNATURE_ALGORITHM_INCONSISTENCY:
+            .fatal(.badSignature)
+        case X509_V_ERR_EE_KEY_TOO_SMALL, X509_V_ERR_CA_KEY_TOO_SMALL, X509_V_ERR_EC_KEY_EXPLICIT_PARAMS:
+            .fatal(.weakKey)
+        case X509_V_ERR_CA_MD_TOO_WEAK: .fatal(.weakSignature)
+        case X509_V_ERR_INVALID_PURPOSE, X509_V_ERR_CERT_UNTRUSTED: .fatal(.notForServers)
+        case X509_V_ERR_INVALID_CA, X509_V_ERR_INVALID_NON_CA, X509_V_ERR_PATH_LENGTH_EXCEEDED,
+            X509_V_ERR_KEYUSAGE_NO_CERTSIGN:
+            .fatal(.notAnAuthority)
+        case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION, X509_V_ERR_SUBTREE_MINMAX,
+            X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE, X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX,
+            X509_V_ERR_UNSUPPORTED_NAME_SYNTAX:
+            .fatal(.nameConstraint)
+        case X509_V_ERR_UNHANDLED_CRITICAL_EXTENSION, X509_V_ERR_INVALID_EXTENSION,
+            X509_V_ERR_INVALID_POLICY_EXTENSION, X509_V_ERR_UNSUPPORTED_EXTENSION_FEATURE:
+            .fatal(.extensionNotUnderstood)
+        case X509_V_ERR_ERROR_IN_CERT_NOT_BEFORE_FIELD, X509_V_ERR_ERROR_IN_CERT_NOT_AFTER_FIELD: .fatal(.malformed)
+        case X509_V_ERR_CERT_CHAIN_TOO_LONG, X509_V_ERR_PATH_LOOP: .fatal(.chainTooLong)
+        default: .fatal(.other(code: code, text))
+        }
     }
 }

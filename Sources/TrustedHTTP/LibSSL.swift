@@ -82,6 +82,8 @@ enum LibSSL {
     }
 
     /// libcrypto's own view of a certificate. Nothing in it changes any more.
+    ///
+    /// ``pointer`` lives as long as this object: who gives it to C keeps the object until C is done.
     final class ParsedCertificate: @unchecked Sendable {  // an X509 whose extensions are read is only read by all threads
         let pointer: OpaquePointer
 
@@ -123,7 +125,9 @@ extension LibSSL.ParsedCertificate {
         defer { GENERAL_NAMES_free(names) }
         var (hosts, addresses): ([String], [String]) = ([], [])
         for index in 0..<OPENSSL_sk_num(names) {
-            guard let name = OPENSSL_sk_value(names, index)?.assumingMemoryBound(to: GENERAL_NAME.self) else { continue }
+            guard let name = OPENSSL_sk_value(names, index)?.assumingMemoryBound(to: GENERAL_NAME.self) else {
+                continue
+            }
             switch name.pointee.type {
             case GEN_DNS: hosts.append(String(decoding: bytes(of: name.pointee.d.dNSName), as: UTF8.self))
             case GEN_IPADD: addresses.append(Self.address(Array(bytes(of: name.pointee.d.iPAddress))))

@@ -29,7 +29,9 @@ extension ServerTrust {
             exceptions: exceptions)
     }
 
-    func verdict(_ chain: PresentedChain, at time: Int64 = someday) -> TrustVerdict { evaluate(chain, at: time, roots: .empty) }
+    func verdict(_ chain: PresentedChain, at time: Int64 = someday) -> TrustVerdict {
+        evaluate(chain, at: time, roots: .empty)
+    }
 }
 
 extension TrustVerdict {

@@ -40,7 +40,10 @@ struct TrustEvaluationTests {
         #expect(try ServerTrust.root().verdict(chain).recoverableReasons == [.selfSigned])
         #expect(try ServerTrust.root("self-signed").verdict(chain) == .trusted)
         // It vouches for nobody else.
-        #expect(try ServerTrust.root("self-signed").verdict(try presented("server")).recoverableReasons == [.incompleteChain])
+        #expect(
+            try ServerTrust.root("self-signed").verdict(try presented("server")).recoverableReasons == [
+                .incompleteChain
+            ])
         // A leaf that is no authority may be the anchor, too.
         #expect(try ServerTrust.root("server").verdict(try presented("server")) == .trusted)
     }
@@ -93,7 +96,8 @@ struct TrustEvaluationTests {
     @Test("All that is wrong is told at once")
     func several() throws {
         let chain = try presented("expired-and-for-others")
-        #expect(try ServerTrust.root().verdict(chain).recoverableReasons == [.expired, .hostMismatch, .incompleteChain])
+        #expect(
+            try ServerTrust.root().verdict(chain).recoverableReasons == [.expired, .hostMismatch, .incompleteChain])
         let verdict = try ServerTrust.root(pins: [.server(.publicKey(of: .named("server")))]).verdict(chain)
         #expect(verdict.fatalReasons == [.pinMismatch])
         #expect(Set(verdict.besideReasons ?? []) == [.expired, .hostMismatch, .incompleteChain])

@@ -28,7 +28,9 @@ public struct CertificatePin: Hashable, Sendable {
     }
 
     /// The pin of a certificate with this SHA-256, as ``init(_:_:)`` reads it.
-    public static func certificate(_ digest: String) throws(TrustError) -> CertificatePin { try Self(.certificate, digest) }
+    public static func certificate(_ digest: String) throws(TrustError) -> CertificatePin {
+        try Self(.certificate, digest)
+    }
 
     /// The pin of a public key with this SHA-256, as ``init(_:_:)`` reads it.
     public static func publicKey(_ digest: String) throws(TrustError) -> CertificatePin { try Self(.publicKey, digest) }
@@ -60,7 +62,9 @@ public struct CertificatePin: Hashable, Sendable {
     }
 
     private static func base64(_ text: String) -> [UInt8]? {
-        guard let data = Data(base64Encoded: text), !data.isEmpty, data.base64EncodedString() == text else { return nil }
+        guard let data = Data(base64Encoded: text), !data.isEmpty, data.base64EncodedString() == text else {
+            return nil
+        }
         return Array(data)
     }
 }
@@ -85,7 +89,8 @@ enum Hexadecimal {
 
     /// The bytes of `text`, two digits each, either all of them parted by colons or none; nil if it is anything else.
     static func bytes(_ text: String) -> [UInt8]? {
-        let pairs = text.utf8.contains(UInt8(ascii: ":"))
+        let pairs =
+            text.utf8.contains(UInt8(ascii: ":"))
             ? text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map(Array.init)
             : stride(from: 0, to: text.utf8.count, by: 2).map { Array(text.utf8.dropFirst($0).prefix(2)) }
         var bytes: [UInt8] = []

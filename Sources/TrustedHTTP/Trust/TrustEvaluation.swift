@@ -63,7 +63,7 @@ struct TrustDecision {
         if case .noHost(let name) = host { return .evaluationFailed(.malformedHostName(name)) }
         guard let server = chain.certificates.first else { return .evaluationFailed(.noCertificate) }
 
-        let refusals = verification.refusals.map { ($0, VerificationReason(code: $0.code, text: $0.text)) }
+        let refusals = verification.refusals.map { ($0, $0.reason) }
         for certificate in chain.certificates + verification.chain
         where trust.distrusted.contains(where: { $0.matches(certificate) }) {
             return .denied(by: .distrusted(certificate))
@@ -94,7 +94,8 @@ struct TrustDecision {
             recoverable.append(
                 TrustProblem(
                     reason: .hostMismatch, certificate: server,
-                    seen: names.isEmpty ? "no host names" : names.joined(separator: ", "), wanted: Escaped(wanted).description))
+                    seen: names.isEmpty ? "no host names" : names.joined(separator: ", "),
+                    wanted: Escaped(wanted).description))
         }
         // One cause can be met more than once on the way.
         (fatal, recoverable) = (fatal.unique, recoverable.unique)
@@ -137,7 +138,8 @@ struct TrustDecision {
             return TrustProblem(
                 reason: reason, certificate: server, seen: "issued by \(certificate.issuer)", wanted: wantedAnchors)
         case .hostMismatch:
-            return TrustProblem(reason: reason, certificate: server, seen: refusal.text, wanted: Escaped(chain.host).description)
+            return TrustProblem(
+                reason: reason, certificate: server, seen: refusal.text, wanted: Escaped(chain.host).description)
         }
     }
 

@@ -35,6 +35,15 @@ public struct TrustException: Hashable, Sendable {
         (self.certificateSHA256, self.reasons) = (certificateSHA256, reasons)
     }
 
+    func isOfSameServer(_ other: TrustException) -> Bool {
+        host == other.host && port == other.port && certificateSHA256 == other.certificateSHA256
+    }
+
+    func adding(_ more: Set<RecoverableReason>) -> TrustException {
+        TrustException(
+            host: host, port: port, certificateSHA256: certificateSHA256, reasons: reasons.union(more))
+    }
+
     func covers(_ problem: TrustProblem<RecoverableReason>, of chain: PresentedChain) -> Bool {
         port == chain.port && HostName(host) == HostName(chain.host) && HostName(host) != nil
             && certificateSHA256 == problem.certificate.sha256 && reasons.contains(problem.reason)

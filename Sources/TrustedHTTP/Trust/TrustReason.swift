@@ -42,45 +42,10 @@ public enum FatalReason: Hashable, Sendable {
     case other(code: Int32, String)
 }
 
-/// What libcrypto's codes mean: a table, and nothing that is not in it is ever accepted.
-///
-/// - SeeAlso: X509_STORE_CTX_get_error(3).
+/// What a code of libcrypto means.
 enum VerificationReason: Hashable {
     case recoverable(RecoverableReason)
     case fatal(FatalReason)
     /// Somebody who may do so has said *no*.
     case denied
-
-    /// - Parameters:
-    ///   - code: `X509_V_ERR_…`.
-    ///   - text: what libcrypto calls it.
-    init(code: Int32, text: String) {
-        self =
-            switch LibSSL.VerificationCode(rawValue: code) {
-            case .certHasExpired: .recoverable(.expired)
-            case .certNotYetValid: .recoverable(.notYetValid)
-            case .depthZeroSelfSigned: .recoverable(.selfSigned)
-            case .selfSignedInChain, .unableToGetIssuer: .recoverable(.unknownRoot)
-            case .unableToGetIssuerLocally: .recoverable(.unknownRoot)
-            case .unableToVerifyLeafSignature: .recoverable(.incompleteChain)
-            case .certRejected: .denied
-            case .certRevoked: .fatal(.revoked)
-            case .unableToDecryptSignature, .unableToDecodeIssuerKey, .signatureFailure, .noIssuerPublicKey,
-                .subjectIssuerMismatch, .authorityKeyMismatch, .authoritySerialMismatch, .unsupportedSignatureAlgorithm,
-                .signatureAlgorithmMismatch, .signatureAlgorithmInconsistency:
-                .fatal(.badSignature)
-            case .endEntityKeyTooSmall, .authorityKeyTooSmall, .explicitCurve: .fatal(.weakKey)
-            case .digestTooWeak: .fatal(.weakSignature)
-            case .invalidPurpose, .certUntrusted: .fatal(.notForServers)
-            case .invalidAuthority, .invalidNonAuthority, .pathLengthExceeded, .keyUsageNoCertSign: .fatal(.notAnAuthority)
-            case .permittedViolation, .excludedViolation, .subtreeMinMax, .unsupportedConstraintType,
-                .unsupportedConstraintSyntax, .unsupportedNameSyntax:
-                .fatal(.nameConstraint)
-            case .unhandledCriticalExtension, .invalidExtension, .invalidPolicyExtension, .unsupportedExtensionFeature:
-                .fatal(.extensionNotUnderstood)
-            case .errorInNotBefore, .errorInNotAfter: .fatal(.malformed)
-            case .chainTooLong, .pathLoop: .fatal(.chainTooLong)
-            case nil: .fatal(.other(code: code, text))
-            }
-    }
 }

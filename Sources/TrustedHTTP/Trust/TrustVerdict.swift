@@ -67,7 +67,8 @@ extension TrustVerdict: CustomStringConvertible {
         case .denied(.distrusted(let certificate)): "distrusted by you: \(certificate)"
         case .denied(.system(let certificate)): "rejected by the system's anchors: \(certificate)"
         case .recoverable(let problems): problems.map(\.description).joined(separator: "\n")
-        case .fatal(let problems, let beside): (problems.map(\.description) + beside.map(\.description)).joined(separator: "\n")
+        case .fatal(let problems, let beside):
+            (problems.map(\.description) + beside.map(\.description)).joined(separator: "\n")
         case .evaluationFailed(.noCertificate): "the server has presented no certificate"
         case .evaluationFailed(.malformedCertificate(let why)): "a certificate of the server cannot be read: \(why)"
         case .evaluationFailed(.malformedHostName(let name)): "not the name or address of a host: \(Escaped(name))"
