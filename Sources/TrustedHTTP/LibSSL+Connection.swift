@@ -1,17 +1,17 @@
 import CLibSSL
 
 extension LibSSL {
-    /// What the server of an established connection has shown, judged anew. The C call is `SSL_get_peer_cert_chain`.
+    /// For a context that `prepare` was called for: notes TLS's closing words, and refuses to begin anew with other certificates.
     ///
-    /// - Parameter handshake: of a connection to the same server; says whom to trust.
-    static func shown(by connection: OpaquePointer, for handshake: TLSHandshake) -> ServerIdentity? {
-        let all = SSL_get_peer_cert_chain(connection)
-        let presented = (0..<max(0, OPENSSL_sk_num(all))).map { index in
-            OPENSSL_sk_value(all, index).flatMap { pointer in encoded { i2d_X509(OpaquePointer(pointer), $0) } } ?? []
+    /// libcurl 7.88 takes a connection that was cut for one that has ended. The C calls are `SSL_CTX_set_info_callback` and
+    /// `SSL_CTX_set_options`.
+    static func watchEnd(of context: OpaquePointer) {
+        // SSL_OP_NO_RENEGOTIATION, a macro that Swift does not see.
+        SSL_CTX_set_options(context, 1 << 30)
+        SSL_CTX_set_info_callback(context) { connection, place, alert in
+            // The level of the alert is in the upper byte, what it says in the lower one.
+            guard place == SSL_CB_READ_ALERT, alert & 0xFF == SSL3_AD_CLOSE_NOTIFY, let connection else { return }
+            LibSSL.handshake(of: connection)?.noteClosing()
         }
-        let again = TLSHandshake(trust: handshake.trust, host: handshake.host, port: handshake.port)
-        _ = again.judge(presented)
-        guard let chain = again.chain, let verdict = again.verdict else { return nil }
-        return ServerIdentity(chain: chain, verdict: verdict)
     }
 }

@@ -97,6 +97,7 @@ extension Exchange {
             let exchange = Exchange.of(context)
             do {
                 try LibSSL.prepare(OpaquePointer(tls), for: exchange.handshake)
+                LibSSL.watchEnd(of: OpaquePointer(tls))
                 return CURLE_OK
             } catch {
                 return CURLE_SSL_CONNECT_ERROR

@@ -51,7 +51,8 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     private var kept: [UInt8] = []
     private var bodyCount: UInt64 = 0
     private var bodyOffset: UInt64 = 0
-    private var server: ServerIdentity?
+    /// Of the connection in use, which another exchange may have made.
+    private var connection: TLSHandshake?
     /// Why a callback has ended it.
     private(set) var failure: HTTPError?
     private var isSkipping = false
@@ -100,13 +101,12 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         try checkSpace(of: response, answers.server, field: "WWW-Authenticate", refusal: 401)
         try checkSpace(of: response, answers.proxy, field: "Proxy-Authenticate", refusal: 407)
         self.response = response
+        connection = easy.tls.flatMap { LibSSL.handshake(of: $0) }
         currentUse = use(response)
         switch currentUse {
         case .receive: try beginDelivery(of: response)
         case .follow: break
-        case .keep:
-            kept = []
-            if let tls = easy.tls { server = LibSSL.shown(by: tls, for: handshake) }
+        case .keep: kept = []
         }
     }
 
@@ -125,8 +125,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     }
 
     private func beginDelivery(of response: HTTPResponse) throws(HTTPError) {
-        let hasBody = request.method != "HEAD" && response.status != 204 && response.status != 304
-        let announced = hasBody ? response["Content-Length"].flatMap { UInt64($0) } : 0
+        let announced = response.mayHaveBody(to: request.method) ? response["Content-Length"].flatMap { UInt64($0) } : 0
         if let limit = request.maximumResponseSize, let announced, announced > limit {
             throw .responseTooLarge(limit: limit, announced: announced)
         }
@@ -194,6 +193,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     func end(_ code: CURLcode) {
         let ended = code == CURLE_OK || isSkipping
         if failure == nil, !ended, !isRefusedByProxy(code) { failure = TransferFailure(self, bodyCount).error(code) }
+        if failure == nil, ended, !isSkipping, wasCut { failure = .truncated(received: bodyCount, expected: nil) }
         switch (delivery, response) {
         case (let delivery?, _): failure == nil ? delivery.end() : delivery.abort()
         case (nil, let response?):
@@ -208,10 +208,22 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         if let delivery { delivery.abort() } else { whenDone(.failure(error)) }
     }
 
+    /// Whether a body that ends with the connection (RFC 9112 §6.3) has ended by somebody else's hand than the server's.
+    private var wasCut: Bool {
+        guard origin.isSecure, let response, response.version.hasPrefix("1."), response.mayHaveBody(to: request.method),
+            response["Content-Length"] == nil, response["Transfer-Encoding"] == nil
+        else { return false }
+        return connection?.wasClosed != true
+    }
+
     private func isRefusedByProxy(_ code: CURLcode) -> Bool { isProxysOwn && response?.status == 407 }
 
     private func result(_ end: End) -> Result<End, HTTPError> { failure.map { .failure($0) } ?? .success(end) }
 
     var announcedCount: UInt64? { response?["Content-Length"].flatMap { UInt64($0) } }
+    private var server: ServerIdentity? {
+        guard let chain = connection?.chain, let verdict = connection?.verdict else { return nil }
+        return ServerIdentity(chain: chain, verdict: verdict)
+    }
     var hasHead: Bool { response != nil }
 }

@@ -17,6 +17,7 @@ package final class TLSHandshake: Sendable {
         var chain: PresentedChain?
         var verdict: TrustVerdict?
         var askedForIdentity = false
+        var wasClosed = false
     }
     private let seen = Mutex(Seen())
 
@@ -37,6 +38,9 @@ package final class TLSHandshake: Sendable {
     /// Whether the server has asked for a certificate of the client, with one at hand or without.
     package var askedForIdentity: Bool { seen.withLock(\.askedForIdentity) }
 
+    /// Whether the server has ended the connection with TLS's closing words (RFC 8446 §6.1): nobody has cut it short.
+    var wasClosed: Bool { seen.withLock(\.wasClosed) }
+
     /// The server has presented these, DER, its own first.
     ///
     /// - Returns: whether the handshake may go on.
@@ -55,5 +59,6 @@ package final class TLSHandshake: Sendable {
         return judged.verdict?.allowsConnection ?? false
     }
 
+    func noteClosing() { seen.withLock { $0.wasClosed = true } }
     func noteRequestForIdentity() { seen.withLock { $0.askedForIdentity = true } }
 }

@@ -13,7 +13,7 @@ extension FaultServer {
 
     /// Trusts nobody but this server's authority.
     var trust: ServerTrust {
-        get throws { try ServerTrust(.only(Certificate.all(from: Array(authority)))) }
+        get throws { try ServerTrust(anchors: .only(Certificate.all(from: Array(authority)))) }
     }
 
     /// A request for a path of this server.
@@ -75,8 +75,8 @@ extension HTTPClient {
 }
 
 extension CredentialSecret {
-    convenience init(_ text: String) {
-        var text = text
-        self.init(text.withUTF8 { SecretBytes(copyOf: UnsafeRawBufferPointer($0)) })
+    static func text(_ text: String) -> CredentialSecret {
+        let bytes = Array(text.utf8)
+        return CredentialSecret(SecretBytes(byteCount: bytes.count) { slot in slot.copyBytes(from: bytes) })
     }
 }

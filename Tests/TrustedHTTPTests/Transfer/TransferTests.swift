@@ -10,7 +10,9 @@ struct TransferTests {
 
     init() throws { server = try .shared }
 
-    @Test("A body arrives whole, whatever its length and framing", arguments: [0, 1, 16_384, 65_537, 9 << 20], [false, true])
+    @Test(
+        "A body arrives whole, whatever its length and framing", arguments: [0, 1, 16_384, 65_537, 9 << 20],
+        [false, true])
     func whole(length: Int, chunked: Bool) async throws {
         let path = "/whole/\(length)/\(chunked)"
         try server.answer(path, Answer(length: length).with(\.chunked, chunked))
