@@ -18,6 +18,7 @@ extension Exchange {
         easy.set(CURLOPT_URL, request.url.absoluteString)
         easy.set(CURLOPT_PROTOCOLS_STR, origin.scheme)
         easy.set(CURLOPT_PATH_AS_IS, true)
+        easy.set(CURLOPT_CONNECT_ONLY, plan.connectsOnly)
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_NOSIGNAL, true)
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
@@ -64,8 +65,11 @@ extension Exchange {
         } else {
             easy.set(CURLOPT_CUSTOMREQUEST, request.method)
         }
+        // libcurl's way to write a field without a value.
         var lines = request.headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        if !request.headers.contains(where: { $0.isNamed("Accept-Encoding") }) { lines.append("Accept-Encoding: identity") }
+        if !request.headers.contains(where: { $0.isNamed("Accept-Encoding") }) {
+            lines.append("Accept-Encoding: identity")
+        }
         easy.setHeaders(lines)
     }
 
@@ -97,7 +101,7 @@ extension Exchange {
             let exchange = Exchange.of(context)
             do {
                 try LibSSL.prepare(OpaquePointer(tls), for: exchange.handshake)
-                LibSSL.watchEnd(of: OpaquePointer(tls))
+                LibSSL.watch( OpaquePointer(tls))
                 return CURLE_OK
             } catch {
                 return CURLE_SSL_CONNECT_ERROR
@@ -111,15 +115,15 @@ extension Exchange {
 
     // MARK: credentials
 
-    private var usesNTLM: Bool { answers.server?.method == .ntlm || answers.proxy?.method == .ntlm }
+    private var usesNTLM: Bool { plan.answers.server?.method == .ntlm || plan.answers.proxy?.method == .ntlm }
 
     private func setCredentials() throws(HTTPError) {
         easy.set(CURLOPT_UNRESTRICTED_AUTH, false)
         easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-        if let answer = answers.server {
+        if let answer = plan.answers.server {
             try set(answer, CURLOPT_HTTPAUTH, user: CURLOPT_USERNAME, password: CURLOPT_PASSWORD)
         }
-        if let answer = answers.proxy {
+        if let answer = plan.answers.proxy {
             try set(answer, CURLOPT_PROXYAUTH, user: CURLOPT_PROXYUSERNAME, password: CURLOPT_PROXYPASSWORD)
         }
     }
