@@ -146,7 +146,9 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         if let limit = request.maximumResponseSize, let announced, announced > limit {
             throw .responseTooLarge(limit: limit, announced: announced)
         }
-        let delivery = Delivery(to: receiver, response, expected: announced) { [self] in wakeEngine(self) }
+        let delivery = Delivery(to: receiver, response, expected: announced) { [weak self, wakeEngine] in
+            if let self { wakeEngine(self) }
+        }
         let started = delivery.start { [self] refusal in
             // Everything else is known by then: the engine ends a delivery last.
             whenDone(refusal.map { .failure(.refused(by: $0)) } ?? result(.received(response)))

@@ -146,4 +146,18 @@ struct TransferTests {
         // Never an upper bound: the machine may be busy. Without the limit it takes some milliseconds.
         #expect(clock.now - begin > .seconds(1))
     }
+
+    @Test("Nothing of a transfer stays when it is over")
+    func released() async throws {
+        try server.answer("/released", Answer(length: 100_000))
+        weak var receiver: Sink?
+        do {
+            let sink = Sink()
+            receiver = sink
+            _ = try await client.transfer(server.request("/released"), to: sink)
+        }
+        // The engine's thread and the receiver's may still have it in their hands.
+        for _ in 0..<1000 where receiver != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(receiver == nil)
+    }
 }
