@@ -114,6 +114,11 @@ public final class FaultServer: Sendable {
         try tell("guard", [prefix] + plain)
     }
 
+    /// The same for one scheme, whose password is given with the lowest bit of each byte turned: it is nowhere in this process.
+    public func guardPathsWithMasked(_ prefix: String, _ scheme: String, _ user: String, _ masked: [UInt8]) throws {
+        try tell("guard", [prefix, ["scheme": scheme, "user": user, "masked": masked.map { Int($0) }]])
+    }
+
     /// Answers that are held up, go on.
     public func release() throws { try tell("release") }
 

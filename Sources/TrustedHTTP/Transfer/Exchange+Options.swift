@@ -35,7 +35,7 @@ extension Exchange {
         easy.set(CURLOPT_SSL_SESSIONID_CACHE, false)
         easy.set(CURLOPT_HTTP_VERSION, usesNTLM ? Int(CURL_HTTP_VERSION_1_1) : Int(CURL_HTTP_VERSION_2TLS))
         // What NTLM has said of a connection must not serve another request.
-        easy.set(CURLOPT_FRESH_CONNECT, usesNTLM)
+        easy.set(CURLOPT_FRESH_CONNECT, usesNTLM || plan.connectsOnly)
         easy.set(CURLOPT_FORBID_REUSE, usesNTLM)
     }
 
@@ -47,7 +47,7 @@ extension Exchange {
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(clamping: Int64(min(request.connectTimeout, 1e6) * 1000))))
         easy.set(CURLOPT_LOW_SPEED_LIMIT, request.stallLimit.bytesPerSecond)
         easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
-        easy.set(CURLOPT_BUFFERSIZE, 512 << 10)
+        easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe
         easy.set(CURLOPT_UPLOAD_BUFFERSIZE, 512 << 10)
         if let limit = request.bandwidthLimit {
             easy.setOffset(CURLOPT_MAX_RECV_SPEED_LARGE, Int64(clamping: limit))

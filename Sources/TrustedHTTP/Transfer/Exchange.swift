@@ -146,6 +146,9 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         if let limit = request.maximumResponseSize, let announced, announced > limit {
             throw .responseTooLarge(limit: limit, announced: announced)
         }
+        if !request.acceptedTypes.isEmpty, response.status < 300, !response.isOfType(request.acceptedTypes) {
+            throw .unexpectedType(seen: response["Content-Type"], wanted: request.acceptedTypes)
+        }
         let delivery = Delivery(to: receiver, response, expected: announced) { [weak self, wakeEngine] in
             if let self { wakeEngine(self) }
         }

@@ -52,6 +52,9 @@ public final class HTTPClient: Sendable {
                 authentication.leave(origin, request)
             case .challenge(let response, let body, let server):
                 if try await authentication.answers(response, of: origin, through: request.proxy, server) { continue }
+                if response.status == 407, origin.isSecure, let proxy = request.proxy {
+                    throw .proxyRefused(proxy, status: 407)
+                }
                 return try await Self.deliver(response, body, to: receiver)
             }
         }
@@ -114,11 +117,19 @@ public final class HTTPClient: Sendable {
     private func add(_ exchange: Exchange, _ terms: Terms, _ box: EngineBox) -> Bool {
         engines.withLock { engines in
             while true {
-                guard let engine = engines[terms] ?? TransferEngine() else { return false }
+                guard let engine = engines[terms] ?? makeEngine(terms) else { return false }
                 engines[terms] = engine
                 box.value = engine
                 if engine.add(exchange) { return true }
-                engines[terms] = nil  // it has been idle for long, and has ended
+                engines[terms] = nil  // it is just ending
+            }
+        }
+    }
+
+    private func makeEngine(_ terms: Terms) -> TransferEngine? {
+        TransferEngine { [weak self] ended in
+            self?.engines.withLock { engines in
+                if engines[terms] === ended { engines[terms] = nil }
             }
         }
     }

@@ -30,6 +30,8 @@ extension HTTPError: CustomStringConvertible {
         case .responseTooLarge(let limit, .some(let announced)):
             "the response has \(announced) bytes, and \(limit) are allowed"
         case .responseTooLarge(let limit, nil): "the response has more than \(limit) bytes"
+        case .unexpectedType(let seen, let wanted):
+            "the response is \(seen.map { "\(Escaped($0))" } ?? "of no type"), not \(wanted.joined(separator: " or ")): a page to log in?"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
         case .redirectToPlainHTTP(let from, let to): "\(from) redirects to http://\(to), which everybody could read and change"
         case .malformedRedirect: "a redirect to nowhere"

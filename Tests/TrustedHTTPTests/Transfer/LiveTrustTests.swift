@@ -225,6 +225,15 @@ struct LiveTrustTests {
         #expect(try server.received().isEmpty)
     }
 
+    @Test("A probe makes a connection of its own, and leaves none")
+    func probeBesideRequests() async throws {
+        let port = try listen(["server", "intermediate"])
+        try await expectTrusted(request(port, .root()))
+        #expect(try await client.probe(server.url("/", port: port), trust: .root()).verdict == .trusted)
+        try await expectTrusted(request(port, .root()))
+        #expect(try server.accepted() == 2 && server.requests().count == 2)
+    }
+
     @Test("A probe of nobody, and of a server without TLS")
     func probeOfNobody() async throws {
         await #expect(throws: HTTPError.self) { try await client.probe(server.url("/", port: server.plainPort)) }

@@ -88,6 +88,15 @@ struct ProxyTests {
         for seen in try server.requests() where seen.method == "CONNECT" { #expect(seen["Authorization"] == nil) }
     }
 
+    @Test("A proxy that asks who we are, and nobody is to be told")
+    func withoutAuthentication() async throws {
+        try server.guardPaths("localhost", Scheme.basic("user", "correct horse").with(\.proxy, true))
+        guard case .proxyRefused(_, status: 407) = try await client.failure(request(.http)) else {
+            Issue.record("not refused")
+            return
+        }
+    }
+
     @Test("A proxy that refuses, and none there")
     func refused() async throws {
         var request = try request(.http)

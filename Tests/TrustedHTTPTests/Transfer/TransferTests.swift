@@ -160,4 +160,21 @@ struct TransferTests {
         for _ in 0..<1000 where receiver != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(receiver == nil)
     }
+
+    @Test("A page to log in is not taken for what was asked for", arguments: ["application/zip", "application/*"])
+    func types(wanted: String) async throws {
+        try server.answer("/zip", Answer(status: 200, "zip", headers: [["Content-Type", "Application/ZIP; x=y"]]))
+        try server.answer("/login", .redirect(to: "/form"))
+        try server.answer("/form", Answer(status: 200, "form", headers: [["Content-Type", "text/html"]]))
+        var request = try server.request("/zip")
+        request.acceptedTypes = [wanted]
+        #expect(try await client.send(request).body == Array("zip".utf8))
+        request.url = server.url("/login")
+        let sink = Sink()
+        guard case .unexpectedType("text/html", [wanted]) = try await client.failure(request, to: sink) else {
+            Issue.record("taken")
+            return
+        }
+        #expect(sink.responses.isEmpty)
+    }
 }
