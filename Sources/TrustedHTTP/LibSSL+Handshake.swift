@@ -37,7 +37,8 @@ extension LibSSL {
             if let handshake { Unmanaged<TLSHandshake>.fromOpaque(handshake).release() }
         })
 
-    private static func handshake(of connection: OpaquePointer?) -> TLSHandshake? {
+    /// The one that a connection was prepared with.
+    static func handshake(of connection: OpaquePointer?) -> TLSHandshake? {
         guard let connection, let context = SSL_get_SSL_CTX(connection),
             let handshake = SSL_CTX_get_ex_data(context, handshakeIndex)
         else { return nil }

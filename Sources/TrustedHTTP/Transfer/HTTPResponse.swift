@@ -16,6 +16,17 @@ public struct HTTPResponse: Sendable {
 
     /// The first field of that name, without regard to case.
     public subscript(_ name: String) -> String? {
-        headers.first { $0.name.utf8.elementsEqual(name.utf8) || $0.name.lowercased() == name.lowercased() }?.value
+        headers.first { $0.isNamed(name) }?.value
+    }
+
+    /// RFC 9112 §6.3.
+    func mayHaveBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
+
+    /// Whether its media type is one of these; parameters as `charset` do not count.
+    func isOfType(_ accepted: [String]) -> Bool {
+        let type = self["Content-Type"]?.prefix { $0 != ";" && $0 != " " }.lowercased() ?? ""
+        return accepted.contains { accepted in
+            accepted.hasSuffix("/*") ? type.hasPrefix(accepted.dropLast().lowercased()) : type == accepted.lowercased()
+        }
     }
 }
