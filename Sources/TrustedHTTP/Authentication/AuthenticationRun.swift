@@ -212,6 +212,7 @@ struct AuthenticationRun {
     }
 
     private static func key(_ space: ProtectionSpace) -> ProtectionSpace {
-        ProtectionSpace(space.kind, host: space.host, port: space.port, realm: space.method == .bearer ? nil : space.realm)
+        ProtectionSpace(
+            space.kind, host: space.host, port: space.port, realm: space.method == .bearer ? nil : space.realm)
     }
 }

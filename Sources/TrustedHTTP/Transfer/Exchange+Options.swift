@@ -101,7 +101,7 @@ extension Exchange {
             let exchange = Exchange.of(context)
             do {
                 try LibSSL.prepare(OpaquePointer(tls), for: exchange.handshake)
-                LibSSL.watch( OpaquePointer(tls))
+                LibSSL.watch(OpaquePointer(tls))
                 return CURLE_OK
             } catch {
                 return CURLE_SSL_CONNECT_ERROR

@@ -25,7 +25,8 @@ public final class HTTPClient: Sendable {
     /// receiver, nor is a redirect that is followed.
     ///
     /// - Throws: ``HTTPError``. The receiver is not called any more then.
-    public func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse {
+    public func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse
+    {
         var (request, redirects) = (request, 0)
         var authentication = AuthenticationRun(request.authentication, failures)
         while true {

@@ -118,7 +118,9 @@ struct ProxyTests {
         // A process of its own: setenv(3) and threads do not go together.
         await #expect(processExitsWith: .success) {
             // Names that libcurl reads; nothing listens at that port.
-            for name in ["https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] { setenv(name, "http://127.0.0.1:1", 1) }
+            for name in ["https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
+                setenv(name, "http://127.0.0.1:1", 1)
+            }
             let server = try FaultServer()
             try server.answer("/", Answer(status: 200))
             #expect(try await HTTPClient().send(server.request("/")).response.status == 200)
