@@ -139,7 +139,7 @@ let package = Package(
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys",
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "KeyQuota",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

@@ -38,9 +38,10 @@ extension Keybag {
         let entry = try DirectoryEntry(path)
         guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
-        let raise = try raiseTo.map { goal throws(DataProtectionError) in
-            try QueuedRaise(file, named: path, to: goal, keybag: self)
-        } ?? nil
+        let raise =
+            try raiseTo.map { goal throws(DataProtectionError) in
+                try QueuedRaise(file, named: path, to: goal, keybag: self)
+            } ?? nil
         do throws(DataProtectionError) {
             if replacing {
                 try entry.directory.rename(old, to: entry.name)

@@ -23,7 +23,9 @@ extension DownloadStore {
 
     /// - Throws: `unknownIntegrityKey`, `retiredIntegrityKey`.
     func integrityKey(_ id: String) throws(DownloadError) -> IntegrityKey {
-        guard let found = try allIntegrityKeys().first(where: { $0.id == id }) else { throw .unknownIntegrityKey(id: id) }
+        guard let found = try allIntegrityKeys().first(where: { $0.id == id }) else {
+            throw .unknownIntegrityKey(id: id)
+        }
         guard !found.isRetired else { throw .retiredIntegrityKey(id: id) }
         return try IntegrityKey(id: id, try openSecret(found.sealedKey, .integrityKey, row: found.row))
     }
@@ -32,7 +34,9 @@ extension DownloadStore {
     ///
     /// - Throws: `integrityKeyExists`, also for one that was retired: a name never stands for two keys.
     func add(_ key: IntegrityKey) throws(DownloadError) {
-        guard try !allIntegrityKeys().contains(where: { $0.id == key.id }) else { throw .integrityKeyExists(id: key.id) }
+        guard try !allIntegrityKeys().contains(where: { $0.id == key.id }) else {
+            throw .integrityKeyExists(id: key.id)
+        }
         let row = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
         let name = try seal(Array(key.id.utf8), .integrityKeyName, row: row)
         let sealed = try seal(key.secret, .integrityKey, row: row)
@@ -47,7 +51,9 @@ extension DownloadStore {
     ///
     /// - Throws: `unknownIntegrityKey`.
     func retireIntegrityKey(_ id: String) throws(DownloadError) {
-        guard let found = try allIntegrityKeys().first(where: { $0.id == id }) else { throw .unknownIntegrityKey(id: id) }
+        guard let found = try allIntegrityKeys().first(where: { $0.id == id }) else {
+            throw .unknownIntegrityKey(id: id)
+        }
         try write { database in
             try database.execute(
                 sql: "UPDATE integrityKeys SET isRetired = 1, key = x'' WHERE id = ?", arguments: [Data(found.row)])

@@ -20,7 +20,8 @@ extension DownloadQueue {
         return stream
     }
 
-    private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws {
+    private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws
+    {
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Heard before it is looked at: no change falls in between.
         let listener = BellListener(Bell(directory: store.directory)) { wake.yield() }

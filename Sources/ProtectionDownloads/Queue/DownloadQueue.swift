@@ -23,7 +23,8 @@ public actor DownloadQueue {
     ///   - concurrent: how many downloads run at once, in all and with one server.
     /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
     public init(
-        _ keybag: Keybag, transport: any DownloadTransport = HTTPClient(), concurrent: (total: Int, perHost: Int) = (4, 2)
+        _ keybag: Keybag, transport: any DownloadTransport = HTTPClient(),
+        concurrent: (total: Int, perHost: Int) = (4, 2)
     ) throws(DownloadError) {
         store = try DownloadStore(keybag)
         self.transport = transport
@@ -71,7 +72,8 @@ public actor DownloadQueue {
     ///
     /// - Throws: `wrongState` if it is over, or about to get its name.
     public func pause(_ id: DownloadID) async throws(DownloadError) {
-        try await changing { store throws(DownloadError) in try store.change(id, from: [.queued, .paused], to: .paused) }
+        try await changing { store throws(DownloadError) in try store.change(id, from: [.queued, .paused], to: .paused)
+        }
     }
 
     /// Lets it go on: a paused one, one that has failed, or one that waits for its next try.
@@ -175,7 +177,9 @@ public actor DownloadQueue {
         _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
     ) async throws(DownloadError) -> R {
         let store = store
-        do { return try await BlockingWork.run { try body(store) } } catch let error as DownloadError { throw error } catch {
+        do { return try await BlockingWork.run { try body(store) } } catch let error as DownloadError {
+            throw error
+        } catch {
             throw .store(store.path, code: 1, reason: "\(error)")
         }
     }

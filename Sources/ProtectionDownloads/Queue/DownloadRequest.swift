@@ -64,7 +64,8 @@ public struct DownloadRequest: Sendable {
             throw .invalidRequest(reason: "the URL must begin with https:// and name a host")
         }
         guard scheme == "https" || allowsPlainHTTP else {
-            throw .invalidRequest(reason: "http:// would show everybody what is asked for; it must be allowed explicitly")
+            throw .invalidRequest(
+                reason: "http:// would show everybody what is asked for; it must be allowed explicitly")
         }
         guard url.user() == nil, url.password() == nil else {
             throw .invalidRequest(reason: "a URL must not hold credentials: it is shown in lists and messages")

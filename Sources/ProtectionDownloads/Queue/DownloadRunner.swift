@@ -21,7 +21,8 @@ actor DownloadRunner {
     private let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private var failure: DownloadError?
 
-    init(_ store: DownloadStore, _ transport: any DownloadTransport, _ schedule: HostSchedule, _ progress: LiveProgress) {
+    init(_ store: DownloadStore, _ transport: any DownloadTransport, _ schedule: HostSchedule, _ progress: LiveProgress)
+    {
         (self.store, self.transport, self.schedule, self.progress) = (store, transport, schedule, progress)
     }
 

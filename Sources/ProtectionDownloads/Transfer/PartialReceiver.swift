@@ -2,7 +2,7 @@ import DataProtection
 import Synchronization
 
 /// Puts what a server sends where it belongs. What it refuses it says by an ``EndOfTry``.
-final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // the transfer calls it from one thread; who looks afterwards waited for it
+final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread calls it; who looks later waited for that
     private let request: DownloadRequest
     private let plan: ResumePlan
     private let partial: PartialFile
@@ -14,7 +14,10 @@ final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // the transfe
     /// Whether the server said that nothing is missing.
     private(set) var isComplete = false
 
-    init(_ request: DownloadRequest, _ plan: ResumePlan, _ partial: PartialFile, _ store: DownloadStore, _ progress: LiveProgress) {
+    init(
+        _ request: DownloadRequest, _ plan: ResumePlan, _ partial: PartialFile, _ store: DownloadStore,
+        _ progress: LiveProgress
+    ) {
         (self.request, self.plan, self.partial, self.store, self.progress) = (request, plan, partial, store, progress)
     }
 
