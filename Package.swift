@@ -134,12 +134,28 @@ let package = Package(
         .target(
             name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
         .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
+        // An HTTP server of a test's own, with the faults that it asks for.
+        .target(
+            name: "FaultServer", path: "Tests/FaultServer",
+            resources: ["server", "answers", "authentication", "ntlm", "certificates", "proxy"].map {
+                .embedInCode("\($0).py")
+            },
+            swiftSettings: strict),
+        // Authorities and what they issue, good and bad, made when a test asks for the first of them.
+        .target(
+            name: "TestCertificates", path: "Tests/TestCertificates", resources: [.embedInCode("certificates.py")],
+            swiftSettings: strict),
         .testTarget(
-            name: "TrustedHTTPTests", dependencies: ["TrustedHTTP", "ProtectionKeys"], swiftSettings: strict),
+            name: "TrustedHTTPTests",
+            dependencies: [
+                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "CLibSSL",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "KeyQuota",
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "FaultServer", "KeyQuota",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

@@ -1,6 +1,34 @@
 // libcurl as Swift sees it. What is here is what Swift cannot call: curl_easy_setopt(3) and its kin are variadic, and macros
 // besides. One function for each kind of value, named after what libcurl calls that kind.
+#define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+// libcurl's memory, which has credentials and what was sent and received: whatever is given back is wiped before.
+
+static inline void protectfs_curl_free(void *block) {
+    if (block) explicit_bzero(block, malloc_usable_size(block));
+    free(block);
+}
+
+static inline void *protectfs_curl_realloc(void *block, size_t size) {
+    if (!block) return malloc(size);
+    size_t usable = malloc_usable_size(block);
+    if (size <= usable && size >= usable / 2) return block;
+    void *moved = malloc(size ? size : 1);  // realloc(3) would leave what was there
+    if (!moved) return NULL;
+    memcpy(moved, block, usable < size ? usable : size);
+    protectfs_curl_free(block);
+    return moved;
+}
+
+/// curl_global_init_mem(3). libcurl must not be in use yet.
+static inline CURLcode protectfs_curl_initialise(void) {
+    return curl_global_init_mem(
+        CURL_GLOBAL_DEFAULT, malloc, protectfs_curl_free, protectfs_curl_realloc, strdup, calloc);
+}
 
 static inline CURLcode protectfs_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -39,14 +67,16 @@ static inline CURLcode protectfs_curl_get_offset(CURL *handle, CURLINFO info, cu
     return curl_easy_getinfo(handle, info, value);
 }
 
-/// The string belongs to the handle.
-static inline CURLcode protectfs_curl_get_string(CURL *handle, CURLINFO info, const char **value) {
-    return curl_easy_getinfo(handle, info, value);
-}
-
 /// CURLOPT_PRIVATE.
 static inline CURLcode protectfs_curl_get_context(CURL *handle, void **value) {
     return curl_easy_getinfo(handle, CURLINFO_PRIVATE, value);
+}
+
+/// The TLS connection that is in use (an SSL of OpenSSL), or NULL.
+static inline void *protectfs_curl_get_tls(CURL *handle) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(handle, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session) return NULL;
+    return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
 static inline CURLMcode protectfs_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {

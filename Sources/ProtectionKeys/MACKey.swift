@@ -2,7 +2,7 @@
 public struct MACKey: ~Copyable, Sendable {
     private let secret: SecretBytes
 
-    init(secret: consuming SecretBytes) { self.secret = secret }
+    package init(secret: consuming SecretBytes) { self.secret = secret }
 
     /// The 32-byte tag of `message`.
     public borrowing func tag(of message: [UInt8]) throws(KeyError) -> [UInt8] {

@@ -1,6 +1,6 @@
+import FoundationEssentials
 import Testing
 import TrustedHTTP
-import FoundationEssentials
 
 @Suite("The head of a response")
 struct HeaderTests {

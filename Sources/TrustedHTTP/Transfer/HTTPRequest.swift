@@ -1,15 +1,48 @@
 public import FoundationEssentials
 
-/// What is asked of a server.
+/// What is asked of a server, and on which terms.
 public struct HTTPRequest: Sendable {
     public var method = "GET"
+    /// `https`, or `http` where ``allowsPlainHTTP`` says so. Without user and password.
     public var url: URL
-    /// In the order in which they are sent; a name may come more than once.
+    /// In the order in which they are sent; a name may come more than once. What belongs to the connection (Host,
+    /// Content-Length, Transfer-Encoding …) is not the caller's.
     public var headers: [HTTPHeader] = []
     public var body: HTTPBody?
     public var trust = ServerTrust()
+    /// Who may be told who we are, and how. Without it a 401 is a response like any other.
+    public var authentication: HTTPAuthentication?
+    /// Shown to the server of ``url`` if it asks for one, and to no other one. See ``HTTPAuthentication`` for others.
+    public var identity: ClientIdentity?
+    /// None unless it is given: no variable of the environment is believed.
+    public var proxy: HTTPProxy?
+
+    /// `http://`, too. Credentials never go there.
+    public var allowsPlainHTTP = false
+    /// How many redirects are followed (RFC 9110 §15.4). With 0 a redirect is a response like any other.
+    public var maximumRedirects = 10
+    /// In bytes of the body; a larger one ends the transfer, before it begins if the server says so.
+    public var maximumResponseSize: UInt64?
+    /// In bytes per second, on an average of some seconds.
+    public var bandwidthLimit: UInt64?
+    /// Seconds until the connection is there, TLS included.
+    public var connectTimeout = 30.0
+    /// Ends a transfer that stays below so many bytes per second for so long.
+    public var stallLimit = StallLimit()
 
     public init(_ url: URL) { self.url = url }
+
+    /// When a transfer counts as stalled. One that the receiver holds up does not.
+    public struct StallLimit: Hashable, Sendable {
+        /// 0 switches it off.
+        public var bytesPerSecond = 1
+        /// In seconds.
+        public var duration = 60
+
+        public init(bytesPerSecond: Int = 1, duration: Int = 60) {
+            (self.bytesPerSecond, self.duration) = (bytesPerSecond, duration)
+        }
+    }
 }
 
 /// A field of a request's or a response's head (RFC 9110 §6.3).
@@ -19,6 +52,10 @@ public struct HTTPHeader: Hashable, Sendable {
     public let value: String
 
     public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
+
+    func isNamed(_ other: String) -> Bool {
+        name.utf8.count == other.utf8.count && name.lowercased() == other.lowercased()
+    }
 }
 
 /// What a request carries. It may be sent more than once: after a challenge, or over another connection.
@@ -29,4 +66,21 @@ public protocol HTTPBody: Sendable {
     ///
     /// - Returns: how many; fewer than asked for only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int
+}
+
+/// Bytes in memory, to be sent.
+public struct BytesToSend: HTTPBody {
+    private let bytes: [UInt8]
+
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    public var length: UInt64 { UInt64(bytes.count) }
+
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
+        bytes.withUnsafeBytes { bytes in
+            let piece = bytes.dropFirst(Int(clamping: offset)).prefix(buffer.count)
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
+            return piece.count
+        }
+    }
 }

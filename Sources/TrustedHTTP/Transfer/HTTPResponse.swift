@@ -16,6 +16,9 @@ public struct HTTPResponse: Sendable {
 
     /// The first field of that name, without regard to case.
     public subscript(_ name: String) -> String? {
-        headers.first { $0.name.utf8.elementsEqual(name.utf8) || $0.name.lowercased() == name.lowercased() }?.value
+        headers.first { $0.isNamed(name) }?.value
     }
+
+    /// RFC 9112 §6.3.
+    func mayHaveBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
 }

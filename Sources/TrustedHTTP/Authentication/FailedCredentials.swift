@@ -1,0 +1,49 @@
+import ProtectionKeys
+import Synchronization
+
+/// Remembers which credentials were refused: those are not sent again until they are replaced.
+///
+/// What is remembered says nothing of the credential to who does not have the store's key.
+public protocol FailedCredentials: Sendable {
+    /// A keyed digest of what identifies a credential; the same for the same bytes as long as the store lasts.
+    func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8]
+    func contains(_ mark: [UInt8]) async throws -> Bool
+    func insert(_ mark: [UInt8]) async throws
+}
+
+/// Refused credentials of this process.
+public final class SessionFailures: FailedCredentials {
+    private let key: MACKey
+    private let marks = Mutex<Set<[UInt8]>>([])
+
+    /// - Throws: ``KeyError`` if the system has no random bytes.
+    public init() throws { key = MACKey(secret: try SecretBytes(randomByteCount: 32)) }
+
+    public func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8] {
+        try bytes.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }
+    }
+    public func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+    public func insert(_ mark: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
+}
+
+extension Credential {
+    /// What identifies it in a space, with the lengths of its parts: the realm belongs to it, the method does not.
+    func fingerprint(in space: ProtectionSpace) -> SecretBytes {
+        let secret: CredentialSecret?
+        var parts = [space.kind.rawValue, space.host, String(space.port), space.realm ?? ""].map { Array($0.utf8) }
+        switch content {
+        case .password(let user, let password):
+            parts.append(Array(user.utf8))
+            secret = password
+        case .token(let token): secret = token
+        case .identity(let identity):
+            parts.append(identity.certificate.sha256)
+            secret = nil
+        }
+        let clear = parts.flatMap { part in (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * $0)) } + part }
+        return SecretBytes(byteCount: clear.count + (secret?.bytes.count ?? 0)) { slot in
+            slot.copyBytes(from: clear)
+            secret?.bytes.withUnsafeBytes { slot[clear.count...].copyBytes(from: $0) }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/// Who may be told who we are, and where the credentials come from.
+///
+/// A challenge of a space that is not listed is refused: ``HTTPError/spaceNotListed(met:nearest:)``. Of several challenges the
+/// strongest is answered: Digest with SHA-256, with MD5, NTLM, Basic. Basic is not for proxies, which are spoken to in clear,
+/// unless their entry names it.
+public struct HTTPAuthentication: Sendable {
+    /// Several entries allow several servers, a stand-by one for instance.
+    public var spaces: [ProtectionSpace]
+    public var credentials: (any CredentialStore)?
+    /// Asked before anything is sent; without one ``AuthenticationDisposition/performDefault`` is done.
+    public var handler: (any AuthenticationHandler)?
+    public var tokens: (any BearerTokens)?
+    /// One that lasts as long as the ``HTTPClient`` unless it is given.
+    public var failures: (any FailedCredentials)?
+
+    public init(
+        _ spaces: [ProtectionSpace], credentials: (any CredentialStore)? = nil,
+        handler: (any AuthenticationHandler)? = nil, tokens: (any BearerTokens)? = nil,
+        failures: (any FailedCredentials)? = nil
+    ) {
+        (self.spaces, self.credentials, self.handler) = (spaces, credentials, handler)
+        (self.tokens, self.failures) = (tokens, failures)
+    }
+}
+
+/// Answers challenges in place of the store, or decides what becomes of what the store proposes.
+public protocol AuthenticationHandler: Sendable {
+    func disposition(of challenge: AuthenticationChallenge) async -> AuthenticationDisposition
+}
+
+/// What a server wants to know (URLAuthenticationChallenge).
+public struct AuthenticationChallenge: Sendable {
+    public let space: ProtectionSpace
+    /// How often a credential for this space was refused, in this request.
+    public let previousFailureCount: Int
+    /// What the store has, unless it was refused before.
+    public let proposedCredential: Credential?
+    /// What the server has shown, and what was said of it; nil of a proxy.
+    public let server: ServerIdentity?
+}
+
+/// What a server has shown in the TLS handshake, and the verdict on it.
+public struct ServerIdentity: Hashable, Sendable {
+    public let chain: PresentedChain
+    public let verdict: TrustVerdict
+}
+
+/// What is done about a challenge (URLSession.AuthChallengeDisposition).
+public enum AuthenticationDisposition: Sendable {
+    case use(Credential)
+    /// The transfer ends: ``HTTPError/authenticationCancelled(_:)``.
+    case cancel
+    /// The refusal is the response.
+    case continueWithout
+    /// The proposed credential is used; without one the refusal is the response.
+    case performDefault
+    /// The next challenge of the same response is looked at; after the last: ``HTTPError/spaceRejected(_:)``.
+    case rejectSpace
+}

@@ -1,0 +1,229 @@
+import CCurl
+import FoundationEssentials
+
+/// One request to one server and what comes back: what libcurl's callbacks and the engine's thread do to it.
+///
+/// A redirect or a challenge ends it; ``HTTPClient`` makes the next one. Used by the engine's thread alone once it was added.
+final class Exchange: @unchecked Sendable {  // handed over to the engine's thread
+    let request: HTTPRequest
+    let origin: Origin
+    let answers: Answers
+    /// What the server must show, if there is a TLS handshake, and what it has shown.
+    let handshake: TLSHandshake
+    let easy: EasyHandle
+
+    /// Credentials for the server and for the proxy.
+    struct Answers: Sendable {
+        var server: ChallengeAnswer?
+        var proxy: ChallengeAnswer?
+    }
+
+    /// How it ends.
+    enum End: Sendable {
+        /// The receiver has got everything.
+        case received(HTTPResponse)
+        /// To be followed; nothing of its body was kept.
+        case redirect(HTTPResponse)
+        /// 401 or 407, with its body.
+        case challenge(HTTPResponse, body: [UInt8], server: ServerIdentity?)
+    }
+
+    /// What becomes of the body of a response.
+    enum Use: Sendable {
+        case receive
+        case follow
+        case keep
+    }
+
+    /// In bytes: of a refusal's body that is kept, and of a redirect's that is read so that the connection can stay.
+    static let (keptSize, skippedSize) = (1 << 20, 64 << 10)
+
+    private let receiver: any HTTPReceiver
+    private let use: @Sendable (HTTPResponse) -> Use
+    private let whenDone: @Sendable (Result<End, HTTPError>) -> Void
+    private let wakeEngine: @Sendable (Exchange) -> Void
+
+    private var head = ResponseHead()
+    private var isHeadComplete = false
+    private var response: HTTPResponse?
+    private var currentUse = Use.receive
+    private(set) var delivery: Delivery?
+    private var kept: [UInt8] = []
+    private var bodyCount: UInt64 = 0
+    private var bodyOffset: UInt64 = 0
+    /// Of the connection in use, which another exchange may have made.
+    private var connection: TLSHandshake?
+    /// Why a callback has ended it.
+    private(set) var failure: HTTPError?
+    private var isSkipping = false
+    /// Whether it is paused until the receiver has made room.
+    var isPaused = false
+
+    /// - Parameters:
+    ///   - use: decides by the head; called on the engine's thread.
+    ///   - wakeEngine: the receiver has made room, or has thrown. Called on any thread.
+    ///   - whenDone: called once, on any thread.
+    init(
+        _ request: HTTPRequest, to origin: Origin, answers: Answers, identity: ClientIdentity?, easy: EasyHandle,
+        receiver: any HTTPReceiver, use: @escaping @Sendable (HTTPResponse) -> Use,
+        wakeEngine: @escaping @Sendable (Exchange) -> Void,
+        whenDone: @escaping @Sendable (Result<End, HTTPError>) -> Void
+    ) {
+        (self.request, self.origin, self.answers, self.easy) = (request, origin, answers, easy)
+        handshake = TLSHandshake(trust: request.trust, host: origin.host, port: origin.port, identity: identity)
+        (self.receiver, self.use, self.wakeEngine, self.whenDone) = (receiver, use, wakeEngine, whenDone)
+    }
+
+    // MARK: what libcurl calls
+
+    /// A line of the head, or of trailers.
+    func take(line: UnsafeRawBufferPointer) -> Bool {
+        ending { () throws(HTTPError) in
+            if isHeadComplete {
+                guard line.starts(with: "HTTP/".utf8) else { return }  // trailers
+                guard delivery == nil else { throw .malformedResponse("it has two heads") }
+                isHeadComplete = false
+            }
+            guard try head.take(line) == .complete else { return }
+            isHeadComplete = true
+            guard head.status >= 200 else { return }
+            try takeHead(head.response(from: request.url))
+        }
+    }
+
+    private func takeHead(_ response: HTTPResponse) throws(HTTPError) {
+        // The proxy's answer to CONNECT: what counts in it is a refusal, by which libcurl ends.
+        if isProxysOwn {
+            try checkSpace(of: response, answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+            if response.status == 407 { self.response = response }
+            return
+        }
+        try checkSpace(of: response, answers.server, field: "WWW-Authenticate", refusal: 401)
+        try checkSpace(of: response, answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+        self.response = response
+        connection = easy.tls.flatMap { LibSSL.handshake(of: $0) }
+        currentUse = use(response)
+        switch currentUse {
+        case .receive: try beginDelivery(of: response)
+        case .follow: break
+        case .keep: kept = []
+        }
+    }
+
+    /// Whether this head is that of a proxy before the TLS handshake with the server, through a tunnel made for this exchange.
+    private var isProxysOwn: Bool {
+        request.proxy?.kind == .http && origin.isSecure && handshake.verdict == nil
+            && easy.long(CURLINFO_NUM_CONNECTS) > 0
+    }
+
+    /// libcurl answers Digest and NTLM by itself once it has read this head: it must ask for what was decided on.
+    private func checkSpace(
+        of response: HTTPResponse, _ answer: ChallengeAnswer?, field: String, refusal: Int
+    ) throws(HTTPError) {
+        guard response.status == refusal, let answer, answer.method == .digest || answer.method == .ntlm else { return }
+        try answer.check(Challenge.all(in: response, named: field))
+    }
+
+    private func beginDelivery(of response: HTTPResponse) throws(HTTPError) {
+        let announced = response.mayHaveBody(to: request.method) ? response["Content-Length"].flatMap { UInt64($0) } : 0
+        if let limit = request.maximumResponseSize, let announced, announced > limit {
+            throw .responseTooLarge(limit: limit, announced: announced)
+        }
+        let delivery = Delivery(to: receiver, response, expected: announced) { [self] in wakeEngine(self) }
+        let started = delivery.start { [self] refusal in
+            // Everything else is known by then: the engine ends a delivery last.
+            whenDone(refusal.map { .failure(.refused(by: $0)) } ?? result(.received(response)))
+        }
+        guard started else { throw .transport("no thread could be started") }
+        self.delivery = delivery
+    }
+
+    /// Bytes of the body; how many were taken, or ``LibCurl/pause``.
+    func take(body bytes: UnsafeRawBufferPointer) -> Int {
+        let taken = ending { () throws(HTTPError) in
+            switch currentUse {
+            case .receive:
+                if let limit = request.maximumResponseSize, bodyCount + UInt64(bytes.count) > limit {
+                    throw .responseTooLarge(limit: limit, announced: nil)
+                }
+                isPaused = delivery?.offer(bytes) == false
+            case .follow: isSkipping = bodyCount > Self.skippedSize
+            case .keep:
+                kept += bytes
+                if kept.count > Self.keptSize {
+                    throw .responseTooLarge(limit: UInt64(Self.keptSize), announced: nil)
+                }
+            }
+        }
+        guard taken, !isSkipping else { return -1 }
+        guard !isPaused else { return LibCurl.pause }
+        bodyCount += UInt64(bytes.count)
+        return bytes.count
+    }
+
+    /// Copies the next bytes of what is sent.
+    func give(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let body = request.body else { return 0 }
+        do {
+            let wanted = Int(clamping: min(UInt64(buffer.count), body.length - min(body.length, bodyOffset)))
+            let count = try body.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: bodyOffset)
+            bodyOffset += UInt64(count)
+            return count
+        } catch {
+            failure = .refused(by: error)
+            return LibCurl.abortRead
+        }
+    }
+
+    func rewind(to offset: UInt64) { bodyOffset = offset }
+
+    private func ending(_ body: () throws(HTTPError) -> Void) -> Bool {
+        do throws(HTTPError) {
+            try body()
+            return true
+        } catch {
+            failure = failure ?? error
+            return false
+        }
+    }
+
+    // MARK: what the engine calls
+
+    /// libcurl has ended, in one way or another.
+    func end(_ code: CURLcode) {
+        let ended = code == CURLE_OK || isSkipping
+        if failure == nil, !ended, !isRefusedByProxy(code) { failure = TransferFailure(self, bodyCount).error(code) }
+        if failure == nil, ended, !isSkipping, wasCut { failure = .truncated(received: bodyCount, expected: nil) }
+        switch (delivery, response) {
+        case (let delivery?, _): failure == nil ? delivery.end() : delivery.abort()
+        case (nil, let response?):
+            let isRedirect = if case .follow = currentUse { true } else { false }
+            whenDone(result(isRedirect ? .redirect(response) : .challenge(response, body: kept, server: server)))
+        case (nil, nil): whenDone(.failure(failure ?? .connectionLost))
+        }
+    }
+
+    func end(_ error: HTTPError) {
+        failure = failure ?? error
+        if let delivery { delivery.abort() } else { whenDone(.failure(error)) }
+    }
+
+    /// Whether a body that ends with the connection (RFC 9112 §6.3) has ended by somebody else's hand than the server's.
+    private var wasCut: Bool {
+        guard origin.isSecure, let response, response.version.hasPrefix("1."), response.mayHaveBody(to: request.method),
+            response["Content-Length"] == nil, response["Transfer-Encoding"] == nil
+        else { return false }
+        return connection?.wasClosed != true
+    }
+
+    private func isRefusedByProxy(_ code: CURLcode) -> Bool { isProxysOwn && response?.status == 407 }
+
+    private func result(_ end: End) -> Result<End, HTTPError> { failure.map { .failure($0) } ?? .success(end) }
+
+    var announcedCount: UInt64? { response?["Content-Length"].flatMap { UInt64($0) } }
+    private var server: ServerIdentity? {
+        guard let chain = connection?.chain, let verdict = connection?.verdict else { return nil }
+        return ServerIdentity(chain: chain, verdict: verdict)
+    }
+    var hasHead: Bool { response != nil }
+}

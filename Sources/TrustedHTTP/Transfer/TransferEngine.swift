@@ -1,0 +1,129 @@
+import CCurl
+import Synchronization
+
+/// A thread on which libcurl works, and the connections that it has made, for one trust and one identity.
+///
+/// libcurl would use a connection again for a request whose trust is another one: what a callback has decided is nothing that
+/// it compares. So connections are only shared where everything about trust is equal.
+final class TransferEngine: Sendable {
+    private enum Message: Sendable {
+        case add(Exchange)
+        case cancel(Exchange)
+        /// The receiver of this one has made room, or has thrown.
+        case look(Exchange)
+    }
+
+    private struct Inbox {
+        var messages: [Message] = []
+        /// How many exchanges were added and have not ended.
+        var count = 0
+        var isClosed = false
+    }
+
+    private let inbox = Mutex(Inbox())
+    private let multi: MultiHandle
+    /// In milliseconds: how long connections are kept that nobody uses.
+    private static let idleTime = 30_000
+
+    /// nil if there is no memory or no thread.
+    init?() {
+        guard let multi = MultiHandle(connections: 16) else { return nil }
+        self.multi = multi
+        guard DetachedThread.start({ [self] in EngineLoop(self, multi).run() }) else { return nil }
+    }
+
+    /// false if the engine has ended: another one is needed.
+    func add(_ exchange: Exchange) -> Bool {
+        let isOpen = inbox.withLock { inbox in
+            guard !inbox.isClosed else { return false }
+            inbox.messages.append(.add(exchange))
+            inbox.count += 1
+            return true
+        }
+        if isOpen { multi.wakeUp() }
+        return isOpen
+    }
+
+    func cancel(_ exchange: Exchange) { post(.cancel(exchange)) }
+    func look(at exchange: Exchange) { post(.look(exchange)) }
+
+    private func post(_ message: Message) {
+        inbox.withLock { inbox in
+            guard !inbox.isClosed else { return }
+            inbox.messages.append(message)
+            multi.wakeUp()
+        }
+    }
+
+    /// The engine ends as soon as nothing is going on; its connections are closed.
+    func retire() {
+        inbox.withLock { inbox in
+            guard inbox.count == 0 else { return }
+            inbox.isClosed = true
+            multi.wakeUp()
+        }
+    }
+
+    /// What the thread does.
+    private final class EngineLoop {
+        private let engine: TransferEngine
+        private let multi: MultiHandle
+        private var running: [UnsafeMutableRawPointer: Exchange] = [:]
+
+        init(_ engine: TransferEngine, _ multi: MultiHandle) { (self.engine, self.multi) = (engine, multi) }
+
+        func run() {
+            while handleMessages() {
+                multi.perform()
+                for exchange in running.values { exchange.delivery?.flush() }
+                for (easy, code) in multi.takeEnded() {
+                    finish(easy) { $0.end(code) }
+                }
+                // What was just said may have come while nothing waited for it: libcurl's wake-up stays until the next wait.
+                multi.wait(milliseconds: running.isEmpty ? TransferEngine.idleTime : 1000)
+            }
+        }
+
+        /// false at the end: nothing is going on, and the engine was retired or nobody has wanted anything for long.
+        private func handleMessages() -> Bool {
+            let messages = engine.inbox.withLock { inbox in
+                defer { inbox.messages = [] }
+                if inbox.messages.isEmpty, running.isEmpty, wasIdle { inbox.isClosed = true }
+                return inbox.isClosed && inbox.count == 0 ? nil : inbox.messages
+            }
+            guard let messages else { return false }
+            wasIdle = running.isEmpty && messages.isEmpty
+            for message in messages { handle(message) }
+            return true
+        }
+        private var wasIdle = false
+
+        private func handle(_ message: Message) {
+            switch message {
+            case .add(let exchange):
+                running[exchange.easy.pointer] = exchange
+                do throws(HTTPError) {
+                    try exchange.prepare()
+                    guard multi.add(exchange.easy) else { throw .transport("no memory") }
+                } catch {
+                    finish(exchange.easy.pointer) { $0.end(error) }
+                }
+            case .cancel(let exchange): finish(exchange.easy.pointer) { $0.end(.cancelled) }
+            case .look(let exchange):
+                if exchange.delivery?.hasFailed == true {
+                    finish(exchange.easy.pointer) { $0.end(.cancelled) }
+                } else if running[exchange.easy.pointer] === exchange, exchange.isPaused {
+                    exchange.isPaused = false
+                    exchange.easy.resume()
+                }
+            }
+        }
+
+        private func finish(_ easy: UnsafeMutableRawPointer, _ body: (Exchange) -> Void) {
+            guard let exchange = running.removeValue(forKey: easy) else { return }
+            multi.remove(exchange.easy)
+            body(exchange)
+            engine.inbox.withLock { $0.count -= 1 }
+        }
+    }
+}

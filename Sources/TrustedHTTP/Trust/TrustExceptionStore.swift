@@ -1,0 +1,129 @@
+import FoundationEssentials
+import Glibc
+public import SystemPackage
+
+/// The exceptions that a user has made, in a file of JSON that only the user may write.
+///
+///     {"version":1,"exceptions":[{"certificate":"…64 hexadecimal digits…","host":"example.org","port":443,
+///       "reasons":["expired"]}]}
+///
+/// Whoever can write it can make connections go to another server: so a file that is not wholly understood, or that others may
+/// write, is an error and never a list. A file that is not there holds no exceptions.
+public struct TrustExceptionStore: Sendable {
+    public let path: FilePath
+
+    /// - Parameter path: its directory must be there.
+    public init(_ path: FilePath) { self.path = path }
+
+    /// All of them.
+    ///
+    /// - Throws: ``TrustExceptionStoreError``.
+    public func exceptions() throws(TrustExceptionStoreError) -> Set<TrustException> {
+        guard let bytes = try TrustExceptionFile(path).read() else { return [] }
+        let contents: Contents
+        do {
+            contents = try JSONDecoder().decode(Contents.self, from: Data(bytes))
+        } catch {
+            throw .garbled(path: path, why: "not the JSON that is expected")
+        }
+        guard contents.version == 1 else { throw .garbled(path: path, why: "version \(contents.version)") }
+        var exceptions: Set<TrustException> = []
+        for entry in contents.exceptions {
+            do throws(TrustError) {
+                exceptions.insert(
+                    try TrustException(
+                        host: entry.host, port: entry.port, certificate: entry.certificate, reasons: Set(entry.reasons))
+                )
+            } catch {
+                throw .garbled(path: path, why: error.description)
+            }
+        }
+        return exceptions
+    }
+
+    /// Adds one; its reasons are added to those of the same host, port and certificate.
+    public func add(_ exception: TrustException) throws(TrustExceptionStoreError) {
+        try change { exceptions in
+            let same = exceptions.filter(exception.isOfSameServer)
+            exceptions.subtract(same)
+            exceptions.insert(same.reduce(exception) { $0.adding($1.reasons) })
+        }
+    }
+
+    /// Removes those of a host and port; of one certificate only, if it is given.
+    ///
+    /// - Parameter certificateSHA256: 32 bytes.
+    /// - Returns: what was removed.
+    @discardableResult
+    public func remove(
+        host: String, port: Int, certificateSHA256: [UInt8]? = nil
+    ) throws(TrustExceptionStoreError) -> Set<TrustException> {
+        var removed: Set<TrustException> = []
+        try change { exceptions in
+            removed = exceptions.filter {
+                $0.host == host.lowercased() && $0.port == port
+                    && (certificateSHA256 == nil || $0.certificateSHA256 == certificateSHA256)
+            }
+            exceptions.subtract(removed)
+        }
+        return removed
+    }
+
+    private struct Contents: Codable {
+        struct Entry: Codable {
+            let host: String
+            let port: Int
+            let certificate: String
+            let reasons: [RecoverableReason]
+        }
+        let version: Int
+        let exceptions: [Entry]
+    }
+
+    private func change(_ change: (inout Set<TrustException>) -> Void) throws(TrustExceptionStoreError) {
+        let file = TrustExceptionFile(path)
+        let lock = try file.lock()
+        defer { close(lock) }
+        var exceptions = try exceptions()
+        let before = exceptions
+        change(&exceptions)
+        guard exceptions != before else { return }
+
+        let entries = exceptions.map {
+            Contents.Entry(
+                host: $0.host, port: $0.port, certificate: Hexadecimal.text($0.certificateSHA256),
+                reasons: $0.reasons.sorted { $0.rawValue < $1.rawValue })
+        }
+        let sorted = entries.sorted { ($0.host, $0.port, $0.certificate) < ($1.host, $1.port, $1.certificate) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
+        do {
+            try file.replace(by: Array(encoder.encode(Contents(version: 1, exceptions: sorted))))
+        } catch let error as TrustExceptionStoreError {
+            throw error
+        } catch {
+            throw .garbled(path: path, why: "cannot be encoded")
+        }
+    }
+}
+
+/// Why the file of exceptions cannot be used. Nothing is excepted then, and nothing was changed.
+@nonexhaustive
+public enum TrustExceptionStoreError: Error, Hashable {
+    /// Not what this version of protectfs writes.
+    case garbled(path: FilePath, why: String)
+    /// Somebody else owns it, or may write it, or it is no regular file.
+    case notOurs(path: FilePath)
+    /// A system call failed.
+    case system(path: FilePath, call: String, Errno)
+}
+
+extension TrustExceptionStoreError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .garbled(let path, let why): "cannot read the exceptions in \(path): \(why)"
+        case .notOurs(let path): "the exceptions in \(path) could be another user's: its owner and mode allow that"
+        case .system(let path, let call, let errno): "\(path): \(call): \(errno)"
+        }
+    }
+}
