@@ -15,6 +15,7 @@ enum Label: String {
     case headKey = "head key"
     case keyCommitment = "key commitment"
     case storedValue = "stored value"
+    case storedMark = "stored mark"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }

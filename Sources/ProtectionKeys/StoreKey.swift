@@ -54,6 +54,12 @@ public struct StoreKey: ~Copyable, Sendable {
         }
     }
 
+    /// 32 bytes by which a secret is known again, and which say nothing of it to who does not have the key.
+    public borrowing func mark(of secret: borrowing SecretBytes) throws(KeyError) -> [UInt8] {
+        let key = MACKey(secret: try self.secret.derive(.storedMark, []))
+        return try secret.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }
+    }
+
     private borrowing func open(
         _ sealed: [UInt8], at place: [UInt8], into value: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {

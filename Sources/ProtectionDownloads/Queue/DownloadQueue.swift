@@ -13,22 +13,22 @@ public actor DownloadQueue {
     nonisolated let store: DownloadStore
     nonisolated let progress = LiveProgress()
     private let transport: any DownloadTransport
-    private let schedule: HostSchedule
+    private let connections: DownloadConnections
     private nonisolated var bell: Bell { Bell(directory: store.directory) }
 
     /// Opens the list of a keybag, or begins one. Works in every lock state.
     ///
     /// - Parameters:
     ///   - transport: who makes the requests.
-    ///   - concurrent: how many downloads run at once, in all and with one server.
+    ///   - connections: how they are made, and how many at once.
     /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
     public init(
         _ keybag: Keybag, transport: any DownloadTransport = HTTPClient(),
-        concurrent: (total: Int, perHost: Int) = (4, 2)
+        connections: DownloadConnections = DownloadConnections()
     ) throws(DownloadError) {
         store = try DownloadStore(keybag)
         self.transport = transport
-        schedule = HostSchedule(total: max(concurrent.total, 1), perHost: max(concurrent.perHost, 1))
+        self.connections = connections
     }
 
     // MARK: the list
@@ -129,8 +129,11 @@ public actor DownloadQueue {
     /// - Parameter untilIdle: end when nothing is left that goes on without an unlock.
     /// - Throws: `alreadyRunning`; what is wrong with the list.
     public func run(untilIdle: Bool = false) async throws(DownloadError) {
-        try await DownloadRunner(store, transport, schedule, progress).run(untilIdle: untilIdle)
+        try await DownloadRunner(store, transport, connections, progress).run(untilIdle: untilIdle)
     }
+
+    /// What the user has excepted from trust. Looked at before each try.
+    public nonisolated var trustExceptions: TrustExceptionStore { store.trustExceptions }
 
     // MARK: integrity keys
 

@@ -37,6 +37,10 @@ public struct DownloadRequest: Sendable {
     public var priority = 0
     /// When to try again.
     public var retry = RetryPolicy()
+    /// Which servers may be told who we are; the credentials are those of whoever runs the list (``DownloadConnections``).
+    public var spaces: [ProtectionSpace] = []
+    /// In bytes per second.
+    public var bandwidthLimit: UInt64?
     /// Whether a `http` URL may be asked for; never with credentials.
     public var allowsPlainHTTP = false
     /// What the program calls it, to find it again.

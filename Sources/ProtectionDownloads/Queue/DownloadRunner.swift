@@ -7,7 +7,8 @@ import DataProtection
 actor DownloadRunner {
     private let store: DownloadStore
     private let transport: any DownloadTransport
-    private let schedule: HostSchedule
+    private let connections: DownloadConnections
+    private var schedule: HostSchedule { HostSchedule(total: connections.total, perHost: connections.perHost) }
     private let progress: LiveProgress
     private var keybag: Keybag { store.keybag }
     private var bell: Bell { Bell(directory: store.directory) }
@@ -21,9 +22,9 @@ actor DownloadRunner {
     private let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private var failure: DownloadError?
 
-    init(_ store: DownloadStore, _ transport: any DownloadTransport, _ schedule: HostSchedule, _ progress: LiveProgress)
+    init(_ store: DownloadStore, _ transport: any DownloadTransport, _ connections: DownloadConnections, _ progress: LiveProgress)
     {
-        (self.store, self.transport, self.schedule, self.progress) = (store, transport, schedule, progress)
+        (self.store, self.transport, self.connections, self.progress) = (store, transport, connections, progress)
     }
 
     /// Runs until the task is cancelled.
@@ -204,7 +205,8 @@ actor DownloadRunner {
         _ record: DownloadRecord, _ request: DownloadRequest, _ partial: PartialBox
     ) async -> EndOfTry {
         await DownloadTry(
-            record: record, request: request, partial: partial, store: store, transport: transport, progress: progress
+            record: record, request: request, partial: partial, store: store, transport: transport,
+            connections: connections, progress: progress
         ).run()
     }
 

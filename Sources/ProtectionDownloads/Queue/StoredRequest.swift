@@ -19,12 +19,13 @@ struct StoredRequest: Codable {
     let retry: RetryPolicy
     let allowsPlainHTTP: Bool
     let name: String?
+    let trust: StoredTrust
+    let spaces: [StoredSpace]
+    let bandwidthLimit: UInt64?
 
-    init(_ request: DownloadRequest) throws(DownloadError) {
-        // Written down as nothing, it would be the system's roots: weaker than what was asked for.
-        guard request.trust == ServerTrust() else {
-            throw .invalidRequest(reason: "this trust cannot be kept in the list")
-        }
+    init(_ request: DownloadRequest) {
+        trust = StoredTrust(request.trust)
+        (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
         url = request.url.absoluteString
         target = request.target.bytes
         headers = request.headers.map { Header(name: $0.name, value: $0.value) }
@@ -37,11 +38,13 @@ struct StoredRequest: Codable {
     /// Nil if it makes no sense: sealed by something else than this.
     var request: DownloadRequest? {
         guard let url = URL(string: url), !target.contains(0),
-            let protectionClass = ProtectionClass(rawValue: protectionClass)
+            let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = try? trust.trust(),
+            let spaces = try? spaces.map({ try $0.space() })
         else { return nil }
         var request = DownloadRequest(url, to: FilePath(bytes: target))
         request.headers = headers.map { HTTPHeader($0.name, $0.value) }
-        request.protectionClass = protectionClass
+        (request.protectionClass, request.trust, request.spaces) = (protectionClass, trust, spaces)
+        request.bandwidthLimit = bandwidthLimit
         (request.whileLocked, request.replacesExisting) = (whileLocked, replacesExisting)
         (request.checks, request.maximumLength, request.priority) = (checks, maximumLength, priority)
         (request.retry, request.allowsPlainHTTP, request.name) = (retry, allowsPlainHTTP, name)

@@ -43,9 +43,7 @@ enum DownloadSchema {
                         key BLOB NOT NULL
                     ) WITHOUT ROWID;
                     CREATE TABLE failedCredentials (
-                        id BLOB PRIMARY KEY NOT NULL,
-                        since INTEGER NOT NULL,
-                        credential BLOB NOT NULL
+                        mark BLOB PRIMARY KEY NOT NULL
                     ) WITHOUT ROWID;
                     """)
         }

@@ -40,7 +40,7 @@ extension DownloadStore {
     /// Adds a download. When this returns it is not forgotten.
     func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID {
         let id = try DownloadID.random()
-        let stored = try encode(try StoredRequest(request), .request, id)
+        let stored = try encode(StoredRequest(request), .request, id)
         let now = Int64(clamping: Clock.wallTime() / 1_000_000)
         try write { database in
             let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")

@@ -3,6 +3,7 @@ import GRDB
 import Glibc
 import ProtectionKeys
 import Synchronization
+import TrustedHTTP
 
 /// The list of downloads on disk: `downloads/queue.sqlite` in the keybag's directory. FORMAT.md §2.14.
 ///
@@ -33,6 +34,9 @@ final class DownloadStore: Sendable {
         close(file)
         database = try Self.open(path)
     }
+
+    /// What the user has excepted from trust: hosts and certificates, in clear.
+    var trustExceptions: TrustExceptionStore { TrustExceptionStore(directory.appending("trust-exceptions")) }
 
     var path: FilePath { directory.appending(Self.databaseName) }
 

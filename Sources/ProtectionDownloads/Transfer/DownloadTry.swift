@@ -8,6 +8,7 @@ struct DownloadTry: Sendable {
     let partial: PartialBox
     let store: DownloadStore
     let transport: any DownloadTransport
+    let connections: DownloadConnections
     let progress: LiveProgress
 
     /// Ends in every case; what is there is flushed and noted then.
@@ -33,9 +34,8 @@ struct DownloadTry: Sendable {
             try partial.file.prepare()
             return ResumePlan(offset: partial.file.position, resource: resource)
         }
-        var http = HTTPRequest(request.url)
-        http.headers = request.headers + plan.headers
-        http.trust = request.trust
+        let http = connections.request(
+            request, plan, exceptions: try trustExceptions(), failures: StoredFailures(store: store))
         let receiver = PartialReceiver(request, plan, partial.file, store, progress)
         let result: Result<Void, any Error>
         do {
@@ -54,6 +54,13 @@ struct DownloadTry: Sendable {
             try await BlockingWork.run { try store.noteWhole(record.id, length: partial.file.position) }
         }
         return end
+    }
+
+    /// What the user has excepted; read each time, because that is done while a download waits for it.
+    private func trustExceptions() throws -> Set<TrustException> {
+        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch {
+            throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
+        }
     }
 
     private func ended(_ receiver: PartialReceiver, _ result: Result<Void, any Error>) -> EndOfTry {

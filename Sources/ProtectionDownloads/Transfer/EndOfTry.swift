@@ -28,8 +28,23 @@ enum EndOfTry: Error {
     }
 
     private static func end(of error: HTTPError) -> EndOfTry {
-        if case .refused(let reason) = error { return EndOfTry(reason) }
-        return .failed(.connection(isTransient: true), DownloadFailure(.connection, "\(error)"))
+        let words = "\(error)"
+        switch error {
+        case .refused(let reason): return EndOfTry(reason)
+        case .cancelled: return .stopped
+        case .serverNotTrusted(let verdict, _):
+            return .failedForGood(DownloadFailure(.untrusted, "the server is not trusted: \(verdict)"))
+        case .credentialsUnavailable:
+            return .failed(.connection(isTransient: true), DownloadFailure(.credentials, words))
+        case .credentialsInURL, .credentialsOverPlainHTTP, .clientCertificateRequired, .clientCertificateRefused,
+            .spaceNotListed, .authenticationUnsupported, .credentialRefused, .authenticationCancelled, .spaceRejected,
+            .spaceChanged, .malformedCredential:
+            return .failedForGood(DownloadFailure(.credentials, words))
+        case .responseTooLarge: return .failedForGood(DownloadFailure(.unusable, words))
+        case .tooManyRedirects, .redirectToPlainHTTP, .malformedRedirect:
+            return .failedForGood(DownloadFailure(.refused, words))
+        default: return .failed(.connection(isTransient: error.isTransient), DownloadFailure(.connection, words))
+        }
     }
 
     private static func end(of error: DownloadError) -> EndOfTry {

@@ -48,7 +48,9 @@ final class DownloadBed: Sendable {
 
     /// A list as another process would open it.
     func queue(total: Int = 4, perHost: Int = 4) throws -> DownloadQueue {
-        try DownloadQueue(keybag, transport: server, concurrent: (total, perHost))
+        var connections = DownloadConnections()
+        (connections.total, connections.perHost) = (total, perHost)
+        return try DownloadQueue(keybag, transport: server, connections: connections)
     }
 
     /// Asks for what the server has.
