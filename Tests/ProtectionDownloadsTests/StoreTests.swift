@@ -52,7 +52,8 @@ import Testing
         let queue = try await plant(bed)
         let directory = bed.keybag.directory.appending("downloads")
         for name in try FileManager.default.contentsOfDirectory(atPath: directory.string) {
-            let mode = try FileManager.default.attributesOfItem(atPath: directory.appending(name).string)[.posixPermissions]
+            let mode = try FileManager.default.attributesOfItem(atPath: directory.appending(name).string)[
+                .posixPermissions]
             #expect(mode as? Int == 0o600, "\(name)")
         }
         withExtendedLifetime(queue) {}

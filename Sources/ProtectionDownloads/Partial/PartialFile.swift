@@ -81,10 +81,14 @@ final class PartialFile {
         try mapping { () throws(DataProtectionError) in try name.removeAll(but: [first.number]) }
     }
 
-    private func startOver() throws {
+    /// Gives up everything that has come.
+    func startOver() throws {
+        buffer.removeAll()
+        open?.file.discard()
+        open = nil
         try store.forgetSegments(of: id)
         try mapping { () throws(DataProtectionError) in try name.removeAll() }
-        (end, hasParts, open, checks) = (0, false, nil, nil)
+        (end, hasParts, checks) = (0, false, nil)
     }
 
     private func canOpen() throws(DownloadError) -> Bool {

@@ -5,25 +5,27 @@ import DataProtection
 ///
 /// It has no state of its own that matters: whatever it knows it reads from the list again when something has happened.
 actor DownloadRunner {
-    private let store: DownloadStore
-    private let transport: any DownloadTransport
-    private let connections: DownloadConnections
+    let store: DownloadStore
+    let transport: any DownloadTransport
+    let connections: DownloadConnections
     private var schedule: HostSchedule { HostSchedule(total: connections.total, perHost: connections.perHost) }
-    private let progress: LiveProgress
-    private var keybag: Keybag { store.keybag }
-    private var bell: Bell { Bell(directory: store.directory) }
+    let progress: LiveProgress
+    var keybag: Keybag { store.keybag }
+    var bell: Bell { Bell(directory: store.directory) }
 
     /// What is under way, and what it is.
-    private var running: [DownloadID: (task: Task<Void, Never>, item: HostSchedule.Item?, isSuspending: Bool)] = [:]
+    var running: [DownloadID: (task: Task<Void, Never>, item: HostSchedule.Item?, isSuspending: Bool)] = [:]
     /// Open partials: one that was closed while locked could not be opened again.
-    private var partials: [DownloadID: PartialBox] = [:]
+    var partials: [DownloadID: PartialBox] = [:]
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
-    private let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    private var failure: DownloadError?
+    let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    var failure: DownloadError?
 
-    init(_ store: DownloadStore, _ transport: any DownloadTransport, _ connections: DownloadConnections, _ progress: LiveProgress)
-    {
+    init(
+        _ store: DownloadStore, _ transport: any DownloadTransport, _ connections: DownloadConnections,
+        _ progress: LiveProgress
+    ) {
         (self.store, self.transport, self.connections, self.progress) = (store, transport, connections, progress)
     }
 
@@ -44,6 +46,8 @@ actor DownloadRunner {
         }
         follower.cancel()
         await stop()
+        // Cancelled while this one ended.
+        if failure == nil { _ = await Result { [store] in try Self.clearCancelled(store) } }
         withExtendedLifetime((lock, bells)) {}
         bell.ring()
         if let failure { throw failure }
@@ -82,7 +86,7 @@ actor DownloadRunner {
         }
     }
 
-    private static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
+    static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
 
     private func stop() async {
         for (task, _, _) in running.values { task.cancel() }
@@ -117,8 +121,9 @@ actor DownloadRunner {
             value.task.cancel()
         }
         for id in partials.keys where running[id] == nil && byID[id]?.state != .queued { await close(id) }
-        for record in records where record.state == .cancelled && running[record.id] == nil {
-            try await clear(record)
+        if records.contains(where: { $0.state == .cancelled }) {
+            let busy = Set(running.keys)
+            try await blocking { [store] () throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
         }
         let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
         var waiting: [HostSchedule.Item] = []
@@ -166,137 +171,19 @@ actor DownloadRunner {
         running[record.id] = (task, item, request.whileLocked == .suspend)
     }
 
-    // MARK: one download
-
-    private func work(_ record: DownloadRecord, _ request: DownloadRequest) async {
-        do {
-            if record.state == .publishing {
-                try await publish(record.id)
-            } else {
-                let partial = try await partial(record, request)
-                let end = record.isWhole ? EndOfTry.whole : await attempt(record, request, partial)
-                try await settle(end, record, request, partial)
-            }
-        } catch is Superseded {
-        } catch DownloadError.unknownDownload {
-        } catch DownloadError.beforeFirstUnlock {
-        } catch let error as DownloadError {
-            failure = error  // the list cannot be written: nothing would be remembered
-        } catch {
-            failure = .store(store.path, code: 1, reason: "\(error)")
-        }
-        running[record.id] = nil
-        progress.remove(record.id)
-        bell.ring()
-        wakes.continuation.yield()
-    }
-
-    private func partial(_ record: DownloadRecord, _ request: DownloadRequest) async throws -> PartialBox {
-        if let partial = partials[record.id] { return partial }
-        let partial = try await BlockingWork.run { [store] in
-            PartialBox(
-                PartialFile(record.id, request, store, keys: try store.integrityKeys(for: request.checks)))
-        }
-        partials[record.id] = partial
-        return partial
-    }
-
-    private func attempt(
-        _ record: DownloadRecord, _ request: DownloadRequest, _ partial: PartialBox
-    ) async -> EndOfTry {
-        await DownloadTry(
-            record: record, request: request, partial: partial, store: store, transport: transport,
-            connections: connections, progress: progress
-        ).run()
-    }
-
-    /// What follows from the way in which a try has ended.
-    private func settle(
-        _ end: EndOfTry, _ record: DownloadRecord, _ request: DownloadRequest, _ partial: PartialBox
-    ) async throws {
-        let (store, id) = (store, record.id)
-        switch end {
-        case .whole: try await finish(id, partial)
-        case .stopped, .askForAll: if request.whileLocked == .suspend { await close(id) }
-        case .locked:
-            await close(id)
-            try await BlockingWork.run { try store.set(.waitingForUnlock, of: id) }
-        case .failedForGood(let failure):
-            await close(id)
-            try await BlockingWork.run { try store.fail(id, with: failure) }
-        case .failed(let reason, let failure):
-            let now = Self.now
-            let jitter = Double.random(in: 0...1)
-            try await BlockingWork.run {
-                let record = try store.record(id)
-                let decision = request.retry.decide(
-                    reason, failures: record.failures + 1, began: record.began, now: now, jitter: jitter)
-                switch decision {
-                case .retry(let time): try store.retry(id, at: time, after: failure)
-                case .fail: try store.fail(id, with: failure)
-                case .giveUp:
-                    let words = "given up after \(record.attempts) tries: \(failure.message)"
-                    try store.fail(id, with: DownloadFailure(.gaveUp, words, status: failure.status))
-                }
-            }
-        }
-    }
-
-    /// Every byte is there: checks them, and gives the file its name.
-    private func finish(_ id: DownloadID, _ partial: PartialBox) async throws {
-        let store = store
-        do {
-            let failure = try await BlockingWork.run {
-                try store.set(.checking, of: id)
-                try partial.file.prepare()
-                return try partial.file.check()
-            }
-            if let failure {
-                // Not even under another name: what is not what it should be helps nobody but whoever has sent it.
-                partials[id] = nil
-                try await BlockingWork.run {
-                    try store.failAndForget(id, with: failure)
-                    try partial.file.remove()
-                }
-                return
-            }
-            partials[id] = nil
-            try await BlockingWork.run { try store.beginPublishing(id, try partial.file.finish()) }
-        } catch is PartialFile.Locked {
-            // The parts of before an unlock wait for it.
-            return try await BlockingWork.run { try store.set(.waitingForUnlock, of: id) }
-        } catch is CancellationError {
-            return
-        } catch {
-            guard case .failedForGood(let failure) = EndOfTry(error) else { throw error }
-            await close(id)
-            return try await BlockingWork.run { try store.fail(id, with: failure) }
-        }
-        try await publish(id)
-    }
-
-    private func publish(_ id: DownloadID) async throws {
-        let (store, keybag) = (store, keybag)
-        try await BlockingWork.run {
-            let record = try store.record(id)
-            guard let request = record.request, let file = record.result else { throw Superseded() }
-            let failure = try Publication(request: request, file: file, keybag: keybag).perform()
-            try store.endPublishing(id, failure: failure)
-        }
-    }
-
     // MARK: what is left
 
-    private func close(_ id: DownloadID) async {
+    func close(_ id: DownloadID) async {
         guard let partial = partials.removeValue(forKey: id) else { return }
         try? await BlockingWork.run { try partial.file.close() }
     }
 
-    /// Removes what is left of a cancelled download.
-    private func clear(_ record: DownloadRecord) async throws(DownloadError) {
-        guard let request = record.request else { return }
-        try await blocking { [store] () throws(DownloadError) in
-            guard try !store.segments(of: record.id).isEmpty else { return }
+    /// Removes what is left of cancelled downloads.
+    private static func clearCancelled(
+        _ store: DownloadStore, but running: Set<DownloadID> = []
+    ) throws(DownloadError) {
+        for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
+            guard let request = record.request, try !store.segments(of: record.id).isEmpty else { continue }
             try PartialFile.remove(PartialName(target: request.target, id: record.id))
             try store.forgetSegments(of: record.id)
         }

@@ -55,7 +55,8 @@ struct StoredTrust: Codable {
         distrusted = trust.distrusted.map(Pin.init)
         exceptions = trust.exceptions.map {
             Exception(
-                host: $0.host, port: $0.port, certificate: hexadecimal($0.certificateSHA256), reasons: Array($0.reasons))
+                host: $0.host, port: $0.port, certificate: hexadecimal($0.certificateSHA256), reasons: Array($0.reasons)
+            )
         }
     }
 

@@ -1,4 +1,5 @@
 import DataProtection
+import Glibc
 import ProtectionKeys
 
 /// The key of the list's values, in a protected file of its own: `downloads/key`, class C. FORMAT.md §2.14.
@@ -38,6 +39,8 @@ struct StoreKeyFile: Sendable {
             }
             try secret.withUnsafeBytes { bytes throws(DataProtectionError) in try writer.append(bytes) }
             try writer.finish()
+            // Its directory keeps others out already.
+            _ = path.withPlatformString { chmod($0, 0o600) }
         } catch .exists {
         } catch .locked {
             throw .beforeFirstUnlock(keybag.directory)

@@ -46,9 +46,14 @@ struct DownloadTry: Sendable {
         }
         // Whatever has come is kept, in whichever way it ended.
         let kept = await Result { try await BlockingWork.run { try partial.file.sync() } }
-        let end = ended(receiver, result)
-        if case .failure(let error) = kept, case .stopped = EndOfTry(error) { return .stopped }
-        if case .failure(let error) = kept, case .whole = end { throw error }
+        var end = ended(receiver, result)
+        if case .failure(let error) = kept {
+            switch end {
+            case .stopped, .failedForGood: break
+            // What was only in memory counted as having come.
+            default: end = EndOfTry(error)
+            }
+        }
         if case .askForAll = end { throw EndOfTry.askForAll }
         if case .whole = end {
             try await BlockingWork.run { try store.noteWhole(record.id, length: partial.file.position) }

@@ -10,6 +10,8 @@ enum EndOfTry: Error {
     case failedForGood(DownloadFailure)
     /// Nothing that is there can be used: at once again, from the first byte.
     case askForAll
+    /// What had come was altered or removed by somebody else: again, from the first byte.
+    case lost(DownloadFailure)
     /// It goes on after an unlock.
     case locked
     /// Somebody has paused or cancelled it, or the runner stops.
@@ -56,6 +58,7 @@ enum EndOfTry: Error {
         case .retiredIntegrityKey(let id):
             .failedForGood(DownloadFailure(.integrityKey, "the integrity key \(id) was retired"))
         case .protection(.locked): .locked
+        case .protection(.damaged(let path, _, let reason, _)): .lost(DownloadFailure(.lost, "\(path): \(reason)"))
         case .protection(.busy(let path)):
             .failed(.connection(isTransient: true), DownloadFailure(.disk, "somebody else has \(path) open"))
         case .protection(.system(let path, let operation, let errno)):
