@@ -52,7 +52,8 @@ import Testing
         let bed = try DownloadBed()
         let server = try FaultServer()
         let length = Self.length
-        try server.answer("/file", Answer(length: length).with(\.bytesPerSecond, max(length / 4, 1 << 20)))
+        try server.answer(
+            "/file", Answer(length: length).with(\.bytesPerSecond, max(length / max(4, Self.kills / 2), 1 << 20)))
         var request = try request(bed, server)
         request.checks = [.digest(.sha256, try digest(length)), .length(UInt64(length))]
         let queue = try queue(bed)
@@ -90,7 +91,9 @@ import Testing
         #expect(try bed.protectionClass() == .complete)
         var found = try RunningDigest(.sha256)
         let file = try ProtectedFile.open(bed.path("file"), keybag: bed.keybag)
-        for start in stride(from: 0, to: Int64(length), by: 1 << 20) { try found.update(Array(try file.read(1 << 20, at: start))) }
+        for start in stride(from: 0, to: Int64(length), by: 1 << 20) {
+            try found.update(Array(try file.read(1 << 20, at: start)))
+        }
         #expect(try found.finish() == digest(length))
     }
 
