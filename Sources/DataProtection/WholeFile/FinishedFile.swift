@@ -16,6 +16,12 @@ extension ProtectedFile {
         return ProtectedFile(try new.handle())
     }
 
+    /// Brings what was written so far to the disk, so that the next ``sync()`` has little left to do. Commits nothing, and holds
+    /// nobody up: writes go on meanwhile.
+    ///
+    /// - Throws: `system`. The kernel tells of a failed write once: whoever gets this error must not call the file synced later.
+    package func flushAhead() throws(DataProtectionError) { try lower.flush() }
+
     /// The 16 bytes that name the file whatever it is called, unverified. Needs no key.
     package static func fileID(at path: FilePath) throws(DataProtectionError) -> [UInt8] {
         guard let id = try LowerFile.forHeads(of: path, flags: O_NOFOLLOW).fileID() else { throw .notProtected(path) }

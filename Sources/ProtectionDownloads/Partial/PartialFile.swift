@@ -27,8 +27,14 @@ final class PartialFile {
     private let buffer = WriteBuffer()
     private var lastSync = Clock.monotonic()
 
+    /// Of the file that is open.
+    private var ahead = FlushAhead()
+    private var aheadOf: UInt64 = 0
+
+    /// So many new bytes are brought to the disk beside what comes.
+    private static let aheadBytes: UInt64 = 8 << 20
     /// Above so many bytes, or a second after the last time, what is written is flushed and noted.
-    private static let syncBytes: UInt64 = 64 << 20
+    private static let syncBytes: UInt64 = 256 << 20
     private static let syncNanoseconds: UInt64 = 1_000_000_000
 
     init(_ id: DownloadID, _ request: DownloadRequest, _ store: DownloadStore, keys: [String: IntegrityKey]) {
@@ -68,6 +74,7 @@ final class PartialFile {
             let file = try SegmentChain(name: name, keybag: store.keybag).join(records)
             let size = UInt64(try file.size())
             open = (file, SegmentRecord(number: first.number, start: 0, synced: size), size)
+            (ahead, aheadOf) = (FlushAhead(), size)
         } catch .locked {
             throw Locked()
         } catch {
@@ -134,7 +141,7 @@ final class PartialFile {
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
-            open = (file, record, 0)
+            (open, ahead, aheadOf) = ((file, record, 0), FlushAhead(), 0)
         } catch .locked {
             throw Locked()
         } catch {
@@ -154,8 +161,11 @@ final class PartialFile {
             try write(bytes)
         }
         guard let open else { return }
+        if open.written - aheadOf >= Self.aheadBytes, ahead.begin(open.file) { aheadOf = open.written }
         let isMuch = open.written - open.record.synced >= Self.syncBytes
-        if isMuch || Clock.monotonic() - lastSync >= Self.syncNanoseconds { try sync() }
+        // In between, the disk is busy enough.
+        let isTime = Clock.monotonic() - lastSync >= Self.syncNanoseconds && !ahead.isRunning
+        if isMuch || isTime { try sync() }
     }
 
     private func flushBuffer() throws {
@@ -181,7 +191,10 @@ final class PartialFile {
         try flushBuffer()
         lastSync = Clock.monotonic()
         guard let current = open, current.written > current.record.synced else { return }
-        try mapping { () throws(DataProtectionError) in try current.file.sync() }
+        try mapping { () throws(DataProtectionError) in
+            try ahead.finish()
+            try current.file.sync()
+        }
         open!.record.synced = current.written
         try store.note(open!.record, of: id)
         lastSync = Clock.monotonic()
@@ -227,13 +240,18 @@ final class PartialFile {
             isTamperProof: request.checks.contains(where: \.isTamperProof))
     }
 
-    /// Closes what is open. What was not flushed is flushed, but not noted.
+    /// Closes what is open. What was written is flushed and noted, or given up where that fails.
     func close() throws {
-        defer { buffer.removeAll() }
+        guard open != nil else { return buffer.removeAll() }
+        // Without a key what is in memory cannot be sealed, but what is sealed can be flushed.
+        try? flushBuffer()
+        let synced = Result { try sync() }
         guard let current = open else { return }
-        if current.written > current.record.synced || buffer.count > 0 { try? sync() }
-        (open, end) = (nil, current.record.start + (open?.record.synced ?? 0))
-        checks = nil
+        (open, checks, end) = (nil, nil, current.record.end)
+        guard case .success = synced else {
+            // A commit could succeed behind a flush whose error somebody else was told of.
+            return current.file.discard()
+        }
         try mapping { () throws(DataProtectionError) in try current.file.close() }
     }
 
