@@ -148,7 +148,7 @@ let package = Package(
         .testTarget(
             name: "TrustedHTTPTests",
             dependencies: [
-                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "CLibSSL",
+                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "CLibSSL", "CCurl",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -47,7 +47,9 @@ final class EasyHandle: @unchecked Sendable {  // whoever makes it hands it over
 
     func set(_ option: CURLoption, _ value: Int) { check(protectfs_curl_set_long(pointer, option, value)) }
     func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
-    func setOffset(_ option: CURLoption, _ value: Int64) { check(protectfs_curl_set_offset(pointer, option, curl_off_t(value))) }
+    func setOffset(_ option: CURLoption, _ value: Int64) {
+        check(protectfs_curl_set_offset(pointer, option, curl_off_t(value)))
+    }
     /// libcurl makes a copy.
     func set(_ option: CURLoption, _ value: String) {
         check(value.withCString { protectfs_curl_set_pointer(pointer, option, $0) })
@@ -102,7 +104,7 @@ final class EasyHandle: @unchecked Sendable {  // whoever makes it hands it over
 }
 
 /// Requests that share connections. Of one thread, but for ``wakeUp()``.
-final class MultiHandle: @unchecked Sendable {  // only the engine's thread calls it; curl_multi_wakeup is for all of them
+final class MultiHandle: @unchecked Sendable {  // only the engine's thread calls it, but for curl_multi_wakeup
     private let pointer: UnsafeMutableRawPointer
 
     /// - Parameter connections: how many are kept open while nobody needs them.

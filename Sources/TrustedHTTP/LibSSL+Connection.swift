@@ -1,17 +1,21 @@
 import CLibSSL
 
 extension LibSSL {
-    /// For a context that `prepare` was called for: notes TLS's closing words, and refuses to begin anew with other certificates.
+    /// For a context that `prepare` was called for: notes how far connections come, and never lets one begin anew with other
+    /// certificates.
     ///
-    /// libcurl 7.88 takes a connection that was cut for one that has ended. The C calls are `SSL_CTX_set_info_callback` and
-    /// `SSL_CTX_set_options`.
-    static func watchEnd(of context: OpaquePointer) {
+    /// TLS's closing words are noted because libcurl 7.88 takes a connection that was cut for one that has ended. The C calls
+    /// are `SSL_CTX_set_info_callback` and `SSL_CTX_set_options`.
+    static func watch(_ context: OpaquePointer) {
         // SSL_OP_NO_RENEGOTIATION, a macro that Swift does not see.
         SSL_CTX_set_options(context, 1 << 30)
         SSL_CTX_set_info_callback(context) { connection, place, alert in
+            guard let connection, let handshake = LibSSL.handshake(of: connection) else { return }
+            if place == SSL_CB_HANDSHAKE_DONE {
+                handshake.note(version: SSL_get_version(connection).map { String(cString: $0) } ?? "")
+            }
             // The level of the alert is in the upper byte, what it says in the lower one.
-            guard place == SSL_CB_READ_ALERT, alert & 0xFF == SSL3_AD_CLOSE_NOTIFY, let connection else { return }
-            LibSSL.handshake(of: connection)?.noteClosing()
+            if place == SSL_CB_READ_ALERT, alert & 0xFF == SSL3_AD_CLOSE_NOTIFY { handshake.noteClosing() }
         }
     }
 }

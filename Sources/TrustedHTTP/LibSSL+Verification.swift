@@ -17,8 +17,6 @@ extension LibSSL {
         var refusals: [Refusal] = []
         /// From the server's certificate to the anchor; to where it broke off if there is none.
         var chain: [Certificate] = []
-        /// Those of ``chain`` that have issued another one, are no anchors, and may not issue any.
-        var notAuthorities: [Certificate] = []
         /// Whether libcrypto reached the end of its checks. What it has not looked at may be anything.
         var wasCompleted = false
     }
@@ -45,8 +43,8 @@ extension LibSSL {
 
         deinit { X509_STORE_free(pointer) }
 
-        /// Adds those of a PEM file. One that is empty has none to add.
-        func load(file: String) throws(TrustError) {
+        /// Adds those of a PEM file, up to the first that cannot be read.
+        func load(file: String) {
             defer { ERR_clear_error() }
             _ = X509_STORE_load_file(pointer, file)
         }
@@ -89,58 +87,49 @@ extension LibSSL {
         X509_VERIFY_PARAM_set_depth(parameters, 10)
         X509_VERIFY_PARAM_set_auth_level(parameters, 2)  // 112 bits
 
-        let log = RefusalLog()
-        return try withExtendedLifetime(log) { () throws(TrustError) in
-            X509_STORE_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(log).toOpaque())
-            X509_STORE_CTX_set_verify_cb(context) { accepted, context in
-                if accepted == 0, let log = X509_STORE_CTX_get_ex_data(context, 0) {
-                    Unmanaged<RefusalLog>.fromOpaque(log).takeUnretainedValue().note(context)
-                }
-                return 1  // go on: what else is wrong?
+        let log = RefusalLog(of: presented)
+        defer { withExtendedLifetime(log) {} }
+        X509_STORE_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(log).toOpaque())
+        X509_STORE_CTX_set_verify_cb(context) { accepted, context in
+            if accepted == 0, let log = X509_STORE_CTX_get_ex_data(context, 0) {
+                Unmanaged<RefusalLog>.fromOpaque(log).takeUnretainedValue().note(context)
             }
-            let completed = X509_verify_cert(context) == 1
-            return try verification(log, context, completed: completed)
+            return 1  // go on: what else is wrong?
         }
-    }
+        let isCompleted = X509_verify_cert(context) == 1
 
-    private static func verification(
-        _ log: RefusalLog, _ context: OpaquePointer, completed: Bool
-    ) throws(TrustError) -> Verification {
-        var verification = Verification(wasCompleted: completed && !log.failed)
-        for (code, certificate) in log.entries {
-            verification.refusals.append(
-                Refusal(
-                    code: code, text: String(cString: X509_verify_cert_error_string(Int(code))),
-                    certificate: try certificate.map { der throws(TrustError) in try Certificate(der: der) }))
+        let built = X509_STORE_CTX_get0_chain(context)
+        let chain = (0..<max(0, OPENSSL_sk_num(built))).map { index in
+            OPENSSL_sk_value(built, index).flatMap { log.certificate(OpaquePointer($0)) }
         }
-        let chain = X509_STORE_CTX_get0_chain(context)
-        for index in 0..<max(0, OPENSSL_sk_num(chain)) {
-            guard let pointer = OPENSSL_sk_value(chain, index),
-                let der = encoded({ i2d_X509(OpaquePointer(pointer), $0) })
-            else { throw failure("i2d_X509") }
-            verification.chain.append(try Certificate(der: der))
-        }
-        // libcrypto lets one pass that has a keyUsage for it but no basicConstraints; RFC 5280 §4.2.1.9 does not.
-        let untrusted = Int(X509_STORE_CTX_get_num_untrusted(context))
-        verification.notAuthorities = verification.chain.prefix(untrusted).dropFirst()
-            .filter { !$0.parsed.isCertificateAuthority }
-        return verification
+        return Verification(
+            refusals: log.refusals, chain: chain.compactMap(\.self),
+            wasCompleted: isCompleted && !log.hasFailed && !chain.contains(nil))
     }
 
     /// What the callback of a verification writes down.
     private final class RefusalLog {
-        var entries: [(code: Int32, der: [UInt8]?)] = []
+        private(set) var refusals: [Refusal] = []
         /// Whether something could not be written down.
-        var failed = false
+        private(set) var hasFailed = false
+        private let presented: [Certificate]
+
+        init(of presented: [Certificate]) { self.presented = presented }
 
         func note(_ context: OpaquePointer?) {
-            let certificate = X509_STORE_CTX_get_current_cert(context)
-            let der = certificate.flatMap { pointer in encoded { i2d_X509(pointer, $0) } }
-            failed = failed || (certificate != nil && der == nil)
-            entries.append((X509_STORE_CTX_get_error(context), der))
+            let (code, pointer) = (X509_STORE_CTX_get_error(context), X509_STORE_CTX_get_current_cert(context))
+            let certificate = pointer.flatMap(certificate)
+            hasFailed = hasFailed || (pointer != nil && certificate == nil)
+            let text = String(cString: X509_verify_cert_error_string(Int(code)))
+            refusals.append(Refusal(code: code, text: text, certificate: certificate))
+        }
+
+        /// Those that were presented need not be read again.
+        func certificate(_ pointer: OpaquePointer) -> Certificate? {
+            presented.first { $0.parsed.pointer == pointer }
+                ?? encoded { i2d_X509(pointer, $0) }.flatMap { try? Certificate(der: $0) }
         }
     }
-
 }
 
 extension LibSSL.Refusal {

@@ -84,7 +84,7 @@ enum LibSSL {
     /// libcrypto's own view of a certificate. Nothing in it changes any more.
     ///
     /// ``pointer`` lives as long as this object: who gives it to C keeps the object until C is done.
-    final class ParsedCertificate: @unchecked Sendable {  // an X509 whose extensions are read is only read by all threads
+    final class ParsedCertificate: @unchecked Sendable {  // an X509 with its extensions read is not written to
         let pointer: OpaquePointer
 
         init(taking pointer: OpaquePointer) { self.pointer = pointer }
@@ -107,9 +107,6 @@ extension LibSSL.ParsedCertificate {
         defer { ERR_clear_error() }
         return X509_self_signed(pointer, 1) == 1
     }
-
-    /// Whether it says that it may issue others: basicConstraints with cA (RFC 5280 §4.2.1.9). The C call is `X509_check_ca`.
-    var isCertificateAuthority: Bool { X509_check_ca(pointer) == 1 }
 
     var validity: ClosedRange<Int64>? {
         guard let first = seconds(X509_get0_notBefore(pointer)), let last = seconds(X509_get0_notAfter(pointer)),

@@ -84,7 +84,7 @@ import Testing
     /// As the worker writes a number.
     private func bytes(of number: Int) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
 
-    @Test("Locked and unlocked by two processes over and over, read and written in eight", .timeLimit(.minutes(10)))
+    @Test("Locked and unlocked by two processes over and over, read and written in eight", .timeLimit(.minutes(20)))
     func rapidly() throws {
         let pairs = ProcessInfo.processInfo.environment["PROTECTFS_LOCK_PAIRS"].flatMap { Int($0) } ?? 60
         let directory = bed.directory.string

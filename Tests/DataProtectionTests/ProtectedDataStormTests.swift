@@ -19,7 +19,7 @@ struct ProtectedDataStormTests {
         return true
     }
 
-    @Test("However fast two lock and unlock, everybody hears a story that can be, and its end", .timeLimit(.minutes(5)))
+    @Test("However fast two lock and unlock, everybody hears a story that can be, and its end", .timeLimit(.minutes(20)))
     func pairs() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let all = (0..<8).map { _ in Heard<ProtectedDataEvent>() }
@@ -50,7 +50,7 @@ struct ProtectedDataStormTests {
         for observation in observations { observation.cancel() }
     }
 
-    @Test("Whoever comes and goes meanwhile gets what it waits for", .timeLimit(.minutes(5)))
+    @Test("Whoever comes and goes meanwhile gets what it waits for", .timeLimit(.minutes(20)))
     func comingAndGoing() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let keybag = bag.keybag

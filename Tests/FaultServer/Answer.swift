@@ -82,6 +82,12 @@ public struct Answer: Encodable, Sendable {
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             return UInt8(truncatingIfNeeded: state >> 56)
         }
-        return range.map { period[$0 % period.count] }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count)
+        while bytes.count < range.count {
+            let start = (range.lowerBound + bytes.count) % period.count
+            bytes += period[start...].prefix(range.count - bytes.count)
+        }
+        return bytes
     }
 }

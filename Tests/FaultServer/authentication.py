@@ -12,6 +12,9 @@ class Guard:
 
     def __init__(self, *schemes):
         self.schemes = schemes
+        for scheme in schemes:
+            if "masked" in scheme:
+                scheme["password"] = bytes(byte ^ 1 for byte in scheme["masked"]).decode()
         self.nonces = {}        # nonce -> the last count
         self.challenges = 0
 

@@ -65,9 +65,9 @@ def context(directory, tls):
     """`tls`: chain (names made before, or files; the first one's key is used), clientAuthority, atMost ("1.1", "1.2")."""
     chain = tls.get("chain") or ["server"]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("ALL:@SECLEVEL=0")      # what is weak is for the client to refuse
     if tls.get("atMost"):
-        if tls["atMost"] == "1.1":      # long forbidden otherwise
-            context.set_ciphers("ALL:@SECLEVEL=0")
+        if tls["atMost"] == "1.1":
             context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = getattr(ssl.TLSVersion, "TLSv" + tls["atMost"].replace(".", "_"))
     paths = [name if "/" in name else os.path.join(directory, name) for name in chain]

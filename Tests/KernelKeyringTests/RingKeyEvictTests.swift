@@ -4,7 +4,7 @@ import KernelKeyring
 import SystemPackage
 import Testing
 
-@Suite("Eviction", .timeLimit(.minutes(1)))
+@Suite("Eviction", .timeLimit(.minutes(20)))
 struct RingKeyEvictTests {
     private let payload: [UInt8] = Array(1...56)
 

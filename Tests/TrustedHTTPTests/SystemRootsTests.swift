@@ -40,6 +40,20 @@ struct SystemRootsTests {
         #expect(try isKnown("direct", to: roots))
     }
 
+    @Test("What the system's administrator rejects is denied")
+    func rejected() throws {
+        let directory = try RootDirectory()
+        try directory.write("root")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        process.arguments = ["x509", "-in", directory.file, "-addreject", "serverAuth", "-out", directory.file]
+        try process.run()
+        process.waitUntilExit()
+        let roots = SystemRoots(file: directory.file, directory: "/nonexistent")
+        let verdict = ServerTrust().evaluate(try presented("direct"), at: someday, roots: roots)
+        #expect(try verdict == .denied(by: .system(.named("root"))))
+    }
+
     @Test("Made once, not for every connection")
     func shared() throws {
         let directory = try RootDirectory()

@@ -1,4 +1,5 @@
 import CLibSSL
+import Synchronization
 import TestCertificates
 
 @testable import TrustedHTTP
@@ -14,6 +15,9 @@ final class TLSPair {
     private(set) var serverIsDone = false
     private(set) var clientHasFailed = false
 
+    /// Of all clients.
+    static let sessionsToResume = Atomic(0)
+
     struct Failure: Error { let call: String }
 
     /// - Parameters:
@@ -24,6 +28,12 @@ final class TLSPair {
         server names: [String], handshake: TLSHandshake, asksForIdentity: Bool = false, version: Int32? = nil
     ) throws {
         contexts = (SSL_CTX_new(TLS_client_method()), SSL_CTX_new(TLS_server_method()))
+        // As libcurl does before it asks us: it wants every session, to resume it later.
+        SSL_CTX_ctrl(contexts.client, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_CLIENT), nil)
+        SSL_CTX_sess_set_new_cb(contexts.client) { _, _ in
+            TLSPair.sessionsToResume.add(1, ordering: .relaxed)
+            return 0
+        }
         try LibSSL.prepare(contexts.client, for: handshake)
         // What a weak certificate is refused for is the client's business here.
         SSL_CTX_set_security_level(contexts.server, 0)

@@ -155,5 +155,12 @@ struct TrustExceptionTests {
             try await group.waitForAll()
         }
         #expect(try store.exceptions() == Set(exceptions))
+
+        // While one changes it nobody else does.
+        let changing = try TrustExceptionFile(store.path).lock()
+        defer { close(changing) }
+        let other = open(directory.path, O_RDONLY | O_DIRECTORY)
+        defer { close(other) }
+        #expect(flock(other, LOCK_SH | LOCK_NB) != 0)
     }
 }

@@ -27,6 +27,8 @@ struct TrustHandshakeTests {
         #expect(handshake.chain == (try presented("server", "intermediate")))
         #expect(pair.verifyResult == Int(X509_V_OK))
         #expect(!handshake.askedForIdentity)
+        // A server presents nothing when a session is resumed.
+        #expect(TLSPair.sessionsToResume.load(ordering: .relaxed) == 0)
     }
 
     struct Refusal: CustomTestStringConvertible, Sendable {
@@ -107,6 +109,19 @@ struct TrustHandshakeTests {
         let asking = try TLSPair(server: ["server", "intermediate"], handshake: without, asksForIdentity: true)
         asking.run(sending: Self.request)
         #expect(without.askedForIdentity && asking.received == [])
+    }
+
+    @Test("A certificate that cannot be read, or none, ends the handshake")
+    func unreadable() throws {
+        let good = TestCertificates.certificate("server")
+        for presented in [[], [[]], [good, [0x30]], [Array(good.dropLast())]] {
+            let handshake = handshake(try .root("server"))
+            #expect(!handshake.judge(presented))
+            guard case .evaluationFailed = handshake.verdict else {
+                Issue.record("\(String(describing: handshake.verdict))")
+                continue
+            }
+        }
     }
 
     @Test("The TLS context keeps its handshake, and lets it go")

@@ -28,7 +28,7 @@ struct AuthenticationRun {
     mutating func begin(
         at origin: Origin, _ request: HTTPRequest
     ) async throws(HTTPError) -> (Exchange.Answers, ClientIdentity?) {
-        guard let terms, origin.isSecure else { return (Exchange.Answers(proxy: proxy), nil) }
+        guard let terms, origin.isSecure else { return (Exchange.Answers(proxy: proxy), request.identity) }
         let bearer = ProtectionSpace(host: origin.host, port: origin.port, method: .bearer)
         if server == nil, let tokens = terms.tokens, failureCounts[Self.key(bearer)] == nil, isListed(bearer) {
             try await useToken(of: tokens, for: bearer, rejected: false)
@@ -212,6 +212,7 @@ struct AuthenticationRun {
     }
 
     private static func key(_ space: ProtectionSpace) -> ProtectionSpace {
-        ProtectionSpace(space.kind, host: space.host, port: space.port, realm: space.method == .bearer ? nil : space.realm)
+        ProtectionSpace(
+            space.kind, host: space.host, port: space.port, realm: space.method == .bearer ? nil : space.realm)
     }
 }

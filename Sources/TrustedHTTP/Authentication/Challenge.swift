@@ -22,6 +22,7 @@ struct Challenge: Hashable, Sendable {
 
     /// RFC 7616 §3.3; nil if libcurl does not do it (SHA-512-256).
     var digestAlgorithm: String? {
+        guard scheme.lowercased() == "digest" else { return nil }
         let name = (parameters["algorithm"] ?? "MD5").uppercased()
         return ["MD5", "MD5-SESS", "SHA-256", "SHA-256-SESS"].first { $0 == name }
     }
@@ -46,8 +47,8 @@ struct Challenge: Hashable, Sendable {
                 scanner.skipElement()
                 continue
             }
-            if let value = scanner.value(), !challenges.isEmpty {
-                challenges[challenges.count - 1].add(word, value)
+            if let value = scanner.value() {
+                if !challenges.isEmpty { challenges[challenges.count - 1].add(word, value) }
             } else if scanner.skip(" \t") || scanner.isAtElementEnd {
                 challenges.append(Challenge(scheme: word))
                 challenges[challenges.count - 1].token = scanner.token68()

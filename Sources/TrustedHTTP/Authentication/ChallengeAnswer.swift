@@ -18,10 +18,12 @@ struct ChallengeAnswer: Sendable {
     func check(_ challenges: [Challenge]) throws(HTTPError) {
         let scheme = method == .ntlm ? "ntlm" : "digest"
         guard let next = challenges.first(where: { $0.scheme.lowercased() == scheme }) else { return }
-        guard next.method == method, next.realm == space.realm, method == .ntlm || next.digestAlgorithm == algorithm else {
+        guard next.method == method, next.realm == space.realm, method == .ntlm || next.digestAlgorithm == algorithm
+        else {
             throw .spaceChanged(
                 chosen: space,
-                met: ProtectionSpace(space.kind, host: space.host, port: space.port, realm: next.realm, method: next.method))
+                met: ProtectionSpace(
+                    space.kind, host: space.host, port: space.port, realm: next.realm, method: next.method))
         }
     }
 }

@@ -18,6 +18,7 @@ extension Exchange {
         easy.set(CURLOPT_URL, request.url.absoluteString)
         easy.set(CURLOPT_PROTOCOLS_STR, origin.scheme)
         easy.set(CURLOPT_PATH_AS_IS, true)
+        easy.set(CURLOPT_CONNECT_ONLY, plan.connectsOnly)
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_NOSIGNAL, true)
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
@@ -34,7 +35,7 @@ extension Exchange {
         easy.set(CURLOPT_SSL_SESSIONID_CACHE, false)
         easy.set(CURLOPT_HTTP_VERSION, usesNTLM ? Int(CURL_HTTP_VERSION_1_1) : Int(CURL_HTTP_VERSION_2TLS))
         // What NTLM has said of a connection must not serve another request.
-        easy.set(CURLOPT_FRESH_CONNECT, usesNTLM)
+        easy.set(CURLOPT_FRESH_CONNECT, usesNTLM || plan.connectsOnly)
         easy.set(CURLOPT_FORBID_REUSE, usesNTLM)
     }
 
@@ -46,7 +47,7 @@ extension Exchange {
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(clamping: Int64(min(request.connectTimeout, 1e6) * 1000))))
         easy.set(CURLOPT_LOW_SPEED_LIMIT, request.stallLimit.bytesPerSecond)
         easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
-        easy.set(CURLOPT_BUFFERSIZE, 512 << 10)
+        easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe
         easy.set(CURLOPT_UPLOAD_BUFFERSIZE, 512 << 10)
         if let limit = request.bandwidthLimit {
             easy.setOffset(CURLOPT_MAX_RECV_SPEED_LARGE, Int64(clamping: limit))
@@ -64,8 +65,11 @@ extension Exchange {
         } else {
             easy.set(CURLOPT_CUSTOMREQUEST, request.method)
         }
+        // libcurl's way to write a field without a value.
         var lines = request.headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        if !request.headers.contains(where: { $0.isNamed("Accept-Encoding") }) { lines.append("Accept-Encoding: identity") }
+        if !request.headers.contains(where: { $0.isNamed("Accept-Encoding") }) {
+            lines.append("Accept-Encoding: identity")
+        }
         easy.setHeaders(lines)
     }
 
@@ -97,7 +101,7 @@ extension Exchange {
             let exchange = Exchange.of(context)
             do {
                 try LibSSL.prepare(OpaquePointer(tls), for: exchange.handshake)
-                LibSSL.watchEnd(of: OpaquePointer(tls))
+                LibSSL.watch(OpaquePointer(tls))
                 return CURLE_OK
             } catch {
                 return CURLE_SSL_CONNECT_ERROR
@@ -111,15 +115,15 @@ extension Exchange {
 
     // MARK: credentials
 
-    private var usesNTLM: Bool { answers.server?.method == .ntlm || answers.proxy?.method == .ntlm }
+    private var usesNTLM: Bool { plan.answers.server?.method == .ntlm || plan.answers.proxy?.method == .ntlm }
 
     private func setCredentials() throws(HTTPError) {
         easy.set(CURLOPT_UNRESTRICTED_AUTH, false)
         easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-        if let answer = answers.server {
+        if let answer = plan.answers.server {
             try set(answer, CURLOPT_HTTPAUTH, user: CURLOPT_USERNAME, password: CURLOPT_PASSWORD)
         }
-        if let answer = answers.proxy {
+        if let answer = plan.answers.proxy {
             try set(answer, CURLOPT_PROXYAUTH, user: CURLOPT_PROXYUSERNAME, password: CURLOPT_PROXYPASSWORD)
         }
     }

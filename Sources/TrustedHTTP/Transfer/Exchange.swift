@@ -5,12 +5,28 @@ import FoundationEssentials
 ///
 /// A redirect or a challenge ends it; ``HTTPClient`` makes the next one. Used by the engine's thread alone once it was added.
 final class Exchange: @unchecked Sendable {  // handed over to the engine's thread
-    let request: HTTPRequest
-    let origin: Origin
-    let answers: Answers
+    let plan: Plan
     /// What the server must show, if there is a TLS handshake, and what it has shown.
     let handshake: TLSHandshake
     let easy: EasyHandle
+
+    /// What is to be done.
+    struct Plan: Sendable {
+        let request: HTTPRequest
+        let origin: Origin
+        var answers = Answers()
+        var identity: ClientIdentity?
+        /// Whether a 401 or 407 is looked at before the receiver gets it.
+        var keepsRefusals = false
+        /// Only the handshake; nothing is asked.
+        var connectsOnly = false
+
+        /// Decides by its head what becomes of a response.
+        func use(of response: HTTPResponse) -> Use {
+            if keepsRefusals, response.status == 401 || response.status == 407 { return .keep }
+            return request.maximumRedirects > 0 && Redirect.isOne(response) ? .follow : .receive
+        }
+    }
 
     /// Credentials for the server and for the proxy.
     struct Answers: Sendable {
@@ -29,9 +45,11 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     }
 
     /// What becomes of the body of a response.
-    enum Use: Sendable {
+    enum Use {
         case receive
+        /// It is a redirect.
         case follow
+        /// It is a refusal.
         case keep
     }
 
@@ -39,7 +57,6 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     static let (keptSize, skippedSize) = (1 << 20, 64 << 10)
 
     private let receiver: any HTTPReceiver
-    private let use: @Sendable (HTTPResponse) -> Use
     private let whenDone: @Sendable (Result<End, HTTPError>) -> Void
     private let wakeEngine: @Sendable (Exchange) -> Void
 
@@ -60,19 +77,19 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     var isPaused = false
 
     /// - Parameters:
-    ///   - use: decides by the head; called on the engine's thread.
     ///   - wakeEngine: the receiver has made room, or has thrown. Called on any thread.
     ///   - whenDone: called once, on any thread.
     init(
-        _ request: HTTPRequest, to origin: Origin, answers: Answers, identity: ClientIdentity?, easy: EasyHandle,
-        receiver: any HTTPReceiver, use: @escaping @Sendable (HTTPResponse) -> Use,
+        _ plan: Plan, _ handshake: TLSHandshake, _ easy: EasyHandle, receiver: any HTTPReceiver,
         wakeEngine: @escaping @Sendable (Exchange) -> Void,
         whenDone: @escaping @Sendable (Result<End, HTTPError>) -> Void
     ) {
-        (self.request, self.origin, self.answers, self.easy) = (request, origin, answers, easy)
-        handshake = TLSHandshake(trust: request.trust, host: origin.host, port: origin.port, identity: identity)
-        (self.receiver, self.use, self.wakeEngine, self.whenDone) = (receiver, use, wakeEngine, whenDone)
+        (self.plan, self.handshake, self.easy, self.receiver) = (plan, handshake, easy, receiver)
+        (self.wakeEngine, self.whenDone) = (wakeEngine, whenDone)
     }
+
+    var request: HTTPRequest { plan.request }
+    var origin: Origin { plan.origin }
 
     // MARK: what libcurl calls
 
@@ -94,15 +111,15 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     private func takeHead(_ response: HTTPResponse) throws(HTTPError) {
         // The proxy's answer to CONNECT: what counts in it is a refusal, by which libcurl ends.
         if isProxysOwn {
-            try checkSpace(of: response, answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+            try checkSpace(of: response, plan.answers.proxy, field: "Proxy-Authenticate", refusal: 407)
             if response.status == 407 { self.response = response }
             return
         }
-        try checkSpace(of: response, answers.server, field: "WWW-Authenticate", refusal: 401)
-        try checkSpace(of: response, answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+        try checkSpace(of: response, plan.answers.server, field: "WWW-Authenticate", refusal: 401)
+        try checkSpace(of: response, plan.answers.proxy, field: "Proxy-Authenticate", refusal: 407)
         self.response = response
         connection = easy.tls.flatMap { LibSSL.handshake(of: $0) }
-        currentUse = use(response)
+        currentUse = plan.use(of: response)
         switch currentUse {
         case .receive: try beginDelivery(of: response)
         case .follow: break
@@ -129,7 +146,12 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         if let limit = request.maximumResponseSize, let announced, announced > limit {
             throw .responseTooLarge(limit: limit, announced: announced)
         }
-        let delivery = Delivery(to: receiver, response, expected: announced) { [self] in wakeEngine(self) }
+        if !request.acceptedTypes.isEmpty, response.status < 300, !response.isOfType(request.acceptedTypes) {
+            throw .unexpectedType(seen: response["Content-Type"], wanted: request.acceptedTypes)
+        }
+        let delivery = Delivery(to: receiver, response, expected: announced) { [weak self, wakeEngine] in
+            if let self { wakeEngine(self) }
+        }
         let started = delivery.start { [self] refusal in
             // Everything else is known by then: the engine ends a delivery last.
             whenDone(refusal.map { .failure(.refused(by: $0)) } ?? result(.received(response)))

@@ -15,7 +15,9 @@ public final class HTTPClient: Sendable {
 
     public init() { failures = Result { try SessionFailures() } }
 
-    deinit { engines.withLock { $0.values.forEach { $0.retire() } } }
+    deinit {
+        for engine in engines.withLock({ $0.values.map { $0 } }) { engine.retire() }
+    }
 
     /// Sends a request, and gives what comes to `receiver`. Cancelled when its task is.
     ///
@@ -23,7 +25,8 @@ public final class HTTPClient: Sendable {
     /// receiver, nor is a redirect that is followed.
     ///
     /// - Throws: ``HTTPError``. The receiver is not called any more then.
-    public func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse {
+    public func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse
+    {
         var (request, redirects) = (request, 0)
         var authentication = AuthenticationRun(request.authentication, failures)
         while true {
@@ -31,7 +34,10 @@ public final class HTTPClient: Sendable {
             let (answers, identity) = try await authentication.begin(at: origin, request)
             let end: Exchange.End
             do throws(HTTPError) {
-                end = try await exchange(request, to: origin, answers, identity, receiver, authentication.isThere)
+                end = try await exchange(
+                    Exchange.Plan(
+                        request: request, origin: origin, answers: answers, identity: identity,
+                        keepsRefusals: authentication.isThere), receiver)
             } catch {
                 guard try await authentication.showsIdentity(after: error, at: origin) else { throw error }
                 continue
@@ -47,6 +53,9 @@ public final class HTTPClient: Sendable {
                 authentication.leave(origin, request)
             case .challenge(let response, let body, let server):
                 if try await authentication.answers(response, of: origin, through: request.proxy, server) { continue }
+                if response.status == 407, origin.isSecure, let proxy = request.proxy {
+                    throw .proxyRefused(proxy, status: 407)
+                }
                 return try await Self.deliver(response, body, to: receiver)
             }
         }
@@ -54,23 +63,31 @@ public final class HTTPClient: Sendable {
 
     /// One request, without redirects and challenges.
     private func exchange(
-        _ request: HTTPRequest, to origin: Origin, _ answers: Exchange.Answers, _ identity: ClientIdentity?,
-        _ receiver: any HTTPReceiver, _ keepsRefusals: Bool
+        _ plan: Exchange.Plan, _ receiver: any HTTPReceiver
     ) async throws(HTTPError) -> Exchange.End {
-        guard !Task.isCancelled else { throw .cancelled }
-        guard let easy = EasyHandle() else { throw .transport("libcurl cannot be used") }
-        let terms = Terms(trust: request.trust, identity: identity)
+        try await run(plan, TLSHandshake(plan), receiver).get()
+    }
+
+    /// What the server shows in a handshake, over a connection of its own.
+    func handshake(_ request: HTTPRequest, to origin: Origin) async -> (HTTPError?, TLSHandshake) {
+        let plan = Exchange.Plan(request: request, origin: origin, connectsOnly: true)
+        let handshake = TLSHandshake(plan)
+        let result = await run(plan, handshake, NobodyReceives())
+        return (result.failure, handshake)
+    }
+
+    private func run(
+        _ plan: Exchange.Plan, _ handshake: TLSHandshake, _ receiver: any HTTPReceiver
+    ) async -> Result<Exchange.End, HTTPError> {
+        guard !Task.isCancelled else { return .failure(.cancelled) }
+        guard let easy = EasyHandle() else { return .failure(.transport("libcurl cannot be used")) }
+        let terms = Terms(trust: plan.request.trust, identity: plan.identity)
         let current = Mutex<Cancellation?>(nil)
-        let result: Result<Exchange.End, HTTPError> = await withTaskCancellationHandler {
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let engine = EngineBox()
                 let exchange = Exchange(
-                    request, to: origin, answers: answers, identity: identity, easy: easy, receiver: receiver,
-                    use: { response in
-                        if keepsRefusals, response.status == 401 || response.status == 407 { return .keep }
-                        return request.maximumRedirects > 0 && Redirect.isOne(response) ? .follow : .receive
-                    },
-                    wakeEngine: { engine.value?.look(at: $0) },
+                    plan, handshake, easy, receiver: receiver, wakeEngine: { engine.value?.look(at: $0) },
                     whenDone: { continuation.resume(returning: $0) })
                 guard add(exchange, terms, engine) else {
                     continuation.resume(returning: .failure(.transport("no thread could be started")))
@@ -82,7 +99,6 @@ public final class HTTPClient: Sendable {
         } onCancel: {
             current.withLock { $0 }.map { $0.engine.value?.cancel($0.exchange) }
         }
-        return try result.get()
     }
 
     private struct Cancellation: Sendable {
@@ -102,11 +118,19 @@ public final class HTTPClient: Sendable {
     private func add(_ exchange: Exchange, _ terms: Terms, _ box: EngineBox) -> Bool {
         engines.withLock { engines in
             while true {
-                guard let engine = engines[terms] ?? TransferEngine() else { return false }
+                guard let engine = engines[terms] ?? makeEngine(terms) else { return false }
                 engines[terms] = engine
                 box.value = engine
                 if engine.add(exchange) { return true }
-                engines[terms] = nil  // it has been idle for long, and has ended
+                engines[terms] = nil  // it is just ending
+            }
+        }
+    }
+
+    private func makeEngine(_ terms: Terms) -> TransferEngine? {
+        TransferEngine { [weak self] ended in
+            self?.engines.withLock { engines in
+                if engines[terms] === ended { engines[terms] = nil }
             }
         }
     }
@@ -130,4 +154,20 @@ public final class HTTPClient: Sendable {
         if let failure { throw .refused(by: failure) }
         return response
     }
+}
+
+extension TLSHandshake {
+    fileprivate convenience init(_ plan: Exchange.Plan) {
+        self.init(
+            trust: plan.request.trust, host: plan.origin.host, port: plan.origin.port, identity: plan.identity)
+    }
+}
+
+private final class NobodyReceives: HTTPReceiver {
+    func begin(_ response: HTTPResponse) {}
+    func receive(_ bytes: UnsafeRawBufferPointer) {}
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

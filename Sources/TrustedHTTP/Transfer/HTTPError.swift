@@ -51,6 +51,8 @@ public enum HTTPError: Error {
     case malformedResponse(String)
     /// In bytes; `announced` by the server, or it sent more than the limit.
     case responseTooLarge(limit: UInt64, announced: UInt64?)
+    /// Of a successful response: none of ``HTTPRequest/acceptedTypes``. A form to log in, perhaps.
+    case unexpectedType(seen: String?, wanted: [String])
     case tooManyRedirects(limit: Int)
     case redirectToPlainHTTP(from: String, to: String)
     case malformedRedirect

@@ -21,6 +21,9 @@ public struct HTTPRequest: Sendable {
     public var allowsPlainHTTP = false
     /// How many redirects are followed (RFC 9110 §15.4). With 0 a redirect is a response like any other.
     public var maximumRedirects = 10
+    /// Media types of which a successful response must be one (RFC 9110 §8.3), as `application/zip` or `image/*`: a page with a
+    /// form to log in is then an error, and nothing that somebody takes for what was asked for. Empty: any.
+    public var acceptedTypes: [String] = []
     /// In bytes of the body; a larger one ends the transfer, before it begins if the server says so.
     public var maximumResponseSize: UInt64?
     /// In bytes per second, on an average of some seconds.

@@ -21,4 +21,12 @@ public struct HTTPResponse: Sendable {
 
     /// RFC 9112 §6.3.
     func mayHaveBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
+
+    /// Whether its media type is one of these; parameters as `charset` do not count.
+    func isOfType(_ accepted: [String]) -> Bool {
+        let type = self["Content-Type"]?.prefix { $0 != ";" && $0 != " " }.lowercased() ?? ""
+        return accepted.contains { accepted in
+            accepted.hasSuffix("/*") ? type.hasPrefix(accepted.dropLast().lowercased()) : type == accepted.lowercased()
+        }
+    }
 }

@@ -10,7 +10,8 @@ enum Redirect {
     /// The request that follows, at another place and perhaps another one.
     ///
     /// - Parameter count: how many were followed, this one included.
-    static func next(_ request: HTTPRequest, after response: HTTPResponse, count: Int) throws(HTTPError) -> HTTPRequest {
+    static func next(_ request: HTTPRequest, after response: HTTPResponse, count: Int) throws(HTTPError) -> HTTPRequest
+    {
         guard count <= request.maximumRedirects else { throw .tooManyRedirects(limit: request.maximumRedirects) }
         guard let location = response["Location"], let url = target(location, from: request.url) else {
             throw .malformedRedirect

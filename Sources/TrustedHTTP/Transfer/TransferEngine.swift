@@ -22,14 +22,20 @@ final class TransferEngine: Sendable {
 
     private let inbox = Mutex(Inbox())
     private let multi: MultiHandle
-    /// In milliseconds: how long connections are kept that nobody uses.
-    private static let idleTime = 30_000
+    private let idleTime: Int
 
-    /// nil if there is no memory or no thread.
-    init?() {
+    /// - Parameters:
+    ///   - idleTime: in milliseconds: how long connections are kept that nobody uses.
+    ///   - whenEnded: called on the engine's thread when nothing can be added any more.
+    /// - Returns: nil if there is no memory or no thread.
+    init?(idleTime: Int = 30_000, whenEnded: @escaping @Sendable (TransferEngine) -> Void) {
         guard let multi = MultiHandle(connections: 16) else { return nil }
-        self.multi = multi
-        guard DetachedThread.start({ [self] in EngineLoop(self, multi).run() }) else { return nil }
+        (self.multi, self.idleTime) = (multi, idleTime)
+        let started = DetachedThread.start { [self] in
+            EngineLoop(self, multi).run()
+            whenEnded(self)
+        }
+        guard started else { return nil }
     }
 
     /// false if the engine has ended: another one is needed.
@@ -69,6 +75,8 @@ final class TransferEngine: Sendable {
         private let engine: TransferEngine
         private let multi: MultiHandle
         private var running: [UnsafeMutableRawPointer: Exchange] = [:]
+        /// Whether there was nothing to do before the last wait, either.
+        private var wasIdle = false
 
         init(_ engine: TransferEngine, _ multi: MultiHandle) { (self.engine, self.multi) = (engine, multi) }
 
@@ -79,8 +87,8 @@ final class TransferEngine: Sendable {
                 for (easy, code) in multi.takeEnded() {
                     finish(easy) { $0.end(code) }
                 }
-                // What was just said may have come while nothing waited for it: libcurl's wake-up stays until the next wait.
-                multi.wait(milliseconds: running.isEmpty ? TransferEngine.idleTime : 1000)
+                // A wake-up that came meanwhile ends this at once.
+                multi.wait(milliseconds: running.isEmpty ? engine.idleTime : 1000)
             }
         }
 
@@ -96,7 +104,6 @@ final class TransferEngine: Sendable {
             for message in messages { handle(message) }
             return true
         }
-        private var wasIdle = false
 
         private func handle(_ message: Message) {
             switch message {

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// An X.509 certificate, by its DER bytes (RFC 5280 §4.1).
 ///
 /// Two certificates are equal if their bytes are. What the properties say is the certificate's own word: whether to believe
@@ -22,7 +24,7 @@ public struct Certificate: Sendable {
     /// refused, one earlier than RFC 5280 §4.1.2.5 has it.
     public let validity: ClosedRange<Int64>?
     /// Whether its own key has signed it.
-    public let isSelfSigned: Bool
+    public var isSelfSigned: Bool { parsed.isSelfSigned }
 
     let parsed: LibSSL.ParsedCertificate
 
@@ -36,7 +38,7 @@ public struct Certificate: Sendable {
         publicKeySHA256 = try LibSSL.sha256(parsed.subjectPublicKeyInfo)
         (subject, issuer) = (parsed.subject, parsed.issuer)
         (hostNames, addresses) = parsed.alternativeNames
-        (validity, isSelfSigned) = (parsed.validity, parsed.isSelfSigned)
+        validity = parsed.validity
         self.der = der
     }
 
@@ -61,6 +63,12 @@ public struct Certificate: Sendable {
         }
         guard !certificates.isEmpty else { throw .noCertificate }
         return certificates
+    }
+
+    /// As a file keeps it, with a line break at its end (RFC 7468 §5.1).
+    public var pem: String {
+        let body = Data(der).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+        return "-----BEGIN CERTIFICATE-----\n\(body)\n-----END CERTIFICATE-----\n"
     }
 
     /// Reads what a file with certificates holds: PEM, or one certificate in DER.

@@ -6,7 +6,7 @@ import FoundationEssentials
 /// certificates whose key has proved itself in the handshake or vouches for the one that has, never with others.
 public struct CertificatePin: Hashable, Sendable {
     /// What the digest is of.
-    public enum Subject: String, Hashable, Sendable {
+    public enum Subject: String, Hashable, Sendable, Codable {
         /// The whole certificate, DER.
         case certificate
         /// Its SubjectPublicKeyInfo, DER (RFC 7469 §2.4).

@@ -88,9 +88,9 @@ public struct ServerTrust: Hashable, Sendable {
 }
 
 /// Pins of which one must match. The others are backups: of the next key, made before it is needed.
-public struct PinGroup: Hashable, Sendable {
+public struct PinGroup: Hashable, Sendable, Codable {
     /// Where a pin must match.
-    public enum Place: String, Hashable, Sendable {
+    public enum Place: String, Hashable, Sendable, Codable {
         /// The server's own certificate: the *leaf*.
         case server
         /// Any certificate of the chain that was verified, the anchor included. One that was only presented beside it does not

@@ -40,7 +40,7 @@ final class SystemRoots: Sendable {
             if loaded.stamps != stamps { loaded = Loaded(stamps: stamps) }
             if let store = loaded.stores[more] { return store }
             let store = try LibSSL.CertificateStore(more)
-            if stamps[0] != nil { try store.load(file: file) }
+            if stamps[0] != nil { store.load(file: file) }
             if stamps[1] != nil { try store.look(in: directory) }
             if loaded.stores.count >= Self.limit { loaded.stores = [:] }
             loaded.stores[more] = store

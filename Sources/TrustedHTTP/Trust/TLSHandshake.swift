@@ -17,6 +17,7 @@ package final class TLSHandshake: Sendable {
         var chain: PresentedChain?
         var verdict: TrustVerdict?
         var askedForIdentity = false
+        var version: String?
         var wasClosed = false
     }
     private let seen = Mutex(Seen())
@@ -38,6 +39,8 @@ package final class TLSHandshake: Sendable {
     /// Whether the server has asked for a certificate of the client, with one at hand or without.
     package var askedForIdentity: Bool { seen.withLock(\.askedForIdentity) }
 
+    /// Of TLS, as "TLSv1.3"; nil if the handshake did not go through.
+    var version: String? { seen.withLock(\.version) }
     /// Whether the server has ended the connection with TLS's closing words (RFC 8446 §6.1): nobody has cut it short.
     var wasClosed: Bool { seen.withLock(\.wasClosed) }
 
@@ -59,6 +62,7 @@ package final class TLSHandshake: Sendable {
         return judged.verdict?.allowsConnection ?? false
     }
 
+    func note(version: String) { seen.withLock { $0.version = version } }
     func noteClosing() { seen.withLock { $0.wasClosed = true } }
     func noteRequestForIdentity() { seen.withLock { $0.askedForIdentity = true } }
 }

@@ -35,8 +35,12 @@ public struct TrustException: Hashable, Sendable {
         (self.certificateSHA256, self.reasons) = (certificateSHA256, reasons)
     }
 
-    func isOfSameServer(_ other: TrustException) -> Bool {
-        host == other.host && port == other.port && certificateSHA256 == other.certificateSHA256
+    func isFor(_ host: String, _ port: Int) -> Bool {
+        self.port == port && HostName(self.host) == HostName(host) && HostName(host) != nil
+    }
+
+    func isOfSameCertificate(as other: TrustException) -> Bool {
+        isFor(other.host, other.port) && certificateSHA256 == other.certificateSHA256
     }
 
     func adding(_ more: Set<RecoverableReason>) -> TrustException {
@@ -45,7 +49,7 @@ public struct TrustException: Hashable, Sendable {
     }
 
     func covers(_ problem: TrustProblem<RecoverableReason>, of chain: PresentedChain) -> Bool {
-        port == chain.port && HostName(host) == HostName(chain.host) && HostName(host) != nil
-            && certificateSHA256 == problem.certificate.sha256 && reasons.contains(problem.reason)
+        isFor(chain.host, chain.port) && certificateSHA256 == problem.certificate.sha256
+            && reasons.contains(problem.reason)
     }
 }

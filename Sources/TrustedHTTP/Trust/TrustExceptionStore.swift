@@ -27,24 +27,13 @@ public struct TrustExceptionStore: Sendable {
             throw .garbled(path: path, why: "not the JSON that is expected")
         }
         guard contents.version == 1 else { throw .garbled(path: path, why: "version \(contents.version)") }
-        var exceptions: Set<TrustException> = []
-        for entry in contents.exceptions {
-            do throws(TrustError) {
-                exceptions.insert(
-                    try TrustException(
-                        host: entry.host, port: entry.port, certificate: entry.certificate, reasons: Set(entry.reasons))
-                )
-            } catch {
-                throw .garbled(path: path, why: error.description)
-            }
-        }
-        return exceptions
+        return Set(contents.exceptions)
     }
 
     /// Adds one; its reasons are added to those of the same host, port and certificate.
     public func add(_ exception: TrustException) throws(TrustExceptionStoreError) {
         try change { exceptions in
-            let same = exceptions.filter(exception.isOfSameServer)
+            let same = exceptions.filter(exception.isOfSameCertificate)
             exceptions.subtract(same)
             exceptions.insert(same.reduce(exception) { $0.adding($1.reasons) })
         }
@@ -61,8 +50,7 @@ public struct TrustExceptionStore: Sendable {
         var removed: Set<TrustException> = []
         try change { exceptions in
             removed = exceptions.filter {
-                $0.host == host.lowercased() && $0.port == port
-                    && (certificateSHA256 == nil || $0.certificateSHA256 == certificateSHA256)
+                $0.isFor(host, port) && (certificateSHA256 == nil || $0.certificateSHA256 == certificateSHA256)
             }
             exceptions.subtract(removed)
         }
@@ -70,14 +58,8 @@ public struct TrustExceptionStore: Sendable {
     }
 
     private struct Contents: Codable {
-        struct Entry: Codable {
-            let host: String
-            let port: Int
-            let certificate: String
-            let reasons: [RecoverableReason]
-        }
         let version: Int
-        let exceptions: [Entry]
+        let exceptions: [TrustException]
     }
 
     private func change(_ change: (inout Set<TrustException>) -> Void) throws(TrustExceptionStoreError) {
@@ -89,12 +71,10 @@ public struct TrustExceptionStore: Sendable {
         change(&exceptions)
         guard exceptions != before else { return }
 
-        let entries = exceptions.map {
-            Contents.Entry(
-                host: $0.host, port: $0.port, certificate: Hexadecimal.text($0.certificateSHA256),
-                reasons: $0.reasons.sorted { $0.rawValue < $1.rawValue })
+        let sorted = exceptions.sorted {
+            ($0.host, $0.port, Hexadecimal.text($0.certificateSHA256))
+                < ($1.host, $1.port, Hexadecimal.text($1.certificateSHA256))
         }
-        let sorted = entries.sorted { ($0.host, $0.port, $0.certificate) < ($1.host, $1.port, $1.certificate) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         do {

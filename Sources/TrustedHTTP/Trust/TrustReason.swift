@@ -42,6 +42,31 @@ public enum FatalReason: Hashable, Sendable {
     case other(code: Int32, String)
 }
 
+extension RecoverableReason: CustomStringConvertible {
+    /// One word, for messages and scripts, and to be typed when it is excepted.
+    public var description: String { rawValue }
+}
+
+extension FatalReason: CustomStringConvertible {
+    /// One word, for messages and scripts.
+    public var description: String {
+        switch self {
+        case .pinMismatch: "pin-mismatch"
+        case .badSignature: "bad-signature"
+        case .revoked: "revoked"
+        case .weakKey: "weak-key"
+        case .weakSignature: "weak-signature"
+        case .notForServers: "not-for-servers"
+        case .notAnAuthority: "not-an-authority"
+        case .nameConstraint: "name-constraint"
+        case .extensionNotUnderstood: "extension-not-understood"
+        case .malformed: "malformed"
+        case .chainTooLong: "chain-too-long"
+        case .other(let code, _): "refused-\(code)"
+        }
+    }
+}
+
 /// What a code of libcrypto means.
 enum VerificationReason: Hashable {
     case recoverable(RecoverableReason)

@@ -78,37 +78,5 @@ extension TrustVerdict: CustomStringConvertible {
 }
 
 extension TrustProblem: CustomStringConvertible where Reason: CustomStringConvertible {
-    public var description: String { "\(reason): \(seen); wanted: \(wanted); in: \(certificate)" }
-}
-
-extension RecoverableReason: CustomStringConvertible {
-    public var description: String {
-        switch self {
-        case .expired: "expired"
-        case .notYetValid: "not yet valid"
-        case .hostMismatch: "for other hosts"
-        case .unknownRoot: "of an unknown authority"
-        case .selfSigned: "self-signed"
-        case .incompleteChain: "its issuer is missing"
-        }
-    }
-}
-
-extension FatalReason: CustomStringConvertible {
-    public var description: String {
-        switch self {
-        case .pinMismatch: "not as pinned"
-        case .badSignature: "bad signature"
-        case .revoked: "revoked"
-        case .weakKey: "weak key"
-        case .weakSignature: "weak signature"
-        case .notForServers: "not for servers"
-        case .notAnAuthority: "not an authority"
-        case .nameConstraint: "a name that its authority may not issue for"
-        case .extensionNotUnderstood: "extension not understood"
-        case .malformed: "malformed"
-        case .chainTooLong: "chain too long"
-        case .other(let code, let text): "refused (\(code), \(text))"
-        }
-    }
+    public var description: String { "\(reason): seen \(seen); wanted \(wanted); in \(certificate)" }
 }

@@ -65,7 +65,7 @@ struct TransferTests {
         let server = try FaultServer()
         try server.answer("/held", Answer(length: 1 << 20).with(\.holdAfter, 1000))
         let task = Task { try await client.failure(server.request("/held")) }
-        #expect(try server.waitUntilHeld())
+        #expect(try await server.waitUntilHeld())
         task.cancel()
         guard case .cancelled = try await task.value else {
             Issue.record("\(try await task.value)")
@@ -145,5 +145,36 @@ struct TransferTests {
         #expect(try await client.send(request).body.count == 600_000)
         // Never an upper bound: the machine may be busy. Without the limit it takes some milliseconds.
         #expect(clock.now - begin > .seconds(1))
+    }
+
+    @Test("Nothing of a transfer stays when it is over")
+    func released() async throws {
+        try server.answer("/released", Answer(length: 100_000))
+        weak var receiver: Sink?
+        do {
+            let sink = Sink()
+            receiver = sink
+            _ = try await client.transfer(server.request("/released"), to: sink)
+        }
+        // The engine's thread and the receiver's may still have it in their hands.
+        for _ in 0..<1000 where receiver != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(receiver == nil)
+    }
+
+    @Test("A page to log in is not taken for what was asked for", arguments: ["application/zip", "application/*"])
+    func types(wanted: String) async throws {
+        try server.answer("/zip", Answer(status: 200, "zip", headers: [["Content-Type", "Application/ZIP; x=y"]]))
+        try server.answer("/login", .redirect(to: "/form"))
+        try server.answer("/form", Answer(status: 200, "form", headers: [["Content-Type", "text/html"]]))
+        var request = try server.request("/zip")
+        request.acceptedTypes = [wanted]
+        #expect(try await client.send(request).body == Array("zip".utf8))
+        request.url = server.url("/login")
+        let sink = Sink()
+        guard case .unexpectedType("text/html", [wanted]) = try await client.failure(request, to: sink) else {
+            Issue.record("taken")
+            return
+        }
+        #expect(sink.responses.isEmpty)
     }
 }

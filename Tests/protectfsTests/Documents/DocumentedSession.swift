@@ -123,7 +123,7 @@ final class Reader {
         script, passcode, lines = sys.argv[1], sys.argv[2], sys.argv[3:]
         child, master = pty.fork()
         if child == 0: os.execv("/bin/bash", ["bash", "--norc", "-c", script])
-        shown, answered, deadline = b"", 0, time.time() + 120
+        shown, answered, deadline = b"", 0, time.time() + 300
         while time.time() < deadline:
             if select.select([master], [], [], 0.1)[0]:
                 try: piece = os.read(master, 65536)

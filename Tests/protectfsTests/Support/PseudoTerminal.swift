@@ -64,13 +64,15 @@ struct PseudoTerminal: Decodable {
         if child == 0:
             os.close(go)
             os.read(ready, 1)
-            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            # Whoever runs the tests may ignore some of them, as nohup(1) does.
+            for number in signal.SIGTTOU, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM:
+                signal.signal(number, signal.SIG_DFL)
             for end in 0, 1, 2: os.dup2(slave, end)
             os.execv(sys.argv[2], sys.argv[2:])
         os.setpgid(child, child)
         os.tcsetpgrp(slave, child)
         os.close(go)
-        shown, seen, echo, deadline = b"", 0, [], time.time() + 60
+        shown, seen, echo, deadline = b"", 0, [], time.time() + 180
         def take(wait):
             global shown
             if select.select([master], [], [], wait)[0]:

@@ -1,0 +1,131 @@
+import CCurl
+import FaultServer
+import Foundation
+import ProtectionKeys
+import Synchronization
+import Testing
+
+@testable import TrustedHTTP
+
+@Suite("Engines")
+struct EngineTests {
+    @Test("One that nobody needs ends by itself")
+    func idle() async throws {
+        let hasEnded = Mutex(false)
+        let engine = TransferEngine(idleTime: 10) { _ in hasEnded.withLock { $0 = true } }
+        try #require(engine != nil)
+        for _ in 0..<1000 where !hasEnded.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(hasEnded.withLock { $0 })
+    }
+
+    @Test("libcurl's memory keeps its content when it moves")
+    func memory() throws {
+        var block = try #require(protectfs_curl_realloc(nil, 10))
+        memset(block, 7, 10)
+        for size in [100, 100_000, 5, 1, 70_000] {
+            block = try #require(protectfs_curl_realloc(block, size))
+            #expect(block.load(as: UInt8.self) == 7)
+        }
+        protectfs_curl_free(block)
+        protectfs_curl_free(nil)
+    }
+
+    @Test(
+        "A password is nowhere in memory once the client has gone",
+        arguments: [AuthenticationMethod.basic, .digest, .ntlm])
+    func passwords(method: AuthenticationMethod) async throws {
+        // A process of its own, in which nobody else has the password.
+        switch method {
+        case .basic: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.basic) }
+        case .digest: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.digest) }
+        default: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.ntlm) }
+        }
+    }
+}
+
+/// Makes a request with a password, and looks for it in the process's memory.
+private enum PasswordSearch {
+    /// Every byte with its lowest bit turned: what is looked for is not in the program that looks.
+    private static let masked = Array("x7Kq2Zp9Wm4Lc8Rt1Vb6Ny3Hd5Gf0JsXzQwEkTuAoPiBgMnC".utf8)
+
+    private static func password() -> CredentialSecret {
+        CredentialSecret(
+            SecretBytes(byteCount: masked.count) { slot in
+                for (index, byte) in masked.enumerated() { slot[index] = byte ^ 1 }
+            })
+    }
+
+    struct Found: Error {}
+    /// The search itself is no good.
+    struct NotFound: Error {}
+
+    static func run(_ method: AuthenticationMethod) async throws {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: 100_000, alignment: 1)
+        for (index, byte) in masked.enumerated() { copy[90_000 + index] = byte ^ 1 }
+        guard try isInMemory() else { throw NotFound() }
+        SecretBytes.wipe(copy)
+        copy.deallocate()
+        guard try !isInMemory() else { throw Found() }
+
+        let server = try FaultServer()
+        try server.answer("/", Answer(status: 200, "inside"))
+        try server.guardPathsWithMasked("/", method.rawValue, "user", masked)
+        let space = ProtectionSpace(host: "localhost", port: server.port)
+        do {
+            let (client, store) = (HTTPClient(), SessionCredentials())
+            await store.keep(Credential(.password(user: "user", password())), for: space)
+            var request = try server.request("/")
+            request.authentication = HTTPAuthentication([space], credentials: store)
+            guard try await client.send(request).response.status == 200 else { throw Found() }
+        }
+        for _ in 0..<100 {  // until the engine's thread has let its connections go
+            if try !isInMemory() { return }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        throw Found()
+    }
+
+    /// Whether eight bytes of it are in any memory that can be read.
+    private static func isInMemory() throws -> Bool {
+        let memory = open("/proc/self/mem", O_RDONLY)
+        defer { close(memory) }
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer {
+            SecretBytes.wipe(piece)
+            piece.deallocate()
+        }
+        for line in try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            let bounds = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard fields[1].hasPrefix("rw"), bounds.count == 2 else { continue }
+            var offset = bounds[0]
+            while offset < bounds[1] {
+                let count = pread(memory, piece.baseAddress, min(piece.count, Int(bounds[1] - offset)), off_t(offset))
+                guard count > 0 else { break }
+                if offset > UInt(bitPattern: piece.baseAddress)
+                    || offset + UInt64(count) <= UInt(bitPattern: piece.baseAddress),
+                    hasPassword(UnsafeRawBufferPointer(start: piece.baseAddress, count: count))
+                {
+                    return true
+                }
+                offset += UInt64(max(1, count - (offset + UInt64(count) < bounds[1] ? 32 : 0)))
+            }
+        }
+        return false
+    }
+
+    /// Whether any eight bytes of it are there that begin at a multiple of eight: memory that was given back loses its first 16.
+    private static func hasPassword(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        stride(from: 0, to: masked.count - 7, by: 8).contains { start in
+            var rest = bytes[...]
+            while let found = memchr(bytes.baseAddress! + rest.startIndex, Int32(masked[start] ^ 1), rest.count) {
+                let index = UnsafeRawPointer(found) - bytes.baseAddress!
+                if bytes.count - index >= 8, (0..<8).allSatisfy({ bytes[index + $0] == masked[start + $0] ^ 1 }) {
+                    return true
+                }
+                rest = bytes[(index + 1)...]
+            }
+            return false
+        }
+    }
+}
