@@ -60,7 +60,7 @@ struct RotateTests {
         #expect(try sandbox.run("cat", "tree/plain").status == 65)
     }
 
-    @Test("The key of the list of downloads is rotated wherever the roots are, once, and keeps old keys from being forgotten")
+    @Test("The key of the list of downloads is rotated wherever the roots are, and once")
     func reachesTheKeybagsOwnFile() throws {
         try tree()
         try sandbox.protectedFile("key", Data("0123456789abcdef0123456789abcdef".utf8), "first-unlock")

@@ -4,7 +4,7 @@ import Glibc
 /// The downloads of a keybag: a list on disk that outlives every process, and what can be done to it.
 ///
 /// Any number of processes may add to it, look and ask; one of them runs it (``run(untilIdle:)``), an application itself or
-/// `protectfs download run`. A program that is started again finds its downloads by their ids.
+/// one that does nothing else. A program that is started again finds its downloads by their ids.
 ///
 ///     let queue = try DownloadQueue(keybag)
 ///     let download = try await queue.add(DownloadRequest(url, to: path))

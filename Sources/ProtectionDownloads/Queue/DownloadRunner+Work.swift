@@ -118,11 +118,16 @@ extension DownloadRunner {
 
     private func publish(_ id: DownloadID) async throws {
         let (store, keybag) = (store, keybag)
-        try await BlockingWork.run {
-            let record = try store.record(id)
-            guard let request = record.request, let file = record.result else { throw Superseded() }
-            let failure = try Publication(request: request, file: file, keybag: keybag).perform()
-            try store.endPublishing(id, failure: failure)
+        do {
+            try await BlockingWork.run {
+                let record = try store.record(id)
+                guard let request = record.request, let file = record.result else { throw Superseded() }
+                let failure = try Publication(request: request, file: file, keybag: keybag).perform()
+                try store.endPublishing(id, failure: failure)
+            }
+        } catch DownloadError.protection(.busy) {
+            // Somebody looks at the file at this moment. It is tried again, by the next look at the list.
+            try? await Task.sleep(for: .seconds(1))
         }
     }
 }

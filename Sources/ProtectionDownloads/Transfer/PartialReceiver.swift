@@ -2,7 +2,7 @@ import DataProtection
 import Synchronization
 
 /// Puts what a server sends where it belongs. What it refuses it says by an ``EndOfTry``.
-final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread calls it; who looks later waited for that
+final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread at a time
     private let request: DownloadRequest
     private let plan: ResumePlan
     private let partial: PartialFile

@@ -7,6 +7,7 @@ struct Publication {
     let keybag: Keybag
 
     /// - Returns: nil if the file has its name; else why it has not, and what came is kept.
+    /// - Throws: `protection`, *busy*: it can be tried again.
     func perform() throws(DownloadError) -> DownloadFailure? {
         let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
@@ -27,8 +28,10 @@ struct Publication {
             return DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
         } catch .system(let path, let operation, let errno) {
             return DownloadFailure(.disk, "\(operation) \(path): \(errno)")
+        } catch .busy(let path) {
+            throw .protection(.busy(path))
         } catch {
-            throw .protection(error)
+            return DownloadFailure(.disk, "\(error)")
         }
     }
 
