@@ -1,6 +1,7 @@
 import DataProtection
 import Glibc
 import ProtectionKeys
+import Synchronization
 
 /// What has come of a download so far: one protected file, or several in a row where one could not be opened again.
 ///
@@ -24,6 +25,8 @@ final class PartialFile {
     private var hasParts = false
     /// Sums of everything, as long as every byte from the first on has come by.
     private var checks: RunningChecks?
+    /// Set from any thread: what takes long ends soon.
+    let isStopped = Atomic(false)
     private let buffer = WriteBuffer()
     private var lastSync = Clock.monotonic()
 
@@ -219,7 +222,7 @@ final class PartialFile {
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: WriteBuffer.capacity, alignment: 16)
         defer { piece.deallocate() }
         while true {
-            try Task.checkCancellation()
+            if isStopped.load(ordering: .relaxed) { throw CancellationError() }
             let count = try mappingLocked { () throws(DataProtectionError) in
                 try file.read(into: piece, at: Int64(checks.length))
             }

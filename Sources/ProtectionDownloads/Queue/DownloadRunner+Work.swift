@@ -59,7 +59,9 @@ extension DownloadRunner {
         let store = store
         switch end {
         case .whole: try await finish(id, request, partial)
-        case .stopped, .askForAll: if request.whileLocked == .suspend { await close(id) }
+        case .stopped, .askForAll:
+            let isStopped = partial.file.isStopped.load(ordering: .relaxed)
+            if request.whileLocked == .suspend || isStopped { await close(id) }
         case .locked:
             await close(id)
             try await BlockingWork.run { try store.set(.waitingForUnlock, of: id) }
@@ -95,10 +97,14 @@ extension DownloadRunner {
     private func finish(_ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox) async throws {
         let store = store
         do {
-            let failure = try await BlockingWork.run {
-                try store.set(.checking, of: id)
-                try partial.file.prepare()
-                return try partial.file.check()
+            let failure = try await withTaskCancellationHandler {
+                try await BlockingWork.run {
+                    try store.set(.checking, of: id)
+                    try partial.file.prepare()
+                    return try partial.file.check()
+                }
+            } onCancel: {
+                partial.file.isStopped.store(true, ordering: .relaxed)
             }
             partials[id] = nil
             if let failure {
