@@ -155,11 +155,16 @@ let package = Package(
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "FaultServer",
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "FaultServer", "KeyQuota",
+                "download-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // A process that runs a list of downloads until it is killed.
+        .executableTarget(
+            name: "download-worker", dependencies: ["ProtectionDownloads"], path: "Tests/DownloadWorker",
+            swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),

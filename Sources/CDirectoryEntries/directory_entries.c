@@ -21,6 +21,10 @@ int protectfs_exchange(int fd, const char *one, const char *other) {
     return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
 }
 
+int protectfs_rename_new(int fd, const char *old, const char *new) {
+    return renameat2(fd, old, fd, new, RENAME_NOREPLACE);
+}
+
 int protectfs_is_fixed(int fd) {
     struct statx status;
     if (statx(fd, "", AT_EMPTY_PATH, 0, &status) != 0) return 0;

@@ -1,1 +1,4 @@
+@_exported public import DataProtection
 @_exported public import TrustedHTTP
+
+@_exported public import struct ProtectionKeys.RunningDigest

@@ -14,6 +14,8 @@ enum Label: String {
     case chunkKey = "chunk key"
     case headKey = "head key"
     case keyCommitment = "key commitment"
+    case storedValue = "stored value"
+    case storedMark = "stored mark"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }
@@ -36,6 +38,19 @@ extension SecretBytes {
         try withUnsafeBytes { key throws(KeyError) in
             try salt.withUnsafeBytes { salt throws(KeyError) in
                 try SecretBytes(byteCount: 32) { output throws(KeyError) in
+                    try LibCrypto.hkdf(key: key, salt: salt, info: label.info(context), into: output)
+                }
+            }
+        }
+    }
+
+    /// The same with a salt that is stored beside what the key is for.
+    borrowing func derive(
+        _ label: Label, _ context: [UInt8], publicSalt: [UInt8]
+    ) throws(KeyError) -> SecretBytes {
+        try withUnsafeBytes { key throws(KeyError) in
+            try SecretBytes(byteCount: 32) { output throws(KeyError) in
+                try publicSalt.lendBytes { salt throws(KeyError) in
                     try LibCrypto.hkdf(key: key, salt: salt, info: label.info(context), into: output)
                 }
             }

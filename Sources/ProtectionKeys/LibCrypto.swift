@@ -1,7 +1,7 @@
 import CLibCrypto
 import CSecretMemory
 
-/// The one door to libcrypto. Everything else in this module is written in these terms.
+/// The one door to libcrypto, with `LibCrypto+Streams`. Everything else in this module is written in these terms.
 ///
 /// Buffers come in and go out as raw pointers so that secret bytes are never copied into Swift values.
 enum LibCrypto {
@@ -236,27 +236,27 @@ enum LibCrypto {
 
     // MARK: errors
 
-    private static func check(_ operation: String, _ result: Int32) throws(KeyError) {
+    static func check(_ operation: String, _ result: Int32) throws(KeyError) {
         guard result == 1 else { throw failure(operation) }
     }
 
-    private static func failure(_ operation: String) -> KeyError {
+    static func failure(_ operation: String) -> KeyError {
         let code = ERR_get_error()
         ERR_clear_error()
         return .libraryFailed(operation: operation, code: UInt(code))
     }
 
-    private static func address(_ name: StaticString) -> UnsafePointer<CChar> {
+    static func address(_ name: StaticString) -> UnsafePointer<CChar> {
         UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate var pointer: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+    var pointer: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }
 
 extension UnsafeMutableRawBufferPointer {
-    fileprivate var pointer: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+    var pointer: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 }
 
 extension UnsafeMutableRawPointer {

@@ -71,14 +71,6 @@ class Server:
             self.released = self.held
             self.lock.notify_all()
 
-    def wait_held(self, count, seconds):
-        with self.lock:
-            return self.lock.wait_for(lambda: self.held >= count, seconds)
-
-    def wait_requests(self, count, seconds):
-        with self.lock:
-            return self.lock.wait_for(lambda: len(self.requests) >= count, seconds)
-
     # Connections
 
     def accept(self, name, kind, context):
@@ -229,7 +221,9 @@ class Request:
 server = Server()
 COMMANDS = {
     "listen": server.listen, "close": server.close, "script": server.script, "guard": server.guard,
-    "release": server.release, "wait-held": server.wait_held, "wait-requests": server.wait_requests,
+    "release": server.release,
+    "held": lambda: server.held,
+    "request-count": lambda: len(server.requests),
     "requests": lambda: [request.report() for request in list(server.requests)],
     "handshakes": lambda: list(server.handshakes),
     "proxied": lambda: list(server.proxied),

@@ -1,12 +1,209 @@
+import Foundation
 import GRDB
-import ProtectionDownloads
 import Testing
 
-@Suite("The queue's database")
-struct StoreTests {
-    @Test("There is SQLite")
-    func opens() throws {
-        let version = try DatabaseQueue().read { try String.fetchOne($0, sql: "SELECT sqlite_version()") }
-        #expect(version?.first == "3")
+@testable import DataProtection
+@testable import ProtectionDownloads
+
+@Suite struct StoreTests {
+    /// Everything a list is told that others must not read.
+    private let planted = ["planted-path", "planted-header", "planted-name", "planted-value", "planted-key-id"]
+
+    private func plant(_ bed: DownloadBed) async throws -> DownloadQueue {
+        let queue = try bed.queue()
+        var request = bed.request("planted-name")
+        request.url = URL(string: "https://server.test/planted-path")!
+        request.headers = [HTTPHeader("planted-header", "planted-value")]
+        request.name = "planted-name"
+        bed.server["planted-path"] = .init(bytes: noise(100_000), entityTag: "\"planted-value\"")
+        bed.server.answer(.reset(after: 50_000), .status(404, [:]))
+        try await queue.addIntegrityKey(
+            IntegrityKey(id: "planted-key-id", DownloadBed.secret(String(repeating: "planted-value", count: 3))))
+        _ = try await queue.add(request)
+        try await queue.run(untilIdle: true)
+        return queue
+    }
+
+    /// "Must show" 6: in no file of the keybag's directory, the write-ahead log included.
+    @Test(arguments: [ProtectionState.unlocked, .locked, .beforeFirstUnlock])
+    func nothingIsInClear(_ state: ProtectionState) async throws {
+        let bed = try DownloadBed()
+        let queue = try await plant(bed)
+        if state != .unlocked { try bed.keybag.lock() }
+        if state == .beforeFirstUnlock { try bed.forgetEverything() }
+        let files = try #require(FileManager.default.enumerator(atPath: bed.keybag.directory.string))
+        var seen: [String] = []
+        for case let name as String in files {
+            guard let data = FileManager.default.contents(atPath: bed.keybag.directory.appending(name).string) else {
+                continue
+            }
+            seen.append(name)
+            for text in planted {
+                #expect(data.range(of: Data(text.utf8)) == nil, "\(text) is in \(name)")
+                #expect(data.range(of: Data(text.utf16.flatMap { [UInt8($0), 0] })) == nil, "\(text) is in \(name)")
+            }
+        }
+        #expect(seen.contains("downloads/queue.sqlite") && seen.contains("downloads/queue.sqlite-wal"))
+        withExtendedLifetime(queue) {}
+    }
+
+    @Test func modes() async throws {
+        let bed = try DownloadBed()
+        let queue = try await plant(bed)
+        let directory = bed.keybag.directory.appending("downloads")
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory.string) {
+            let mode = try FileManager.default.attributesOfItem(atPath: directory.appending(name).string)[
+                .posixPermissions]
+            #expect(mode as? Int == 0o600, "\(name)")
+        }
+        withExtendedLifetime(queue) {}
+    }
+
+    /// A value opens in its table, column and row only.
+    @Test func valuesDoNotChangePlaces() async throws {
+        let bed = try DownloadBed()
+        bed.server["a"] = .init(bytes: [1])
+        let queue = try bed.queue()
+        let one = try await queue.add(bed.request("a"))
+        let two = try await queue.add(bed.request("b"))
+        try queue.store.write { database in
+            try database.execute(
+                sql: "UPDATE downloads SET request = (SELECT request FROM downloads WHERE id = ?) WHERE id = ?",
+                arguments: [Data(one.id.bytes), Data(two.id.bytes)])
+        }
+        let error = await #expect(throws: DownloadError.self) { try await queue.download(two.id) }
+        guard case .storeDamaged? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(try await queue.download(one.id).request?.target == bed.path("a"))
+    }
+
+    @Test func aDamagedDatabase() async throws {
+        let bed = try DownloadBed()
+        do { _ = try await bed.queue().add(bed.request()) }
+        let path = bed.keybag.directory.appending("downloads/queue.sqlite")
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path.string + suffix) }
+        try Data(repeating: 7, count: 20_000).write(to: URL(fileURLWithPath: path.string))
+        let error = #expect(throws: DownloadError.self) { try bed.queue() }
+        guard case .storeDamaged(path, _)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test func aNewerDatabase() throws {
+        let bed = try DownloadBed()
+        try bed.queue().store.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
+        let error = #expect(throws: DownloadError.self) { try bed.queue() }
+        guard case .storeNewer? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    /// A new key would make every value unreadable for ever.
+    @Test func theKeyIsLost() async throws {
+        let bed = try DownloadBed()
+        _ = try await bed.queue().add(bed.request())
+        let key = bed.keybag.directory.appending("downloads/key")
+        #expect(try ProtectedFileInfo(of: key).protectionClass == .completeUntilFirstUserAuthentication)
+        #expect(bed.keybag.ownFiles == [key])
+        try FileManager.default.removeItem(atPath: key.string)
+        for _ in 0..<2 {
+            let error = await #expect(throws: DownloadError.self) { try await bed.queue().downloads() }
+            guard case .storeKeyLost? = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: key.string))
+    }
+
+    /// Everything that a request can say comes back as it was.
+    @Test func requestsAreKept() async throws {
+        let bed = try DownloadBed()
+        var request = bed.request()
+        let digest = String(repeating: "ab", count: 32)
+        request.headers = [HTTPHeader("A", "1"), HTTPHeader("A", "2")]
+        request.trust = try ServerTrust(
+            pins: [.server(try .publicKey(digest), try .certificate(digest)), .anyInChain(try .certificate(digest))],
+            host: .expected("other.test"), distrusted: [try .certificate(digest)],
+            exceptions: [try TrustException(host: "h.test", port: 4, certificate: digest, reasons: [.expired])])
+        request.protectionClass = .completeUnlessOpen
+        request.replacesExisting = true
+        request.checks = [.length(5), .digest(.sha512, [UInt8](repeating: 1, count: 64))]
+        (request.maximumLength, request.priority, request.bandwidthLimit) = (9, -3, 1000)
+        request.spaces = [ProtectionSpace(host: "h.test", port: 443, realm: "r", method: .digest)]
+        (request.name, request.allowsPlainHTTP) = ("mine", true)
+        let id = try await bed.queue().add(request).id
+        let kept = try #require(try await bed.queue().download(id).request)
+        #expect(kept.url == request.url && kept.target == request.target && kept.headers == request.headers)
+        #expect(kept.trust == request.trust && kept.spaces == request.spaces && kept.checks == request.checks)
+        #expect(kept.protectionClass == request.protectionClass && kept.whileLocked == request.whileLocked)
+        #expect(kept.replacesExisting && kept.allowsPlainHTTP && kept.name == "mine" && kept.retry == request.retry)
+        #expect(kept.maximumLength == 9 && kept.priority == -3 && kept.bandwidthLimit == 1000)
+    }
+
+    @Test func refusedCredentialsAreRemembered() async throws {
+        let bed = try DownloadBed()
+        let failures = StoredFailures(store: try bed.queue().store)
+        let mark = try failures.mark(DownloadBed.secret("planted-credential"))
+        #expect(try await !failures.contains(mark))
+        try await failures.insert(mark)
+        try await failures.insert(mark)
+        let others = StoredFailures(store: try bed.queue().store)
+        #expect(try await others.contains(try others.mark(DownloadBed.secret("planted-credential"))))
+        #expect(try await !others.contains(try others.mark(DownloadBed.secret("another credential"))))
+        let database = bed.keybag.directory.appending("downloads/queue.sqlite-wal")
+        let bytes = try #require(FileManager.default.contents(atPath: database.string))
+        #expect(bytes.range(of: Data("planted-credential".utf8)) == nil)
+    }
+
+    // MARK: integrity keys
+
+    @Test func integrityKeys() async throws {
+        let bed = try DownloadBed()
+        let queue = try bed.queue()
+        let key = try IntegrityKey(id: "k1", DownloadBed.secret("065a62448fb75fce3764dcbe68f9908d"))
+        // Issue 6, "Must show" 5.
+        let tag = try key.tag(of: Array("123443212300.002012-12-25 00:00:00".utf8))
+        #expect(hexadecimal(tag) == "51e66ca8fd8eb4bbe02fc6421e0dda1deb94f0c9518996a55bc7a4c242f1c8a9")
+        try await queue.addIntegrityKey(key)
+        for count in [0, 1, 31] {
+            let error = #expect(throws: DownloadError.self) {
+                try IntegrityKey(id: "weak", DownloadBed.secret(String(repeating: "x", count: count)))
+            }
+            guard case .weakIntegrityKey("weak", count)? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+        }
+        await #expect(throws: DownloadError.self) {
+            try await queue.addIntegrityKey(
+                try IntegrityKey(id: "k1", DownloadBed.secret(String(repeating: "x", count: 32))))
+        }
+
+        bed.server["file"] = .init(bytes: Array("123443212300.002012-12-25 00:00:00".utf8))
+        var request = bed.request()
+        request.checks = [.hmacSHA256(keyID: "k1", tag: tag)]
+        let download = try await bed.result(request)
+        #expect(download.state == .finished)
+        #expect(download.file?.isTamperProof == true)
+
+        request.target = bed.path("second")
+        request.checks = [.hmacSHA256(keyID: "k1", tag: [UInt8](repeating: 0, count: 32))]
+        #expect(try await bed.result(request).failure?.kind == .checksum)
+
+        request.checks = [.hmacSHA256(keyID: "k2", tag: tag)]
+        await #expect(throws: DownloadError.self) { try await queue.add(request) }
+        // Retired while it waits.
+        request.checks = [.hmacSHA256(keyID: "k1", tag: tag)]
+        let waiting = try await queue.add(request)
+        try await queue.retireIntegrityKey("k1")
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(waiting.id).failure?.kind == .integrityKey)
+        #expect(try await queue.integrityKeyIDs().map(\.isRetired) == [true])
+        await #expect(throws: DownloadError.self) { try await queue.add(request) }
     }
 }

@@ -62,6 +62,19 @@ import Testing
         try vector.check("tag") { [UInt8(truncatingIfNeeded: tag), UInt8(tag >> 8)] }
     }
 
+    @Test func row15OpensAStoredValue() throws {
+        let vector = try Vector.named("derivation/15-stored-value")
+        let key = try StoreKey(secret: vector.secret("key"))
+        try vector.check("value") { try key.open(vector.bytes("sealed"), at: vector.bytes("context")) }
+        #expect(try vector.bytes("sealed").starts(with: vector.bytes("salt")))
+    }
+
+    @Test func row16MarksASecret() throws {
+        let vector = try Vector.named("derivation/16-stored-mark")
+        let key = try StoreKey(secret: vector.secret("key"))
+        try vector.check("tag") { try key.mark(of: vector.secret("message")) }
+    }
+
     @Test func row8ClassKeyID() throws {
         let vector = try Vector.named("derivation/08-class-key-id-a")
         let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))

@@ -60,6 +60,24 @@ struct RotateTests {
         #expect(try sandbox.run("cat", "tree/plain").status == 65)
     }
 
+    @Test("The key of the list of downloads is rotated wherever the roots are, and once")
+    func reachesTheKeybagsOwnFile() throws {
+        try tree()
+        try sandbox.protectedFile("key", Data("0123456789abcdef0123456789abcdef".utf8), "first-unlock")
+        let directory = "\(sandbox.keybagDirectory)/downloads"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        try FileManager.default.moveItem(atPath: sandbox.path("key"), toPath: "\(directory)/key")
+        #expect(try summary(try rotate("--json"))["rewrapped"] as? Int == 5)
+        let again = try summary(
+            try sandbox.run(["rotate", "--resume", "--json", "--root", "tree", "--root", sandbox.keybagDirectory]))
+        #expect(again["current"] as? Int == 5)
+        // Not reached by a walk through anything but itself.
+        _ = try rotate()
+        #expect(try sandbox.run("cat", "\(directory)/key").text == "0123456789abcdef0123456789abcdef")
+        #expect(try rotate("--forget", "--yes").status == 0)
+        #expect(try sandbox.run("cat", "\(directory)/key").status == 0)
+    }
+
     @Test("Forgetting is silent, and the files open as before; a second time there is nothing to forget")
     func forgets() throws {
         try tree()

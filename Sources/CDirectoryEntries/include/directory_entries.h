@@ -13,6 +13,10 @@ int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_sy
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
 int protectfs_exchange(int fd, const char *one, const char *other);
 
+// Gives `old` in the directory `fd` the name `new`, if nothing has it: renameat2(2) with RENAME_NOREPLACE.
+// 0, or -1 with errno set: EEXIST; EINVAL where the file system cannot do that.
+int protectfs_rename_new(int fd, const char *old, const char *new);
+
 // Whether names may not be taken away: of a file, or in a directory, that is immutable or append-only (chattr(1)). statx(2).
 // 0 too where the file system knows no such thing.
 int protectfs_is_fixed(int fd);

@@ -81,10 +81,10 @@ extension ProtectedFile {
 }
 
 /// System calls that may block do not belong on the threads of Swift's tasks.
-enum BlockingWork {
+package enum BlockingWork {
     private static let queue = DispatchQueue(label: "protectfs.blocking", attributes: .concurrent)
 
-    static func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    package static func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result(catching: body)) }
         }

@@ -50,6 +50,7 @@ public struct KeybagErasure: Sendable {
         }
         if AgentRecord.isThere(in: directory) { try AtomicReplace.remove(directory.appending(AgentRecord.name)) }
         if ExportRecord(in: directory) != nil { try AtomicReplace.remove(directory.appending(ExportRecord.name)) }
+        removeDownloads()
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         RunDirectory(of: directory).remove()
         let left = try removeIfEmpty()
@@ -117,6 +118,13 @@ public struct KeybagErasure: Sendable {
         let notes = directory.appending(name)
         for note in (try? DirectoryListing.names(of: notes)) ?? [] { try? AtomicReplace.remove(notes.appending(note)) }
         _ = notes.withPlatformString { rmdir($0) }
+    }
+
+    /// The list of downloads, whose values are sealed: under a key that no key opens any more.
+    private func removeDownloads() {
+        let downloads = directory.appending(Keybag.downloadsName)
+        try? destroy(downloads.appending(Keybag.downloadsKeyName))
+        removeNotes(in: Keybag.downloadsName)
     }
 
     private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {

@@ -1,16 +1,16 @@
 import CEventFiles
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// The one door to inotify(7): becomes readable when something gets a new name in a watched directory, or it goes itself.
-struct DirectoryWatch: ~Copyable {
+package struct DirectoryWatch: ~Copyable {
     /// To wait for.
-    let descriptor: Int32
+    package let descriptor: Int32
 
     /// inotify_init1(2).
     ///
     /// - Throws: `EMFILE`: this user has as many as the kernel allows (fs.inotify.max_user_instances).
-    init() throws(Errno) {
+    package init() throws(Errno) {
         descriptor = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
     }
@@ -20,7 +20,7 @@ struct DirectoryWatch: ~Copyable {
     /// Watches the names in a directory, and whether it stays where it is; inotify_add_watch(2).
     ///
     /// - Throws: `ENOSPC`: this user watches as much as the kernel allows (fs.inotify.max_user_watches).
-    borrowing func add(_ directory: FilePath) throws(Errno) {
+    package borrowing func add(_ directory: FilePath) throws(Errno) {
         try add(directory, UInt32(IN_MOVED_TO | IN_DELETE | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT_FOLLOW))
     }
 
@@ -37,7 +37,7 @@ struct DirectoryWatch: ~Copyable {
     /// Takes everything that is to be read.
     ///
     /// - Returns: false if a directory is not where it was, so that watching has to begin anew.
-    borrowing func drain() -> Bool {
+    package borrowing func drain() -> Bool {
         let gone = UInt32(IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)
         return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: MemoryLayout<inotify_event>.alignment) {
             buffer in

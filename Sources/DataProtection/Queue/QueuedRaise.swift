@@ -26,6 +26,19 @@ final class QueuedRaise {
             .raise(file, from: new.protectionClass, to: protectionClass), in: new.keybag.directory)
     }
 
+    /// The same for a finished file that is about to be renamed to `path`. Needs no key.
+    init?(
+        _ file: LowerFile, named path: FilePath, to protectionClass: ProtectionClass, keybag: Keybag
+    ) throws(DataProtectionError) {
+        self.keybag = keybag
+        let now = try ProtectedFileInfo(path: file.path, file: file).protectionClass
+        guard now <= protectionClass else { throw .wouldWeaken(path, from: now, to: protectionClass) }
+        if now == protectionClass { return nil }
+        guard let fileID = try file.fileID() else { throw .notProtected(file.path) }
+        let reference = try FileReference(file, fileID, named: path)
+        note = try QueueNote(.raise(reference, from: now, to: protectionClass), in: keybag.directory)
+    }
+
     /// The file is closed: raises it now, or leaves that to the next unlock.
     func perform() {
         guard var held = note.take() else { return }

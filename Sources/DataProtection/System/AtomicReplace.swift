@@ -50,7 +50,7 @@ package enum AtomicReplace {
     }
 
     /// unlink(2); a name that is not there is fine.
-    static func remove(_ path: FilePath) throws(DataProtectionError) {
+    package static func remove(_ path: FilePath) throws(DataProtectionError) {
         do throws(DataProtectionError) {
             _ = try retrying(path, "unlink") { path.withPlatformString { unlink($0) } }
         } catch .system(_, _, .noSuchFileOrDirectory) {}
@@ -64,7 +64,7 @@ package enum AtomicReplace {
     }
 
     /// fsync(2) of a directory, which makes renames in it last.
-    static func flushDirectory(_ directory: FilePath) throws(DataProtectionError) {
+    package static func flushDirectory(_ directory: FilePath) throws(DataProtectionError) {
         try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY).flushAll()
     }
 }

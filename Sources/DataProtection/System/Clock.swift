@@ -2,15 +2,15 @@ import Glibc
 import SystemPackage
 
 /// Time as the kernel counts it.
-enum Clock {
+package enum Clock {
     /// CLOCK_BOOTTIME in nanoseconds: goes on while the machine sleeps.
     static func bootTime() -> UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 
     /// Seconds since 1970.
-    static func now() -> UInt64 { wallTime() / 1_000_000_000 }
+    package static func now() -> UInt64 { wallTime() / 1_000_000_000 }
 
     /// CLOCK_REALTIME in nanoseconds: since 1970.
-    static func wallTime() -> UInt64 { nanoseconds(CLOCK_REALTIME) }
+    package static func wallTime() -> UInt64 { nanoseconds(CLOCK_REALTIME) }
 
     /// Now as RFC 3339 writes it in UTC: `2026-11-20T18:00:00Z`.
     static func nowInUTC() -> String {
@@ -23,7 +23,7 @@ enum Clock {
     }
 
     /// CLOCK_MONOTONIC in nanoseconds.
-    static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+    package static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
     /// CLOCK_THREAD_CPUTIME_ID in nanoseconds: what this thread has worked.
     static func ofThread() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }

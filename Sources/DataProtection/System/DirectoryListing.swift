@@ -1,8 +1,8 @@
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// The names in a directory.
-enum DirectoryListing {
+package enum DirectoryListing {
     /// Sorted, without `.` and `..`; names that are not UTF-8 are kept as the file system has them.
     static func components(of directory: FilePath) throws(DataProtectionError) -> [FilePath.Component] {
         guard let stream = directory.withPlatformString({ opendir($0) }) else {
@@ -39,7 +39,7 @@ enum DirectoryListing {
     }
 
     /// The names that are valid UTF-8.
-    static func names(of directory: FilePath) throws(DataProtectionError) -> [String] {
+    package static func names(of directory: FilePath) throws(DataProtectionError) -> [String] {
         try components(of: directory).map(\.string)
     }
 }

@@ -17,20 +17,20 @@ extension FilePath {
     }
 
     /// A path from bytes without NUL.
-    init(bytes: [UInt8]) {
+    package init(bytes: [UInt8]) {
         self = (bytes.map { CInterop.PlatformChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
             FilePath(platformString: $0.baseAddress!)
         }
     }
 
     /// The directory that the name is in.
-    var directory: FilePath {
+    package var directory: FilePath {
         let directory = removingLastComponent()
         return directory.isEmpty ? "." : directory
     }
 
     /// The same place without links and dots. The C call is `realpath`; the place must be there.
-    func resolved() throws(DataProtectionError) -> FilePath {
+    package func resolved() throws(DataProtectionError) -> FilePath {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard withPlatformString({ realpath($0, &buffer) }) != nil else {
             throw .system(self, operation: "realpath", Errno(rawValue: errno))

@@ -154,6 +154,25 @@ final class LowerDirectory: Sendable {
         }
     }
 
+    /// The same, unless something has the new name. The C call is `renameat2`.
+    ///
+    /// - Throws: `exists`.
+    func renameIfFree(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(new), "renameat2") {
+                old.withPlatformString { old in
+                    new.withPlatformString { new in protectfs_rename_new(descriptor, old, new) }
+                }
+            }
+        } catch .system(_, _, .fileExists) {
+            throw .exists(path.entry(new))
+        } catch {
+            guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }
+            try moveIfFree(old, to: new)
+            guard try status(of: old) == nil else { throw .exists(path.entry(new)) }
+        }
+    }
+
     /// Each name leads to what the other one led to, from one moment to the next. The C call is `renameat2`.
     ///
     /// - Returns: false where the file system cannot do that.

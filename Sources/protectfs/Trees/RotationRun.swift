@@ -48,6 +48,7 @@ final class RotationRun {
     private(set) var isLocked = false
 
     private let task: Task
+    private let ownFiles: [FilePath]
     private let progress: Progress
     private var workers: FileWorkers<FilePath, Product>?
     private var document: JSONDocument?
@@ -57,6 +58,7 @@ final class RotationRun {
     /// - Parameter total: how many files there are; 0 if it is not known.
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
         self.task = task
+        ownFiles = keybag.ownFiles
         progress = Progress(task == .rewrap ? "rotating" : "looking", total: total)
         document = isJSON ? JSONDocument(listing: "files") : nil
         workers = FileWorkers(
@@ -64,15 +66,18 @@ final class RotationRun {
             receive: { [unowned self] in receive($0, $1) }, whileWaiting: {})
     }
 
-    /// Works on every regular file below the roots.
+    /// Works on every regular file below the roots, and on those that the keybag keeps for itself.
     func visit(_ roots: [FilePath]) {
+        var own = ownFiles.compactMap { try? NamedItem($0) }
         let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
                 if item.kind == .file { workers?.add(item.path) }
+                own.removeAll { ($0.device, $0.inode) == (item.device, item.inode) }
                 return Interruption.isRequested || isLocked ? .stop : .goOn
             }
         }
+        if !Interruption.isRequested, !isLocked { for item in own { workers?.add(item.path) } }
         workers?.finish()
         workers = nil
         progress.finish()

@@ -165,6 +165,12 @@ def derivations():
     for row, label in [(12, "chunk key"), (13, "head key"), (14, "key commitment")]:
         yield derivation(row, label, FILE_KEY, FILE_ID, before={"file id": FILE_ID})
 
+    store_key, place, value = run(0x21), b"downloads\0request\0" + run(0x70, 16), b"a value"
+    salt, nonce = run(0xB0, 16), run(0xE0, 12)
+    yield derivation(15, "stored value", store_key, place, 32, salt, use=lambda key: {
+        "value": value, "sealed": salt + nonce + AESGCM(key).encrypt(nonce, value, place)})
+    yield derivation(16, "stored mark", store_key, b"", use=tags(run(0, 100)))
+
 
 def recovery_codes():
     """FORMAT.md §2.7: what was typed, and the symbols that it stands for, or the typo."""

@@ -65,7 +65,7 @@ struct TransferTests {
         let server = try FaultServer()
         try server.answer("/held", Answer(length: 1 << 20).with(\.holdAfter, 1000))
         let task = Task { try await client.failure(server.request("/held")) }
-        #expect(try server.waitUntilHeld())
+        #expect(try await server.waitUntilHeld())
         task.cancel()
         guard case .cancelled = try await task.value else {
             Issue.record("\(try await task.value)")

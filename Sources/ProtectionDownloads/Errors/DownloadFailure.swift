@@ -1,0 +1,39 @@
+/// Why a download has failed for good, or the last time: as it is kept in the list, for whoever asks later, and elsewhere.
+public struct DownloadFailure: Error, Hashable, Sendable, Codable {
+    /// In which way.
+    public enum Kind: String, Hashable, Sendable, Codable {
+        /// A digest, a MAC or a length is another one than was expected. Nothing was published, the partial was removed.
+        case checksum
+        /// The server is not trusted. No request was sent.
+        case untrusted
+        /// The server wants credentials that there are not, or does not take those that there are.
+        case credentials
+        /// The server has refused, with a status that waiting does not change.
+        case refused
+        /// It was tried often, or long enough. What came is kept.
+        case gaveUp
+        /// The connection failed in a way that waiting does not change.
+        case connection
+        /// The body cannot be used: encoded, or larger than allowed.
+        case unusable
+        /// The disk is full, or the directory cannot be written to. What came is kept.
+        case disk
+        /// Something has appeared under the name that it was to have. What came is kept.
+        case targetExists
+        /// What had come was removed or damaged by somebody else.
+        case lost
+        /// An integrity key is unknown, retired or weak.
+        case integrityKey
+    }
+
+    /// In which way.
+    public let kind: Kind
+    /// In words, lower case, without full stop: what was expected and what was there.
+    public let message: String
+    /// The server's status, if that is the reason.
+    public var status: Int?
+
+    public init(_ kind: Kind, _ message: String, status: Int? = nil) {
+        (self.kind, self.message, self.status) = (kind, message, status)
+    }
+}

@@ -1,0 +1,297 @@
+import DataProtection
+import Glibc
+import ProtectionKeys
+import Synchronization
+
+/// What has come of a download so far: one protected file, or several in a row where one could not be opened again.
+///
+/// A `completeUnlessOpen` file goes on through a lock as long as it is open. Who closed it, or died, while locked cannot open it
+/// before the next unlock: then bytes go to a new file, and the parts are put together after it. One thread at a time.
+final class PartialFile {
+    /// Nothing can be done before the next unlock.
+    struct Locked: Error {}
+
+    let name: PartialName
+    private let request: DownloadRequest
+    private let store: DownloadStore
+    private let keys: [String: IntegrityKey]
+    private var id: DownloadID { name.id }
+
+    /// The part that is open, and how much of it is written; `record.synced` is what is flushed.
+    private var open: (file: ProtectedFile, record: SegmentRecord, written: UInt64)?
+    /// Where the next byte goes, while nothing is open.
+    private var end: UInt64 = 0
+    private var lastNumber = -1
+    private var hasParts = false
+    /// Sums of everything, as long as every byte from the first on has come by.
+    private var checks: RunningChecks?
+    /// Set from any thread: what takes long ends soon.
+    let isStopped = Atomic(false)
+    private let buffer = WriteBuffer()
+    private var lastSync = Clock.monotonic()
+
+    /// Of the file that is open.
+    private var ahead = FlushAhead()
+    private var aheadOf: UInt64 = 0
+
+    /// So many new bytes are brought to the disk beside what comes.
+    private static let aheadBytes: UInt64 = 8 << 20
+    /// Above so many bytes, or a second after the last time, what is written is flushed and noted.
+    private static let syncBytes: UInt64 = 256 << 20
+    private static let syncNanoseconds: UInt64 = 1_000_000_000
+
+    init(_ id: DownloadID, _ request: DownloadRequest, _ store: DownloadStore, keys: [String: IntegrityKey]) {
+        name = PartialName(target: request.target, id: id)
+        (self.request, self.store, self.keys) = (request, store, keys)
+    }
+
+    /// How many bytes have come, from the first on.
+    var position: UInt64 { (open.map { $0.record.start + $0.written } ?? end) + UInt64(buffer.count) }
+
+    /// Whether everything is in one file, which is open.
+    var isInOnePiece: Bool { open?.record.start == 0 && !hasParts }
+
+    // MARK: beginning
+
+    /// Opens what is there, and puts parts together if it can be read; else only finds out how much there is.
+    ///
+    /// - Throws: ``Locked`` if it cannot go on before an unlock; ``DownloadError``; ``Superseded``.
+    func prepare() throws {
+        if open != nil, isInOnePiece || !store.keybag.isProtectedDataAvailable { return }
+        try close()
+        let records = try store.segments(of: id)
+        (lastNumber, hasParts) = (records.last?.number ?? -1, records.count > 1)
+        guard let first = records.first else {
+            if request.partialClass == .complete, !store.keybag.isProtectedDataAvailable { throw Locked() }
+            end = 0
+            try mapping { () throws(DataProtectionError) in try name.removeAll() }
+            return
+        }
+        guard try canOpen() else {
+            if request.partialClass != .completeUnlessOpen { throw Locked() }
+            end = records.last!.end
+            hasParts = true
+            return
+        }
+        do throws(DataProtectionError) {
+            let file = try SegmentChain(name: name, keybag: store.keybag).join(records)
+            let size = UInt64(try file.size())
+            open = (file, SegmentRecord(number: first.number, start: 0, synced: size), size)
+            (ahead, aheadOf) = (FlushAhead(), size)
+        } catch .locked {
+            throw Locked()
+        } catch {
+            guard error.isOfLostPartial else { throw DownloadError.protection(error) }
+            // It was removed, altered, or is under a key that was forgotten: a part of it would be worth nothing.
+            return try startOver()
+        }
+        checks = nil
+        try store.joined(open!.record, of: id)
+        (lastNumber, hasParts) = (first.number, false)
+        try mapping { () throws(DataProtectionError) in try name.removeAll(but: [first.number]) }
+    }
+
+    /// Gives up everything that has come.
+    func startOver() throws {
+        buffer.removeAll()
+        open?.file.discard()
+        open = nil
+        try store.forgetSegments(of: id)
+        try mapping { () throws(DataProtectionError) in try name.removeAll() }
+        (end, hasParts, checks) = (0, false, nil)
+    }
+
+    private func canOpen() throws(DownloadError) -> Bool {
+        switch request.partialClass {
+        case .complete, .completeUnlessOpen: store.keybag.isProtectedDataAvailable
+        case .completeUntilFirstUserAuthentication:
+            try protected { () throws(DataProtectionError) in try store.keybag.state() } != .beforeFirstUnlock
+        case .none: true
+        }
+    }
+
+    // MARK: writing
+
+    /// The next bytes go behind those that are there.
+    func goOn() throws {
+        guard open == nil else { return }
+        try begin(SegmentRecord(number: lastNumber + 1, start: end, synced: 0))
+    }
+
+    /// The next byte is the first one of `resource`; whatever was there is removed.
+    func restart(as resource: ResourceIdentity) throws {
+        buffer.removeAll()
+        open?.file.discard()
+        open = nil
+        let number = lastNumber + 1
+        // Noted first: a file that nothing tells of would stay for ever.
+        try store.restart(id, as: resource, in: number)
+        (lastNumber, hasParts) = (number, false)
+        try create(SegmentRecord(number: number, start: 0, synced: 0))
+        try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) }
+        checks = try RunningChecks(request.checks, keys: keys)
+    }
+
+    private func begin(_ record: SegmentRecord) throws {
+        try store.add(record, to: id)
+        lastNumber = record.number
+        try create(record)
+    }
+
+    private func create(_ record: SegmentRecord) throws {
+        let path = name.path(record.number)
+        do throws(DataProtectionError) {
+            // Made by a process that was killed before it could write to it.
+            try AtomicReplace.remove(path)
+            let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
+            (open, ahead, aheadOf) = ((file, record, 0), FlushAhead(), 0)
+        } catch .locked {
+            throw Locked()
+        } catch {
+            throw DownloadError.protection(error)
+        }
+    }
+
+    /// Takes the next bytes. They are in the file, or will be when ``sync()`` has returned.
+    func append(_ bytes: UnsafeRawBufferPointer) throws {
+        if buffer.count > 0 || bytes.count < WriteBuffer.capacity / 4 {
+            var rest = bytes
+            while rest.count > 0 {
+                rest = buffer.fill(rest)
+                if buffer.isFull { try flushBuffer() }
+            }
+        } else {
+            try write(bytes)
+        }
+        guard let open else { return }
+        if open.written - aheadOf >= Self.aheadBytes, ahead.begin(open.file) { aheadOf = open.written }
+        let isMuch = open.written - open.record.synced >= Self.syncBytes
+        // In between, the disk is busy enough.
+        let isTime = Clock.monotonic() - lastSync >= Self.syncNanoseconds && !ahead.isRunning
+        if isMuch || isTime { try sync() }
+    }
+
+    private func flushBuffer() throws {
+        defer { buffer.removeAll() }
+        if buffer.count > 0 { try write(buffer.bytes) }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let current = open else { return }
+        do throws(DataProtectionError) {
+            try current.file.write(bytes, at: Int64(current.written))
+        } catch .locked {
+            throw Locked()
+        } catch {
+            throw DownloadError.protection(error)
+        }
+        open!.written += UInt64(bytes.count)
+        try checks?.update(bytes)
+    }
+
+    /// Makes everything that has come last, and only then notes it.
+    func sync() throws {
+        try flushBuffer()
+        lastSync = Clock.monotonic()
+        guard let current = open, current.written > current.record.synced else { return }
+        try mapping { () throws(DataProtectionError) in
+            try ahead.finish()
+            try current.file.sync()
+        }
+        open!.record.synced = current.written
+        try store.note(open!.record, of: id)
+        lastSync = Clock.monotonic()
+    }
+
+    // MARK: the end
+
+    /// What is not as it was to be; nil: all is well. Reads everything again where it has not all come by.
+    func check() throws -> DownloadFailure? {
+        try sync()
+        guard let open, open.record.start == 0 else { throw Locked() }
+        if checks?.length != open.written {
+            let again = try RunningChecks(request.checks, keys: keys)
+            if !again.isEmpty { try read(open.file, into: again) } else { again.skip(open.written) }
+            checks = again
+        }
+        defer { checks = nil }
+        return try checks?.failure()
+    }
+
+    private func read(_ file: ProtectedFile, into checks: RunningChecks) throws {
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: WriteBuffer.capacity, alignment: 16)
+        defer { piece.deallocate() }
+        while true {
+            if isStopped.load(ordering: .relaxed) { throw CancellationError() }
+            let count = try mappingLocked { () throws(DataProtectionError) in
+                try file.read(into: piece, at: Int64(checks.length))
+            }
+            if count == 0 { return }
+            try checks.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+        }
+    }
+
+    /// The finished file as it is to be published. Closes it.
+    func finish() throws -> PublishedFile {
+        guard let open, open.record.start == 0 else { throw Locked() }
+        let path = name.path(open.record.number)
+        let length = open.written
+        try close()
+        let fileID = try protected { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
+        return PublishedFile(
+            fileID: fileID, temporary: path.bytes, length: length,
+            isTamperProof: request.checks.contains(where: \.isTamperProof))
+    }
+
+    /// Closes what is open. What was written is flushed and noted, or given up where that fails.
+    func close() throws {
+        guard open != nil else { return buffer.removeAll() }
+        // Without a key what is in memory cannot be sealed, but what is sealed can be flushed.
+        try? flushBuffer()
+        let synced = Result { try sync() }
+        guard let current = open else { return }
+        (open, checks, end) = (nil, nil, current.record.end)
+        guard case .success = synced else {
+            // A commit could succeed behind a flush whose error somebody else was told of.
+            return current.file.discard()
+        }
+        try mapping { () throws(DataProtectionError) in try current.file.close() }
+    }
+
+    /// Removes everything that has come.
+    func remove() throws(DownloadError) {
+        buffer.removeAll()
+        open?.file.discard()
+        (open, checks, end) = (nil, nil, 0)
+        try Self.remove(name)
+    }
+
+    /// Removes what is left of a download. Where its directory has gone nothing is left.
+    static func remove(_ name: PartialName) throws(DownloadError) {
+        do throws(DataProtectionError) { try name.removeAll() } catch .system(_, _, .noSuchFileOrDirectory) {
+        } catch {
+            throw .protection(error)
+        }
+    }
+
+    private func mapping<R>(_ body: () throws(DataProtectionError) -> R) throws(DownloadError) -> R {
+        do throws(DataProtectionError) { return try body() } catch { throw .protection(error) }
+    }
+
+    private func mappingLocked<R>(_ body: () throws(DataProtectionError) -> R) throws -> R {
+        do throws(DataProtectionError) { return try body() } catch .locked { throw Locked() } catch {
+            throw DownloadError.protection(error)
+        }
+    }
+}
+
+extension DataProtectionError {
+    /// Whether what was downloaded before is of no use: another try begins at the first byte.
+    fileprivate var isOfLostPartial: Bool {
+        switch self {
+        case .damaged, .notProtected, .keyLost, .notRegularFile, .foreignKeybag: true
+        case .system(_, _, let errno): errno == .noSuchFileOrDirectory
+        default: false
+        }
+    }
+}

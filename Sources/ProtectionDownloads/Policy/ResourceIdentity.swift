@@ -1,0 +1,40 @@
+/// By what a resource is known to be the same one when the rest of it is asked for.
+struct ResourceIdentity: Hashable, Sendable, Codable {
+    /// A strong entity tag, with its quotes (RFC 9110 §8.8.3).
+    var entityTag: String?
+    /// Last-Modified, where it can be relied upon (RFC 9110 §8.8.2.2).
+    var lastModified: String?
+    /// In bytes.
+    var length: UInt64?
+
+    init(entityTag: String? = nil, lastModified: String? = nil, length: UInt64? = nil) {
+        (self.entityTag, self.lastModified, self.length) = (entityTag, lastModified, length)
+    }
+
+    /// What a response that gives the whole resource, or a part of it, says of it.
+    init(_ response: HTTPResponse, length: UInt64?) {
+        entityTag = response["ETag"].flatMap { Self.isStrong($0) ? $0 : nil }
+        self.length = length
+        guard let text = response["Last-Modified"], let modified = HTTPDate.seconds(text, now: 0),
+            let date = response["Date"].flatMap({ HTTPDate.seconds($0, now: 0) })
+        else { return }
+        // In the second in which it was answered it could be changed once more.
+        if modified < date { lastModified = text }
+    }
+
+    /// What goes into If-Range: nothing that is weak ever does, or bytes of two versions could be put together.
+    var validator: String? { entityTag ?? lastModified }
+
+    /// Whether a later response is of another version.
+    func differs(from other: ResourceIdentity) -> Bool {
+        if let length, let there = other.length, length != there { return true }
+        if let entityTag { return other.entityTag.map { $0 != entityTag } ?? false }
+        return lastModified != nil && other.lastModified != nil && lastModified != other.lastModified
+    }
+
+    private static func isStrong(_ tag: String) -> Bool {
+        let bytes = Array(tag.utf8)
+        guard bytes.count >= 2, bytes.first == 0x22, bytes.last == 0x22 else { return false }
+        return bytes.dropFirst().dropLast().allSatisfy { $0 == 0x21 || 0x23...0x7E ~= $0 || $0 >= 0x80 }
+    }
+}

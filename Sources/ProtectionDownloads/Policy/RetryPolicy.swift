@@ -1,0 +1,78 @@
+/// When a download is tried again. A decision without clock or chance: both are given.
+public struct RetryPolicy: Hashable, Sendable, Codable {
+    /// Failures in a row without a byte that was new, after which it is given up.
+    public var maximumFailures = 30
+    /// Seconds since it was added, or resumed by hand, after which it is given up. Time that is spent waiting for an unlock counts.
+    public var maximumSeconds: Int64 = 14 * 86_400
+    /// Seconds to wait after the first failure; twice as long after each further one.
+    public var firstDelay: Double = 1
+    /// Seconds that are never exceeded, but by what a server asks for.
+    public var longestDelay: Double = 600
+
+    public init() {}
+
+    /// Why a try has ended.
+    public enum Failure: Hashable, Sendable {
+        /// The server said so, and perhaps when to come again.
+        case status(Int, retryAfter: String?)
+        /// No whole response came.
+        case connection(isTransient: Bool)
+        /// What was begun is not what is there now: all over again.
+        case resourceChanged
+    }
+
+    /// What is to be done.
+    public enum Decision: Hashable, Sendable {
+        /// Try again then; milliseconds since 1970.
+        case retry(at: Int64)
+        /// Waiting would not help.
+        case fail
+        /// It was tried often or long enough.
+        case giveUp
+    }
+
+    /// Decides.
+    ///
+    /// - Parameters:
+    ///   - failures: in a row, this one included, so at least 1.
+    ///   - began: when it was added or resumed, and `now`: milliseconds since 1970.
+    ///   - jitter: in 0...1, by chance: clients that lost one server together must not come back together.
+    public func decide(
+        _ failure: Failure, failures: Int, began: Int64, now: Int64, jitter: Double
+    ) -> Decision {
+        guard isWorthRetrying(failure) else { return .fail }
+        guard failures < maximumFailures else { return .giveUp }
+        let exponent = Double(min(max(failures, 1) - 1, 40))
+        var delay = min(firstDelay * pow(2, exponent), longestDelay)
+        delay *= 0.5 + 0.5 * min(max(jitter, 0), 1)
+        if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
+            delay = max(delay, Double(asked))
+        }
+        let next = now + Int64(delay * 1000)
+        return next - began > maximumSeconds * 1000 ? .giveUp : .retry(at: next)
+    }
+
+    private func isWorthRetrying(_ failure: Failure) -> Bool {
+        switch failure {
+        // RFC 9110 §15.5.9, §15.6; RFC 6585 §4; RFC 8470 §5.2. 501 and 505 say: never.
+        case .status(let status, _): [408, 425, 429, 500, 502, 503, 504].contains(status)
+        case .connection(let isTransient): isTransient
+        case .resourceChanged: true
+        }
+    }
+
+    /// Retry-After, RFC 9110 §10.2.3: seconds from now, or a date; nil if it is neither. A year at most.
+    static func seconds(retryAfter text: String, now: Int64) -> Int64? {
+        let year: Int64 = 366 * 86_400
+        if !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) { return min(Int64(text) ?? year, year) }
+        guard let date = HTTPDate.seconds(text, now: now) else { return nil }
+        return min(max(date - now, 0), year)
+    }
+}
+
+/// pow(3) for whole exponents.
+private func pow(_ base: Double, _ exponent: Double) -> Double {
+    var result = 1.0
+    for _ in 0..<Int(exponent) { result *= base }
+    return result
+}

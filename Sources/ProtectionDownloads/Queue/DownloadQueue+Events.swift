@@ -1,0 +1,67 @@
+import DataProtection
+
+extension DownloadQueue {
+    /// How often what comes is looked at while this process runs the list. Another one rings when it has flushed.
+    private static let tick = Duration.milliseconds(250)
+
+    /// What happens to a download, until it is over.
+    nonisolated func events(of id: DownloadID) -> AsyncThrowingStream<DownloadEvent, any Error> {
+        let (stream, continuation) = AsyncThrowingStream.makeStream(
+            of: DownloadEvent.self, bufferingPolicy: .bufferingNewest(64))
+        let task = Task {
+            do {
+                try await follow(id) { continuation.yield($0) }
+                continuation.finish()
+            } catch {
+                continuation.finish(throwing: error)
+            }
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws
+    {
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        // Heard before it is looked at: no change falls in between.
+        let listener = BellListener(Bell(directory: store.directory)) { wake.yield() }
+        let ticker = Task { [progress] in
+            while !Task.isCancelled {
+                try await Task.sleep(for: Self.tick)
+                if progress(id) != nil { wake.yield() }
+            }
+        }
+        defer {
+            ticker.cancel()
+            withExtendedLifetime(listener) {}
+        }
+        var told: Set<DownloadEvent> = []
+        var next = wakes.makeAsyncIterator()
+        repeat {
+            let download: Download
+            do throws(DownloadError) { download = try await self.download(id) } catch .unknownDownload {
+                return tell(.cancelled)
+            }
+            let events = download.changes
+            for event in events where !told.contains(event) { tell(event) }
+            told = Set(events)
+            if download.state.isOver { return }
+        } while await next.next() != nil
+        throw CancellationError()
+    }
+}
+
+extension Download {
+    /// What is to be said of it as it is now.
+    fileprivate var changes: [DownloadEvent] {
+        var events: [DownloadEvent] = [.state(state, activity)]
+        if received > 0 { events.append(.progress(received: received, of: length)) }
+        switch state {
+        case .finished: if let file { events.append(.finished(file)) }
+        case .failed: events.append(.failed(failure ?? DownloadFailure(.lost, "nobody knows why")))
+        case .cancelled: events.append(.cancelled)
+        case .queued, .paused, .publishing: break
+        }
+        return events
+    }
+}

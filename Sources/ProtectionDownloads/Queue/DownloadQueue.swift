@@ -1,0 +1,189 @@
+public import DataProtection
+import Glibc
+
+/// The downloads of a keybag: a list on disk that outlives every process, and what can be done to it.
+///
+/// Any number of processes may add to it, look and ask; one of them runs it (``run(untilIdle:)``), an application itself or
+/// one that does nothing else. A program that is started again finds its downloads by their ids.
+///
+///     let queue = try DownloadQueue(keybag)
+///     let download = try await queue.add(DownloadRequest(url, to: path))
+///     try await download.value
+public actor DownloadQueue {
+    nonisolated let store: DownloadStore
+    nonisolated let progress = LiveProgress()
+    private let transport: any DownloadTransport
+    private let connections: DownloadConnections
+    private nonisolated var bell: Bell { Bell(directory: store.directory) }
+
+    /// Opens the list of a keybag, or begins one. Works in every lock state.
+    ///
+    /// - Parameters:
+    ///   - transport: who makes the requests.
+    ///   - connections: how they are made, and how many at once.
+    /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
+    public init(
+        _ keybag: Keybag, transport: any DownloadTransport = HTTPClient(),
+        connections: DownloadConnections = DownloadConnections()
+    ) throws(DownloadError) {
+        store = try DownloadStore(keybag)
+        self.transport = transport
+        self.connections = connections
+    }
+
+    // MARK: the list
+
+    /// Adds a download. When this returns it is not forgotten, whatever happens.
+    ///
+    /// - Throws: `invalidRequest`, `targetExists`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
+    ///   `retiredIntegrityKey`; what is wrong with the list.
+    public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
+        let id = try await changing { store throws(DownloadError) in
+            try request.check()
+            let directory = request.target.directory
+            guard Self.isDirectory(directory) else { throw .noDirectory(directory) }
+            if !request.replacesExisting, Self.exists(request.target) { throw .targetExists(request.target) }
+            _ = try store.integrityKeys(for: request.checks)
+            return try store.add(request)
+        }
+        return try await download(id)
+    }
+
+    /// All downloads, in the order in which they were added.
+    public func downloads() async throws(DownloadError) -> [Download] {
+        let records = try await blocking { store throws(DownloadError) in try store.records() }
+        return records.map { Download($0, self, live: progress($0.id)) }
+    }
+
+    /// The download of that id.
+    ///
+    /// - Throws: `unknownDownload`.
+    public func download(_ id: DownloadID) async throws(DownloadError) -> Download {
+        let record = try await blocking { store throws(DownloadError) in try store.record(id) }
+        return Download(record, self, live: progress(id))
+    }
+
+    /// Whether some process runs the list now.
+    public nonisolated var isRunning: Bool { RunnerLock.isHeld(in: store.directory) }
+
+    // MARK: what can be asked for
+
+    /// Stops it, and keeps what has come.
+    ///
+    /// - Throws: `wrongState` if it is over, or about to get its name.
+    public func pause(_ id: DownloadID) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in try store.change(id, from: [.queued, .paused], to: .paused)
+        }
+    }
+
+    /// Lets it go on: a paused one, one that has failed, or one that waits for its next try.
+    ///
+    /// - Throws: `wrongState`, `targetExists`.
+    public func resume(_ id: DownloadID) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in
+            try store.change(id, from: [.queued, .paused, .failed], to: .queued)
+        }
+    }
+
+    /// Ends it, and removes what has come. When this returns it will not get its name any more.
+    ///
+    /// - Throws: `wrongState` if it is finished, or about to get its name.
+    public func cancel(_ id: DownloadID) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in
+            try store.change(id, from: [.queued, .paused, .failed, .cancelled], to: .cancelled)
+            try Self.clear(id, store)
+        }
+    }
+
+    /// Takes it out of the list, if it is over. A finished file stays; of one that has failed nothing does.
+    ///
+    /// - Throws: `wrongState`.
+    public func remove(_ id: DownloadID) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in
+            let record = try store.record(id)
+            guard record.state.isOver else { throw .wrongState(id, record.state) }
+            // Its name cannot be read before the first unlock, and its files would stay for ever.
+            guard let request = record.request else { throw .beforeFirstUnlock(store.keybag.directory) }
+            if record.state != .finished {
+                try PartialFile.remove(PartialName(target: request.target, id: id))
+            }
+            try store.remove(id)
+        }
+    }
+
+    /// Where nobody runs the list, nobody else removes what is left of a cancelled one.
+    private static func clear(_ id: DownloadID, _ store: DownloadStore) throws(DownloadError) {
+        let lock: RunnerLock
+        do throws(DownloadError) { lock = try RunnerLock(in: store.directory) } catch .alreadyRunning { return }
+        defer { withExtendedLifetime(lock) {} }
+        guard let request = try store.record(id).request else { return }
+        try PartialFile.remove(PartialName(target: request.target, id: id))
+        try store.forgetSegments(of: id)
+    }
+
+    // MARK: running
+
+    /// Runs the list until the task is cancelled; notices at once what other processes add to it.
+    ///
+    /// What is under way when the task is cancelled is flushed, and goes on from there the next time.
+    /// - Parameter untilIdle: end when nothing is left that goes on without an unlock.
+    /// - Throws: `alreadyRunning`; what is wrong with the list.
+    public func run(untilIdle: Bool = false) async throws(DownloadError) {
+        try await DownloadRunner(store, transport, connections, progress).run(untilIdle: untilIdle)
+    }
+
+    /// What the user has excepted from trust. Looked at before each try.
+    public nonisolated var trustExceptions: TrustExceptionStore { store.trustExceptions }
+
+    // MARK: integrity keys
+
+    /// Keeps a key under which HMACs are checked. It stays when this process ends.
+    ///
+    /// - Throws: `weakIntegrityKey`, `integrityKeyExists`, `beforeFirstUnlock`.
+    public func addIntegrityKey(_ key: IntegrityKey) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in try store.add(key) }
+    }
+
+    /// Accepts it no more; downloads that need it fail, and say so.
+    ///
+    /// - Throws: `unknownIntegrityKey`.
+    public func retireIntegrityKey(_ id: String) async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in try store.retireIntegrityKey(id) }
+    }
+
+    /// The ids of all keys, and whether they are still accepted.
+    public func integrityKeyIDs() async throws(DownloadError) -> [(id: String, isRetired: Bool)] {
+        try await blocking { store throws(DownloadError) in try store.integrityKeyIDs() }
+    }
+
+    // MARK: in common
+
+    private static func exists(_ path: FilePath) -> Bool {
+        var status = stat()
+        return path.withPlatformString { lstat($0, &status) } == 0
+    }
+
+    private static func isDirectory(_ path: FilePath) -> Bool {
+        var status = stat()
+        return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    private func changing<R: Sendable>(
+        _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
+    ) async throws(DownloadError) -> R {
+        let result = try await blocking(body)
+        bell.ring()
+        return result
+    }
+
+    private func blocking<R: Sendable>(
+        _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
+    ) async throws(DownloadError) -> R {
+        let store = store
+        do { return try await BlockingWork.run { try body(store) } } catch let error as DownloadError {
+            throw error
+        } catch {
+            throw .store(store.path, code: 1, reason: "\(error)")
+        }
+    }
+}

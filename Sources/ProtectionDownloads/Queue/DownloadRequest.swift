@@ -1,0 +1,85 @@
+public import DataProtection
+public import FoundationEssentials
+
+/// What is to be downloaded, where to, and what must be so before it gets its name.
+///
+///     var request = DownloadRequest(url, to: "/home/ann/maps/alps.map")
+///     request.checks = [.digest(.sha256, sum)]
+public struct DownloadRequest: Sendable {
+    /// While class keys A and B private are away.
+    public enum WhileLocked: String, Hashable, Sendable, Codable {
+        /// It goes on: what comes is written as `completeUnlessOpen`.
+        case goOn = "continue"
+        /// It stops before the keys go, and goes on after the next unlock: what comes is `complete` from its first byte.
+        case suspend
+    }
+
+    /// `https`, or `http` with ``allowsPlainHTTP``.
+    public var url: URL
+    /// The file that is to be. Its directory must be there.
+    public var target: FilePath
+    /// In the order in which they are sent.
+    public var headers: [HTTPHeader] = []
+    /// Which servers are to be believed.
+    public var trust = ServerTrust()
+    /// The class of the finished file, at once or after the next unlock. One that is weaker than `completeUnlessOpen` is that of
+    /// the partial too.
+    public var protectionClass = ProtectionClass.complete
+    /// What a lock means.
+    public var whileLocked = WhileLocked.goOn
+    /// Whether something that has the target's name may be replaced. Looked at when it is added, and again at the end.
+    public var replacesExisting = false
+    /// What the bytes must be. All of it is checked before the file gets its name.
+    public var checks: [IntegrityCheck] = []
+    /// In bytes; what is longer is refused.
+    public var maximumLength: UInt64?
+    /// The higher, the earlier.
+    public var priority = 0
+    /// When to try again.
+    public var retry = RetryPolicy()
+    /// Which servers may be told who we are; the credentials are those of whoever runs the list (``DownloadConnections``).
+    public var spaces: [ProtectionSpace] = []
+    /// In bytes per second.
+    public var bandwidthLimit: UInt64?
+    /// Whether a `http` URL may be asked for; never with credentials.
+    public var allowsPlainHTTP = false
+    /// What the program calls it, to find it again.
+    public var name: String?
+
+    public init(_ url: URL, to target: FilePath) { (self.url, self.target) = (url, target) }
+
+    /// The class of the file while it is written.
+    var partialClass: ProtectionClass {
+        if protectionClass < .completeUnlessOpen { return protectionClass }
+        return whileLocked == .suspend ? .complete : .completeUnlessOpen
+    }
+
+    /// Scheme, host and port: where connections are counted.
+    var origin: String {
+        let scheme = url.scheme?.lowercased() ?? ""
+        let port = url.port ?? (scheme == "http" ? 80 : 443)
+        return "\(scheme)://\(url.host()?.lowercased() ?? ""):\(port)"
+    }
+
+    /// - Throws: `invalidRequest`.
+    func check() throws(DownloadError) {
+        let scheme = url.scheme?.lowercased()
+        guard scheme == "https" || scheme == "http", url.host()?.isEmpty == false else {
+            throw .invalidRequest(reason: "the URL must begin with https:// and name a host")
+        }
+        guard scheme == "https" || allowsPlainHTTP else {
+            throw .invalidRequest(
+                reason: "http:// would show everybody what is asked for; it must be allowed explicitly")
+        }
+        guard url.user() == nil, url.password() == nil else {
+            throw .invalidRequest(reason: "a URL must not hold credentials: it is shown in lists and messages")
+        }
+        guard let name = target.lastComponent, name.kind == .regular, target.isAbsolute else {
+            throw .invalidRequest(reason: "the target must be the absolute path of a file")
+        }
+        if whileLocked == .suspend, protectionClass != .complete {
+            throw .invalidRequest(reason: "only a file of class complete can stop while locked")
+        }
+        for check in checks { try check.check() }
+    }
+}

@@ -1,0 +1,139 @@
+import DataProtection
+
+/// One download in the hands of the runner: a try, what follows from it, the end.
+extension DownloadRunner {
+    /// Does what is to be done of a download now; ends in every case.
+    func work(_ record: DownloadRecord, _ request: DownloadRequest) async {
+        do {
+            if record.state == .publishing {
+                try await publish(record.id)
+            } else {
+                let partial = try await partial(record, request)
+                let end = record.isWhole ? EndOfTry.whole : await attempt(record, request, partial)
+                try await settle(end, record.id, request, partial)
+            }
+        } catch is Superseded {
+        } catch DownloadError.unknownDownload {
+        } catch DownloadError.beforeFirstUnlock {
+        } catch let error as DownloadError {
+            failure = error  // the list cannot be written: nothing would be remembered
+        } catch {
+            failure = .store(store.path, code: 1, reason: "\(error)")
+        }
+        running[record.id] = nil
+        progress.remove(record.id)
+        bell.ring()
+        wakes.continuation.yield()
+    }
+
+    private func partial(_ record: DownloadRecord, _ request: DownloadRequest) async throws -> PartialBox {
+        if let partial = partials[record.id] { return partial }
+        do {
+            let partial = try await BlockingWork.run { [store] in
+                let keys = try store.integrityKeys(for: request.checks)
+                return PartialBox(PartialFile(record.id, request, store, keys: keys))
+            }
+            partials[record.id] = partial
+            return partial
+        } catch {
+            // A key that was retired meanwhile is this download's trouble, and nobody else's.
+            guard case .failedForGood(let failure) = EndOfTry(error) else { throw error }
+            try await BlockingWork.run { [store] in try store.fail(record.id, with: failure) }
+            throw Superseded()
+        }
+    }
+
+    private func attempt(
+        _ record: DownloadRecord, _ request: DownloadRequest, _ partial: PartialBox
+    ) async -> EndOfTry {
+        await DownloadTry(
+            record: record, request: request, partial: partial, store: store, transport: transport,
+            connections: connections, progress: progress
+        ).run()
+    }
+
+    /// What follows from the way in which a try has ended.
+    private func settle(
+        _ end: EndOfTry, _ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox
+    ) async throws {
+        let store = store
+        switch end {
+        case .whole: try await finish(id, request, partial)
+        case .stopped, .askForAll:
+            let isStopped = partial.file.isStopped.load(ordering: .relaxed)
+            if request.whileLocked == .suspend || isStopped { await close(id) }
+        case .locked:
+            await close(id)
+            try await BlockingWork.run { try store.set(.waitingForUnlock, of: id) }
+        case .failedForGood(let failure):
+            await close(id)
+            try await BlockingWork.run { try store.fail(id, with: failure) }
+        case .lost(let failure):
+            try await BlockingWork.run { try partial.file.startOver() }
+            try await retry(id, request, after: .resourceChanged, failure)
+        case .failed(let reason, let failure): try await retry(id, request, after: reason, failure)
+        }
+    }
+
+    private func retry(
+        _ id: DownloadID, _ request: DownloadRequest, after reason: RetryPolicy.Failure, _ failure: DownloadFailure
+    ) async throws {
+        let (store, now, jitter) = (store, Self.now, Double.random(in: 0...1))
+        try await BlockingWork.run {
+            let record = try store.record(id)
+            let decision = request.retry.decide(
+                reason, failures: record.failures + 1, began: record.began, now: now, jitter: jitter)
+            switch decision {
+            case .retry(let time): try store.retry(id, at: time, after: failure)
+            case .fail: try store.fail(id, with: failure)
+            case .giveUp:
+                let words = "given up after \(record.attempts) tries: \(failure.message)"
+                try store.fail(id, with: DownloadFailure(.gaveUp, words, status: failure.status))
+            }
+        }
+    }
+
+    /// Every byte is there: checks them, and gives the file its name.
+    private func finish(_ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox) async throws {
+        let store = store
+        do {
+            let failure = try await withTaskCancellationHandler {
+                try await BlockingWork.run {
+                    try store.set(.checking, of: id)
+                    try partial.file.prepare()
+                    return try partial.file.check()
+                }
+            } onCancel: {
+                partial.file.isStopped.store(true, ordering: .relaxed)
+            }
+            partials[id] = nil
+            if let failure {
+                // Not even under another name: what is not what it should be helps nobody but whoever has sent it.
+                return try await BlockingWork.run {
+                    try store.failAndForget(id, with: failure)
+                    try partial.file.remove()
+                }
+            }
+            try await BlockingWork.run { try store.beginPublishing(id, try partial.file.finish()) }
+        } catch {
+            // Parts of before an unlock wait for it, and what was damaged comes again.
+            return try await settle(EndOfTry(error), id, request, partial)
+        }
+        try await publish(id)
+    }
+
+    private func publish(_ id: DownloadID) async throws {
+        let (store, keybag) = (store, keybag)
+        do {
+            try await BlockingWork.run {
+                let record = try store.record(id)
+                guard let request = record.request, let file = record.result else { throw Superseded() }
+                let failure = try Publication(request: request, file: file, keybag: keybag).perform()
+                try store.endPublishing(id, failure: failure)
+            }
+        } catch DownloadError.protection(.busy) {
+            // Somebody looks at the file at this moment. It is tried again, by the next look at the list.
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+}

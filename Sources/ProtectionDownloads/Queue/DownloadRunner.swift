@@ -1,0 +1,216 @@
+import DataProtection
+
+/// Runs the list: begins what may run, follows locks, unlocks and what other processes ask for, and ends without leaving anything
+/// half done.
+///
+/// It has no state of its own that matters: whatever it knows it reads from the list again when something has happened.
+actor DownloadRunner {
+    let store: DownloadStore
+    let transport: any DownloadTransport
+    let connections: DownloadConnections
+    private var schedule: HostSchedule { HostSchedule(total: connections.total, perHost: connections.perHost) }
+    let progress: LiveProgress
+    var keybag: Keybag { store.keybag }
+    var bell: Bell { Bell(directory: store.directory) }
+
+    /// What is under way, and what it is.
+    var running: [DownloadID: (task: Task<Void, Never>, item: HostSchedule.Item?, isSuspending: Bool)] = [:]
+    /// Open partials: one that was closed while locked could not be opened again.
+    var partials: [DownloadID: PartialBox] = [:]
+    /// A lock was announced: what stops while locked must not begin.
+    private var isLocking = false
+    let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    var failure: DownloadError?
+
+    init(
+        _ store: DownloadStore, _ transport: any DownloadTransport, _ connections: DownloadConnections,
+        _ progress: LiveProgress
+    ) {
+        (self.store, self.transport, self.connections, self.progress) = (store, transport, connections, progress)
+    }
+
+    /// Runs until the task is cancelled.
+    ///
+    /// - Parameter untilIdle: also ends when nothing waits any more but for an unlock, or nothing at all.
+    /// - Throws: `alreadyRunning`, and what is wrong with the list.
+    func run(untilIdle: Bool) async throws(DownloadError) {
+        let lock = try RunnerLock(in: store.directory)
+        let wake = wakes.continuation
+        let bells = BellListener(bell) { wake.yield() }
+        let events = keybag.protectedDataEvents
+        let follower = Task { for await event in events { follow(event) } }
+        do throws(DownloadError) {
+            try await follow(untilIdle: untilIdle)
+        } catch {
+            failure = error
+        }
+        follower.cancel()
+        await stop()
+        // Cancelled while this one ended.
+        if failure == nil { _ = await Result { [store] in try Self.clearCancelled(store) } }
+        withExtendedLifetime((lock, bells)) {}
+        bell.ring()
+        if let failure { throw failure }
+    }
+
+    private func follow(untilIdle: Bool) async throws(DownloadError) {
+        var next = wakes.stream.makeAsyncIterator()
+        await withTaskCancellationHandler {
+            var hasBegun = false
+            while !Task.isCancelled, failure == nil {
+                var askAgainAt: Int64?
+                do throws(DownloadError) {
+                    if !hasBegun { try await tidyUp() }
+                    hasBegun = true
+                    let (again, isIdle) = try await step()
+                    if untilIdle, isIdle, running.isEmpty { return }
+                    askAgainAt = again
+                } catch {
+                    failure = error
+                    return
+                }
+                let timer = askAgainAt.map { alarm(at: $0) }
+                _ = await next.next(isolation: self)
+                timer?.cancel()
+            }
+        } onCancel: { [wakes] in
+            wakes.continuation.yield()
+        }
+    }
+
+    private func alarm(at time: Int64) -> Task<Void, Never> {
+        let wake = wakes.continuation
+        return Task {
+            try? await Task.sleep(for: .milliseconds(max(time - Self.now, 1)))
+            wake.yield()
+        }
+    }
+
+    static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
+
+    private func stop() async {
+        for (task, _, _) in running.values { task.cancel() }
+        while let (task, _, _) = running.values.first { await task.value }
+        let partials = self.partials.values
+        self.partials = [:]
+        for partial in partials { try? await BlockingWork.run { try partial.file.close() } }
+    }
+
+    // MARK: locks
+
+    private func follow(_ event: ProtectedDataEvent) {
+        switch event {
+        case .willBecomeUnavailable:
+            isLocking = true
+            // What they have is flushed while its key is there.
+            for (task, _, isSuspending) in running.values where isSuspending { task.cancel() }
+        case .didBecomeUnavailable, .didBecomeAvailable: isLocking = false
+        }
+        wakes.continuation.yield()
+    }
+
+    // MARK: one look at the list
+
+    /// Begins what may run now.
+    ///
+    /// - Returns: when to look again, and whether nothing will happen by itself.
+    private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
+        let records = try await blocking { [store] () throws(DownloadError) in try store.records() }
+        let byID = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
+        for (id, value) in running where byID[id].map(\.state).map({ $0 != .queued && $0 != .publishing }) ?? true {
+            value.task.cancel()
+        }
+        for id in partials.keys where running[id] == nil && byID[id]?.state != .queued { await close(id) }
+        if records.contains(where: { $0.state == .cancelled }) {
+            let busy = Set(running.keys)
+            try await blocking { [store] () throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
+        }
+        let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
+        var waiting: [HostSchedule.Item] = []
+        for record in records where running[record.id] == nil {
+            switch record.state {
+            case .publishing: begin(record, nil)
+            case .queued:
+                guard let request = record.request else {
+                    try await note(.waitingForFirstUnlock, record)
+                    continue
+                }
+                let isStopped = request.whileLocked == .suspend && !isUnlocked
+                if isStopped || (record.isWhole && !isUnlocked && !canFinish(record.id)) {
+                    try await note(.waitingForUnlock, record)
+                } else if record.isWhole {
+                    begin(record, nil)
+                } else {
+                    waiting.append(item(record, request))
+                }
+            default: break
+            }
+        }
+        let plan = schedule.plan(waiting: waiting, running: running.values.compactMap(\.item), now: Self.now)
+        for id in plan.begin { begin(byID[id]!, waiting.first { $0.id == id }) }
+        return (plan.askAgainAt, running.isEmpty && plan.askAgainAt == nil)
+    }
+
+    private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {
+        HostSchedule.Item(
+            id: record.id, origin: request.origin, priority: record.priority, position: record.position,
+            notBefore: record.notBefore)
+    }
+
+    private func canFinish(_ id: DownloadID) -> Bool { partials[id]?.file.isInOnePiece ?? false }
+
+    private func note(_ activity: DownloadActivity, _ record: DownloadRecord) async throws(DownloadError) {
+        guard record.activity != activity else { return }
+        _ = await Result { [store] in try store.set(activity, of: record.id) }
+        bell.ring()
+    }
+
+    private func begin(_ record: DownloadRecord, _ item: HostSchedule.Item?) {
+        guard let request = record.request else { return }
+        let task = Task { await work(record, request) }
+        running[record.id] = (task, item, request.whileLocked == .suspend)
+    }
+
+    // MARK: what is left
+
+    func close(_ id: DownloadID) async {
+        guard let partial = partials.removeValue(forKey: id) else { return }
+        try? await BlockingWork.run { try partial.file.close() }
+    }
+
+    /// Removes what is left of cancelled downloads.
+    private static func clearCancelled(
+        _ store: DownloadStore, but running: Set<DownloadID> = []
+    ) throws(DownloadError) {
+        for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
+            guard let request = record.request, try !store.segments(of: record.id).isEmpty else { continue }
+            try PartialFile.remove(PartialName(target: request.target, id: record.id))
+            try store.forgetSegments(of: record.id)
+        }
+    }
+
+    /// What a runner that was killed has left: words about what it did, and files that nothing tells of any more.
+    private func tidyUp() async throws(DownloadError) {
+        try await blocking { [store] () throws(DownloadError) in
+            try store.resetActivities()
+            for record in try store.records() where record.state == .failed || record.state == .cancelled {
+                guard let request = record.request, try store.segments(of: record.id).isEmpty else { continue }
+                try? PartialFile.remove(PartialName(target: request.target, id: record.id))
+            }
+        }
+    }
+
+    private func blocking<R: Sendable>(
+        _ body: @escaping @Sendable () throws(DownloadError) -> R
+    ) async throws(DownloadError) -> R {
+        do { return try await BlockingWork.run { try body() } } catch let error as DownloadError { throw error } catch {
+            throw .store(store.path, code: 1, reason: "\(error)")
+        }
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: @escaping @Sendable () throws -> Success) async where Success: Sendable {
+        do { self = .success(try await BlockingWork.run(body)) } catch { self = .failure(error) }
+    }
+}

@@ -1,0 +1,53 @@
+import DataProtection
+import FoundationEssentials
+
+/// A request as it is sealed in the list: JSON. A field that a later version adds is optional.
+struct StoredRequest: Codable {
+    struct Header: Codable {
+        let name, value: String
+    }
+
+    let url: String
+    let target: [UInt8]
+    let headers: [Header]
+    let protectionClass: UInt8
+    let whileLocked: DownloadRequest.WhileLocked
+    let replacesExisting: Bool
+    let checks: [IntegrityCheck]
+    let maximumLength: UInt64?
+    let priority: Int
+    let retry: RetryPolicy
+    let allowsPlainHTTP: Bool
+    let name: String?
+    let trust: StoredTrust
+    let spaces: [StoredSpace]
+    let bandwidthLimit: UInt64?
+
+    init(_ request: DownloadRequest) {
+        trust = StoredTrust(request.trust)
+        (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
+        url = request.url.absoluteString
+        target = request.target.bytes
+        headers = request.headers.map { Header(name: $0.name, value: $0.value) }
+        protectionClass = request.protectionClass.rawValue
+        (whileLocked, replacesExisting) = (request.whileLocked, request.replacesExisting)
+        (checks, maximumLength, priority) = (request.checks, request.maximumLength, request.priority)
+        (retry, allowsPlainHTTP, name) = (request.retry, request.allowsPlainHTTP, request.name)
+    }
+
+    /// Nil if it makes no sense: sealed by something else than this.
+    var request: DownloadRequest? {
+        guard let url = URL(string: url), !target.contains(0),
+            let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = try? trust.trust(),
+            let spaces = try? spaces.map({ try $0.space() })
+        else { return nil }
+        var request = DownloadRequest(url, to: FilePath(bytes: target))
+        request.headers = headers.map { HTTPHeader($0.name, $0.value) }
+        (request.protectionClass, request.trust, request.spaces) = (protectionClass, trust, spaces)
+        request.bandwidthLimit = bandwidthLimit
+        (request.whileLocked, request.replacesExisting) = (whileLocked, replacesExisting)
+        (request.checks, request.maximumLength, request.priority) = (checks, maximumLength, priority)
+        (request.retry, request.allowsPlainHTTP, request.name) = (retry, allowsPlainHTTP, name)
+        return request
+    }
+}

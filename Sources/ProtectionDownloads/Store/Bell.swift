@@ -1,0 +1,65 @@
+import DataProtection
+import Dispatch
+import Glibc
+import ProtectionKeys
+
+/// `downloads/bell`: replaced whenever the list has changed, so that other processes look at it. It says nothing, and nobody
+/// depends on it: after a kill somebody rings again, or looks.
+struct Bell: Sendable {
+    static let name = "bell"
+
+    /// `downloads` in the keybag's directory.
+    let directory: FilePath
+
+    /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
+    func ring() {
+        guard let mark = try? Randomness.bytes(8) else { return }
+        let temporary = directory.appending("\(Self.name).\(hexadecimal(mark))")
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let file = temporary.withPlatformString { Glibc.open($0, flags, 0o600) }
+        guard file >= 0 else { return }
+        close(file)
+        let path = directory.appending(Self.name)
+        let isRung = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
+        if !isRung { _ = temporary.withPlatformString { unlink($0) } }
+    }
+}
+
+/// Hears the bell, by inotify(7); where that does not work it is as if it rang once a second. Until it is cancelled or goes.
+final class BellListener: Sendable {
+    private final class Watched: Sendable {
+        let watch: DirectoryWatch
+        init(_ watch: consuming DirectoryWatch) { self.watch = watch }
+    }
+
+    private let source: any DispatchSourceProtocol & Sendable
+
+    /// - Parameter heard: must not wait for anything.
+    init(_ bell: Bell, heard: @escaping @Sendable () -> Void) {
+        let queue = DispatchQueue(label: "protectfs.bell")
+        if let watched = try? Watched(Self.watch(bell.directory)) {
+            let reading = DispatchSource.makeReadSource(fileDescriptor: watched.watch.descriptor, queue: queue)
+            reading.setEventHandler {
+                _ = watched.watch.drain()
+                heard()
+            }
+            // The descriptor must outlive the source.
+            reading.setCancelHandler { withExtendedLifetime(watched) {} }
+            source = reading as! DispatchSource
+        } else {
+            let timer = DispatchSource.makeTimerSource(queue: queue)
+            timer.schedule(deadline: .now() + 1, repeating: 1)
+            timer.setEventHandler(handler: heard)
+            source = timer as! DispatchSource
+        }
+        source.resume()
+    }
+
+    deinit { source.cancel() }
+
+    private static func watch(_ directory: FilePath) throws(Errno) -> DirectoryWatch {
+        let watch = try DirectoryWatch()
+        try watch.add(directory)
+        return watch
+    }
+}

@@ -1,0 +1,88 @@
+import DataProtection
+import FoundationEssentials
+import GRDB
+
+/// A row of the list.
+struct DownloadRecord: Sendable {
+    let id: DownloadID
+    var state: DownloadState
+    var activity: DownloadActivity
+    var priority: Int
+    let position: Int64
+    /// Milliseconds since 1970: when it was added; when it was added or last resumed by hand; when it may be tried again.
+    let added, began, notBefore: Int64
+    /// Failures in a row without a new byte, and tries in all.
+    let failures, attempts: Int
+    /// Bytes that are flushed, never more. The most that ever were.
+    let received, furthest: UInt64
+    /// In bytes, where a server has said it.
+    let length: UInt64?
+    /// Whether every byte is there.
+    let isWhole: Bool
+    /// Nil before the first unlock: sealed.
+    let request: DownloadRequest?
+    let resource: ResourceIdentity?
+    let failure: DownloadFailure?
+    /// While it is published, and afterwards.
+    let result: PublishedFile?
+
+    /// - Throws: `storeDamaged`.
+    init(_ row: Row, _ store: DownloadStore, isOpen: Bool) throws(DownloadError) {
+        guard let id = DownloadID(bytes: Array(row["id"] as Data)), let state = DownloadState(rawValue: row["state"])
+        else { throw .storeDamaged(store.path, reason: "an id or a state is none") }
+        self.id = id
+        self.state = state
+        activity = DownloadActivity(rawValue: row["activity"]) ?? .waiting
+        (priority, position, added, began) = (row["priority"], row["position"], row["added"], row["began"])
+        (notBefore, failures, attempts) = (row["notBefore"], row["failures"], row["attempts"])
+        received = UInt64(clamping: row["received"] as Int64)
+        furthest = UInt64(clamping: row["furthest"] as Int64)
+        length = (row["length"] as Int64?).map { UInt64(clamping: $0) }
+        isWhole = row["isWhole"]
+        guard isOpen else {
+            (request, resource, failure, result) = (nil, nil, nil, nil)
+            return
+        }
+        let stored: StoredRequest? = try store.decode(row["request"], .request, id)
+        guard let request = stored?.request else { throw .storeDamaged(store.path, reason: "a request makes no sense") }
+        self.request = request
+        resource = try store.decode(row["resource"], .resource, id)
+        failure = try store.decode(row["failure"], .failure, id)
+        result = try store.decode(row["result"], .result, id)
+    }
+}
+
+/// A download that has got its name, or is about to.
+struct PublishedFile: Hashable, Sendable, Codable {
+    /// Of the protected file, 16 bytes: known under whatever name.
+    let fileID: [UInt8]
+    /// The name that it has before.
+    let temporary: [UInt8]
+    /// In bytes.
+    let length: UInt64
+    /// Whether any of its checks shows more than accidents.
+    let isTamperProof: Bool
+}
+
+extension DownloadStore {
+    /// Opens and reads a value; nil if there is none.
+    func decode<Value: Decodable>(
+        _ sealed: Data?, _ column: SealedColumn, _ id: DownloadID
+    ) throws(DownloadError) -> Value? {
+        guard let sealed else { return nil }
+        let json = try open(Array(sealed), column, row: id.bytes)
+        guard let value = try? JSONDecoder().decode(Value.self, from: Data(json)) else {
+            throw .storeDamaged(path, reason: "a value of \(column) makes no sense")
+        }
+        return value
+    }
+
+    /// Writes and seals a value.
+    func encode(_ value: some Encodable, _ column: SealedColumn, _ id: DownloadID) throws(DownloadError) -> Data {
+        let json: Data
+        do { json = try JSONEncoder().encode(value) } catch {
+            throw .invalidRequest(reason: "it cannot be written down: \(error)")
+        }
+        return Data(try seal(Array(json), column, row: id.bytes))
+    }
+}

@@ -1,0 +1,52 @@
+import GRDB
+
+/// The tables of the list. What is sealed is told from what is in clear: FORMAT.md §2.14.
+///
+/// A migration is never altered once it was released; a new one is added. The database of a newer version is refused.
+enum DownloadSchema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { database in
+            try database.execute(
+                sql: """
+                    CREATE TABLE downloads (
+                        id BLOB PRIMARY KEY NOT NULL,
+                        state INTEGER NOT NULL,
+                        activity INTEGER NOT NULL DEFAULT 0,
+                        priority INTEGER NOT NULL,
+                        position INTEGER NOT NULL,
+                        added INTEGER NOT NULL,
+                        began INTEGER NOT NULL,
+                        notBefore INTEGER NOT NULL DEFAULT 0,
+                        failures INTEGER NOT NULL DEFAULT 0,
+                        attempts INTEGER NOT NULL DEFAULT 0,
+                        received INTEGER NOT NULL DEFAULT 0,
+                        furthest INTEGER NOT NULL DEFAULT 0,
+                        length INTEGER,
+                        isWhole INTEGER NOT NULL DEFAULT 0,
+                        request BLOB NOT NULL,
+                        resource BLOB,
+                        failure BLOB,
+                        result BLOB
+                    ) WITHOUT ROWID;
+                    CREATE TABLE segments (
+                        download BLOB NOT NULL REFERENCES downloads(id) ON DELETE CASCADE,
+                        number INTEGER NOT NULL,
+                        start INTEGER NOT NULL,
+                        synced INTEGER NOT NULL,
+                        PRIMARY KEY (download, number)
+                    ) WITHOUT ROWID;
+                    CREATE TABLE integrityKeys (
+                        id BLOB PRIMARY KEY NOT NULL,
+                        isRetired INTEGER NOT NULL,
+                        name BLOB NOT NULL,
+                        key BLOB NOT NULL
+                    ) WITHOUT ROWID;
+                    CREATE TABLE failedCredentials (
+                        mark BLOB PRIMARY KEY NOT NULL
+                    ) WITHOUT ROWID;
+                    """)
+        }
+        return migrator
+    }
+}

@@ -1,0 +1,187 @@
+import DataProtection
+import FoundationEssentials
+import GRDB
+
+/// A file that a part of a download is in: `.NAME.protectfs-download-ID-number`.
+struct SegmentRecord: Hashable, Sendable {
+    let number: Int
+    /// The offset of its first byte in the download.
+    var start: UInt64
+    /// Bytes of it that are flushed for certain.
+    var synced: UInt64
+
+    var end: UInt64 { start + synced }
+}
+
+/// Somebody has paused or cancelled the download meanwhile: what the runner wanted to note does not count.
+struct Superseded: Error {}
+
+/// What the runner notes. Every change is made only while the download is queued: whoever paused it in another process wins.
+extension DownloadStore {
+    /// The parts, in their order.
+    func segments(of id: DownloadID) throws(DownloadError) -> [SegmentRecord] {
+        try read { database in
+            try Row.fetchAll(
+                database, sql: "SELECT * FROM segments WHERE download = ? ORDER BY number",
+                arguments: [Data(id.bytes)]
+            ).map {
+                SegmentRecord(
+                    number: $0["number"], start: UInt64(clamping: $0["start"] as Int64),
+                    synced: UInt64(clamping: $0["synced"] as Int64))
+            }
+        }
+    }
+
+    /// Changes a queued download and its segments in one transaction.
+    ///
+    /// - Throws: ``Superseded``, ``DownloadError``.
+    private func update(
+        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments,
+        _ further: (Database) throws -> Void = { _ in }
+    ) throws {
+        let isQueued = try write { database in
+            try database.execute(
+                sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)",
+                arguments: arguments + [Data(id.bytes)])
+            guard database.changesCount == 1 else { return false }
+            try further(database)
+            return true
+        }
+        if !isQueued { throw Superseded() }
+    }
+
+    /// What the download does now. A word for people; nothing depends on it.
+    func set(_ activity: DownloadActivity, of id: DownloadID) throws {
+        try update(id, "activity = ?", [activity.rawValue])
+    }
+
+    /// A try begins.
+    func beginTry(_ id: DownloadID) throws {
+        try update(id, "activity = ?, attempts = attempts + 1", [DownloadActivity.transferring.rawValue])
+    }
+
+    /// A part begins: noted before its file is there, so that it is found however it ends.
+    func add(_ segment: SegmentRecord, to id: DownloadID) throws {
+        try update(id, "activity = activity", []) { database in
+            try database.execute(
+                sql: "INSERT OR REPLACE INTO segments (download, number, start, synced) VALUES (?, ?, ?, ?)",
+                arguments: [Data(id.bytes), segment.number, Int64(segment.start), Int64(segment.synced)])
+        }
+    }
+
+    /// What is downloaded is this, and begins anew: only the part `number` counts, of which nothing is there yet.
+    func restart(_ id: DownloadID, as resource: ResourceIdentity, in number: Int) throws {
+        let sealed = try encode(resource, .resource, id)
+        let length = resource.length.map { Int64(clamping: $0) }
+        try update(id, "resource = ?, length = ?, received = 0, isWhole = 0", [sealed, length]) { database in
+            try database.execute(sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
+            try database.execute(
+                sql: "INSERT INTO segments (download, number, start, synced) VALUES (?, ?, 0, 0)",
+                arguments: [Data(id.bytes), number])
+        }
+    }
+
+    /// More is known of what is downloaded.
+    func note(_ resource: ResourceIdentity, of id: DownloadID) throws {
+        let sealed = try encode(resource, .resource, id)
+        try update(id, "resource = ?, length = ?", [sealed, resource.length.map { Int64(clamping: $0) }])
+    }
+
+    /// Bytes are flushed: called after the flush, never before.
+    func note(_ segment: SegmentRecord, of id: DownloadID) throws {
+        let received = Int64(clamping: segment.end)
+        // New bytes, and not those that were there before a restart, make earlier failures forgotten.
+        try update(
+            id,
+            """
+            received = ?, failures = CASE WHEN ? > furthest THEN 0 ELSE failures END, furthest = max(furthest, ?)
+            """, [received, received, received]
+        ) { database in
+            try database.execute(
+                sql: "UPDATE segments SET synced = ? WHERE download = ? AND number = ?",
+                arguments: [Int64(clamping: segment.synced), Data(id.bytes), segment.number])
+        }
+    }
+
+    /// All parts are in the first one now.
+    func joined(_ segment: SegmentRecord, of id: DownloadID) throws {
+        try update(id, "received = ?", [Int64(clamping: segment.end)]) { database in
+            try database.execute(
+                sql: "DELETE FROM segments WHERE download = ? AND number <> ?",
+                arguments: [Data(id.bytes), segment.number])
+            try database.execute(
+                sql: "UPDATE segments SET start = 0, synced = ? WHERE download = ? AND number = ?",
+                arguments: [Int64(clamping: segment.synced), Data(id.bytes), segment.number])
+        }
+    }
+
+    /// Nothing of it is on disk any more.
+    func forgetSegments(of id: DownloadID) throws(DownloadError) {
+        try write { database in
+            try database.execute(sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
+            try database.execute(
+                sql: "UPDATE downloads SET received = 0, isWhole = 0 WHERE id = ?", arguments: [Data(id.bytes)])
+        }
+    }
+
+    /// Every byte is there.
+    func noteWhole(_ id: DownloadID, length: UInt64) throws {
+        try update(id, "isWhole = 1, length = ?", [Int64(clamping: length)])
+    }
+
+    /// A try has failed and will be made again.
+    func retry(_ id: DownloadID, at time: Int64, after failure: DownloadFailure) throws {
+        let sealed = try encode(failure, .failure, id)
+        try update(
+            id, "notBefore = ?, failures = failures + 1, failure = ?, activity = ?",
+            [time, sealed, DownloadActivity.waitingToRetry.rawValue])
+    }
+
+    /// It will not go on by itself.
+    func fail(_ id: DownloadID, with failure: DownloadFailure) throws {
+        let sealed = try encode(failure, .failure, id)
+        try update(
+            id, "state = ?, failure = ?, failures = failures + 1, activity = 0",
+            [DownloadState.failed.rawValue, sealed])
+    }
+
+    /// It has failed, and nothing of it is to stay.
+    func failAndForget(_ id: DownloadID, with failure: DownloadFailure) throws {
+        let sealed = try encode(failure, .failure, id)
+        try update(
+            id, "state = ?, failure = ?, failures = failures + 1, activity = 0, received = 0, isWhole = 0",
+            [DownloadState.failed.rawValue, sealed]
+        ) { database in
+            try database.execute(
+                sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
+        }
+    }
+
+    /// Whoever said what it did is dead.
+    func resetActivities() throws(DownloadError) {
+        try write { try $0.execute(sql: "UPDATE downloads SET activity = 0") }
+    }
+
+    /// Everything is there and was checked. From now on it can only get its name, or fail to.
+    func beginPublishing(_ id: DownloadID, _ file: PublishedFile) throws {
+        let sealed = try encode(file, .result, id)
+        try update(
+            id, "state = ?, result = ?, length = ?, activity = 0",
+            [DownloadState.publishing.rawValue, sealed, Int64(clamping: file.length)])
+    }
+
+    /// What came of it. Nobody can pause or cancel it in between.
+    func endPublishing(_ id: DownloadID, failure: DownloadFailure?) throws(DownloadError) {
+        let sealed: Data?
+        if let failure { sealed = try encode(failure, .failure, id) } else { sealed = nil }
+        let state: DownloadState = failure == nil ? .finished : .failed
+        try write { database in
+            try database.execute(
+                sql: "UPDATE downloads SET state = ?, failure = ? WHERE id = ? AND state = ?",
+                arguments: [state.rawValue, sealed, Data(id.bytes), DownloadState.publishing.rawValue])
+            guard failure == nil else { return }
+            try database.execute(
+                sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
+        }
+    }
+}

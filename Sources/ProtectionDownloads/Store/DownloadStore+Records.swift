@@ -1,0 +1,94 @@
+import DataProtection
+import FoundationEssentials
+import GRDB
+
+/// Reading the list, and the changes that somebody asks for. Each is one transaction.
+extension DownloadStore {
+    /// All downloads, in the order in which they were added; without what is sealed before the first unlock.
+    func records() throws(DownloadError) -> [DownloadRecord] {
+        try records("SELECT * FROM downloads ORDER BY position", [])
+    }
+
+    /// - Throws: `unknownDownload`.
+    func record(_ id: DownloadID) throws(DownloadError) -> DownloadRecord {
+        guard let record = try records("SELECT * FROM downloads WHERE id = ?", [Data(id.bytes)]).first else {
+            throw .unknownDownload(id)
+        }
+        return record
+    }
+
+    private func records(_ sql: String, _ arguments: StatementArguments) throws(DownloadError) -> [DownloadRecord] {
+        let rows = try read { try Row.fetchAll($0, sql: sql, arguments: arguments) }
+        let isOpen = rows.isEmpty ? true : try canOpen()
+        var records: [DownloadRecord] = []
+        for row in rows { records.append(try DownloadRecord(row, self, isOpen: isOpen)) }
+        return records
+    }
+
+    /// Whether what is sealed can be read.
+    ///
+    /// - Throws: what is wrong with the key, but for the time before the first unlock.
+    func canOpen() throws(DownloadError) -> Bool {
+        do throws(DownloadError) {
+            _ = try loadedKey()
+            return true
+        } catch .beforeFirstUnlock {
+            return false
+        }
+    }
+
+    /// Adds a download. When this returns it is not forgotten.
+    func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID {
+        let id = try DownloadID.random()
+        let stored = try encode(StoredRequest(request), .request, id)
+        let now = Int64(clamping: Clock.wallTime() / 1_000_000)
+        try write { database in
+            let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")
+            try database.execute(
+                sql: """
+                    INSERT INTO downloads (id, state, priority, position, added, began, request)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    Data(id.bytes), DownloadState.queued.rawValue, request.priority, position, now, now, stored,
+                ])
+        }
+        return id
+    }
+
+    /// Changes the state, if it is one of `states` now.
+    ///
+    /// - Throws: `unknownDownload`, `wrongState`.
+    func change(_ id: DownloadID, from states: [DownloadState], to state: DownloadState) throws(DownloadError) {
+        let now = Int64(clamping: Clock.wallTime() / 1_000_000)
+        // Whoever resumes it by hand does not want to wait for the next try.
+        let isResumed = state == .queued
+        try write { database in
+            let there = try Int.fetchOne(
+                database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
+            guard let there else { throw DownloadError.unknownDownload(id) }
+            let current = DownloadState(rawValue: there) ?? .failed
+            guard states.contains(current) else { throw DownloadError.wrongState(id, current) }
+            try database.execute(
+                sql: "UPDATE downloads SET state = ?, activity = 0 WHERE id = ?",
+                arguments: [state.rawValue, Data(id.bytes)])
+            guard isResumed else { return }
+            try database.execute(
+                sql: "UPDATE downloads SET began = ?, notBefore = 0, failures = 0, failure = NULL WHERE id = ?",
+                arguments: [now, Data(id.bytes)])
+        }
+    }
+
+    /// Takes a download that is over out of the list.
+    ///
+    /// - Throws: `unknownDownload`, `wrongState`.
+    func remove(_ id: DownloadID) throws(DownloadError) {
+        try write { database in
+            let there = try Int.fetchOne(
+                database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
+            guard let state = there.flatMap(DownloadState.init) else { throw DownloadError.unknownDownload(id) }
+            guard state.isOver else { throw DownloadError.wrongState(id, state) }
+            try database.execute(sql: "DELETE FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import DataProtection
+import GRDB
+import Glibc
+import ProtectionKeys
+import Synchronization
+import TrustedHTTP
+
+/// The list of downloads on disk: `downloads/queue.sqlite` in the keybag's directory. FORMAT.md §2.14.
+///
+/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`).
+/// States, counts and times can be read in every lock state, sealed values not before the first unlock.
+final class DownloadStore: Sendable {
+    static let databaseName = "queue.sqlite"
+
+    let keybag: Keybag
+    /// `downloads` in the keybag's directory.
+    let directory: FilePath
+    private let database: DatabaseQueue
+    private let keyFile: StoreKeyFile
+    private let key = Mutex<StoreKeyFile.Loaded?>(nil)
+
+    /// Opens the list, or begins one.
+    ///
+    /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
+    init(_ keybag: Keybag) throws(DownloadError) {
+        self.keybag = keybag
+        directory = keybag.directory.appending(Keybag.downloadsName)
+        keyFile = StoreKeyFile(keybag: keybag)
+        try protected { [directory] () throws(DataProtectionError) in try OwnDirectory.make(directory) }
+        let path = directory.appending(Self.databaseName)
+        // SQLite would make it 0644; what it puts beside it has the same mode.
+        let file = path.withPlatformString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
+        guard file >= 0 else { throw .protection(.system(path, operation: "open", Errno(rawValue: errno))) }
+        close(file)
+        database = try Self.open(path)
+    }
+
+    /// What the user has excepted from trust: hosts and certificates, in clear.
+    var trustExceptions: TrustExceptionStore { TrustExceptionStore(directory.appending("trust-exceptions")) }
+
+    var path: FilePath { directory.appending(Self.databaseName) }
+
+    private static func open(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
+        try translating(path) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            configuration.label = "protectfs.downloads"
+            configuration.prepareDatabase { database in
+                try database.execute(sql: "PRAGMA journal_mode = WAL")
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+                // What is deleted was sealed; what is in clear need not stay either.
+                try database.execute(sql: "PRAGMA secure_delete = ON")
+            }
+            let database = try DatabaseQueue(path: path.string, configuration: configuration)
+            let migrator = DownloadSchema.migrator
+            if try database.read(migrator.hasBeenSuperseded) { throw DownloadError.storeNewer(path) }
+            if try !database.read(migrator.hasCompletedMigrations) { try migrator.migrate(database) }
+            return database
+        }
+    }
+
+    // MARK: transactions
+
+    /// Reads in one transaction.
+    func read<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
+        try Self.translating(path) { try database.read(body) }
+    }
+
+    /// Changes in one transaction. When this returns it lasts; when it throws nothing has changed.
+    func write<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
+        try Self.translating(path) { try database.write(body) }
+    }
+
+    private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {
+        do {
+            return try body()
+        } catch let error as DownloadError {
+            throw error
+        } catch let error as DatabaseError {
+            switch error.resultCode {
+            case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+                throw .storeDamaged(path, reason: error.message ?? "it is no database")
+            default:
+                throw .store(path, code: error.resultCode.rawValue, reason: error.message ?? "\(error.resultCode)")
+            }
+        } catch {
+            throw .store(path, code: 1, reason: "\(error)")
+        }
+    }
+
+    // MARK: sealed values
+
+    /// Whether sealed values can be read now, or could be: false before the first unlock.
+    var isOpen: Bool { (try? loadedKey()) != nil }
+
+    func loadedKey() throws(DownloadError) -> StoreKeyFile.Loaded {
+        if let loaded = key.withLock({ $0 }) { return loaded }
+        let loaded = try keyFile.load { () throws(DownloadError) in
+            try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM downloads") == 0 }
+        }
+        key.withLock { $0 = loaded }
+        return loaded
+    }
+
+    /// Seals the value of a column.
+    func seal(_ value: [UInt8], _ column: SealedColumn, row: [UInt8]) throws(DownloadError) -> [UInt8] {
+        let loaded = try loadedKey()
+        return try withKeys { () throws(KeyError) in
+            try value.lendBytes { value throws(KeyError) in try loaded.key.seal(value, at: column.place(row: row)) }
+        }
+    }
+
+    /// Seals a secret.
+    func seal(_ value: borrowing SecretBytes, _ column: SealedColumn, row: [UInt8]) throws(DownloadError) -> [UInt8] {
+        let loaded = try loadedKey()
+        do throws(KeyError) {
+            return try value.withUnsafeBytes { value throws(KeyError) in
+                try loaded.key.seal(value, at: column.place(row: row))
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Opens the value of a column.
+    ///
+    /// - Throws: `storeDamaged` for what was altered, or is in another place than it was sealed for.
+    func open(_ sealed: [UInt8], _ column: SealedColumn, row: [UInt8]) throws(DownloadError) -> [UInt8] {
+        let loaded = try loadedKey()
+        return try opening(column) { () throws(KeyError) in
+            try loaded.key.open(sealed, at: column.place(row: row))
+        }
+    }
+
+    /// Opens a secret.
+    func openSecret(_ sealed: [UInt8], _ column: SealedColumn, row: [UInt8]) throws(DownloadError) -> SecretBytes {
+        let loaded = try loadedKey()
+        return try opening(column) { () throws(KeyError) in
+            try loaded.key.openSecret(sealed, at: column.place(row: row))
+        }
+    }
+
+    private func opening<R: ~Copyable>(
+        _ column: SealedColumn, _ body: () throws(KeyError) -> R
+    ) throws(DownloadError) -> R {
+        do throws(KeyError) { return try body() } catch .authenticationFailed {
+            let words = column.rawValue.split(separator: "\0").joined(separator: ".")
+            throw .storeDamaged(path, reason: "a value of \(words) was altered, or sealed under another key")
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+}

@@ -1,0 +1,12 @@
+/// The columns whose values are sealed: a value opens only in its table, column and row.
+enum SealedColumn: String, Sendable {
+    case request = "downloads\0request"
+    case resource = "downloads\0resource"
+    case failure = "downloads\0failure"
+    case result = "downloads\0result"
+    case integrityKeyName = "integrityKeys\0name"
+    case integrityKey = "integrityKeys\0key"
+
+    /// What a value of this column is bound to. FORMAT.md §2.14.
+    func place(row: [UInt8]) -> [UInt8] { Array(rawValue.utf8) + [0] + row }
+}

@@ -1,0 +1,38 @@
+/// How whoever runs the list connects: what holds for all downloads, and what must not be written down.
+public struct DownloadConnections: Sendable {
+    /// How many downloads run at once.
+    public var total = 4
+    /// How many of them with one server.
+    public var perHost = 2
+    /// Where credentials come from, for the spaces that a request lists.
+    public var credentials: (any CredentialStore)?
+    /// Asked about challenges of those spaces.
+    public var handler: (any AuthenticationHandler)?
+    /// Where bearer tokens come from.
+    public var tokens: (any BearerTokens)?
+    /// None unless it is given.
+    public var proxy: HTTPProxy?
+    /// Seconds until a connection is there.
+    public var connectTimeout = 30.0
+    /// When a transfer counts as stalled.
+    public var stallLimit = HTTPRequest.StallLimit()
+
+    public init() {}
+
+    /// What is asked of a server for a download.
+    func request(
+        _ request: DownloadRequest, _ plan: ResumePlan, exceptions: Set<TrustException>, failures: any FailedCredentials
+    ) -> HTTPRequest {
+        var http = HTTPRequest(request.url)
+        http.headers = request.headers + plan.headers
+        http.trust = request.trust.excepting(request.trust.exceptions.union(exceptions))
+        http.allowsPlainHTTP = request.allowsPlainHTTP
+        http.bandwidthLimit = request.bandwidthLimit
+        (http.proxy, http.connectTimeout, http.stallLimit) = (proxy, connectTimeout, stallLimit)
+        if !request.spaces.isEmpty {
+            http.authentication = HTTPAuthentication(
+                request.spaces, credentials: credentials, handler: handler, tokens: tokens, failures: failures)
+        }
+        return http
+    }
+}

@@ -1,0 +1,100 @@
+import DataProtection
+import FoundationEssentials
+
+/// One try to get what is missing of a download.
+struct DownloadTry: Sendable {
+    let record: DownloadRecord
+    let request: DownloadRequest
+    let partial: PartialBox
+    let store: DownloadStore
+    let transport: any DownloadTransport
+    let connections: DownloadConnections
+    let progress: LiveProgress
+
+    /// Ends in every case; what is there is flushed and noted then.
+    func run() async -> EndOfTry {
+        do {
+            try await BlockingWork.run { try store.beginTry(record.id) }
+            do {
+                return try await ask(resource: record.resource)
+            } catch EndOfTry.askForAll {
+                // Once: a server that never gives what it announces is one that has failed.
+                return try await ask(resource: nil)
+            }
+        } catch EndOfTry.askForAll {
+            return .failed(
+                .resourceChanged, DownloadFailure(.refused, "the server does not give the whole file"))
+        } catch {
+            return EndOfTry(error)
+        }
+    }
+
+    private func ask(resource: ResourceIdentity?) async throws -> EndOfTry {
+        let plan = try await BlockingWork.run {
+            try partial.file.prepare()
+            return ResumePlan(offset: partial.file.position, resource: resource)
+        }
+        let http = connections.request(
+            request, plan, exceptions: try trustExceptions(), failures: StoredFailures(store: store))
+        let receiver = PartialReceiver(request, plan, partial.file, store, progress)
+        let result: Result<Void, any Error>
+        do {
+            _ = try await transport.transfer(http, to: receiver)
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        // Whatever has come is kept, in whichever way it ended.
+        let kept = await Result { try await BlockingWork.run { try partial.file.sync() } }
+        var end = ended(receiver, result)
+        if case .failure(let error) = kept {
+            switch end {
+            case .stopped, .failedForGood: break
+            // What was only in memory counted as having come.
+            default: end = EndOfTry(error)
+            }
+        }
+        if case .askForAll = end { throw EndOfTry.askForAll }
+        if case .whole = end {
+            try await BlockingWork.run { try store.noteWhole(record.id, length: partial.file.position) }
+        }
+        return end
+    }
+
+    /// What the user has excepted; read each time, because that is done while a download waits for it.
+    private func trustExceptions() throws -> Set<TrustException> {
+        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch {
+            throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
+        }
+    }
+
+    private func ended(_ receiver: PartialReceiver, _ result: Result<Void, any Error>) -> EndOfTry {
+        if case .failure(let error) = result { return EndOfTry(error) }
+        let position = partial.file.position
+        guard let expected = receiver.expectedEnd else {
+            // Nothing announced an end: that the transfer is over is all there is.
+            return .whole
+        }
+        guard position == expected else { return Self.tooShort(position, of: expected) }
+        // A part of something whose length nobody says: the next question finds out whether it was the last one.
+        guard let length = receiver.resource?.length else { return Self.tooShort(position, of: nil) }
+        return position == length ? .whole : Self.tooShort(position, of: length)
+    }
+
+    private static func tooShort(_ position: UInt64, of length: UInt64?) -> EndOfTry {
+        let words = length.map { "\(position) bytes of \($0) came" } ?? "only a part came"
+        return .failed(.connection(isTransient: true), DownloadFailure(.connection, words))
+    }
+}
+
+/// A partial that is handed from one thread to the next.
+final class PartialBox: @unchecked Sendable {  // used by one try at a time, which waits for each call
+    let file: PartialFile
+    init(_ file: PartialFile) { self.file = file }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}

@@ -1,0 +1,72 @@
+import DataProtection
+
+/// How a try has ended.
+enum EndOfTry: Error {
+    /// Every byte is there.
+    case whole
+    /// It may be tried again; what the user is told meanwhile.
+    case failed(RetryPolicy.Failure, DownloadFailure)
+    /// It will not go on by itself.
+    case failedForGood(DownloadFailure)
+    /// Nothing that is there can be used: at once again, from the first byte.
+    case askForAll
+    /// What had come was altered or removed by somebody else: again, from the first byte.
+    case lost(DownloadFailure)
+    /// It goes on after an unlock.
+    case locked
+    /// Somebody has paused or cancelled it, or the runner stops.
+    case stopped
+
+    /// What an error means that a try ended with.
+    init(_ error: any Error) {
+        switch error {
+        case let end as EndOfTry: self = end
+        case is PartialFile.Locked: self = .locked
+        case is Superseded, is CancellationError: self = .stopped
+        case let error as HTTPError: self = Self.end(of: error)
+        case let error as DownloadError: self = Self.end(of: error)
+        default: self = .failed(.connection(isTransient: true), DownloadFailure(.connection, "\(error)"))
+        }
+    }
+
+    private static func end(of error: HTTPError) -> EndOfTry {
+        let words = "\(error)"
+        switch error {
+        case .refused(let reason): return EndOfTry(reason)
+        case .cancelled: return .stopped
+        case .serverNotTrusted(let verdict, _):
+            return .failedForGood(DownloadFailure(.untrusted, "the server is not trusted: \(verdict)"))
+        case .credentialsUnavailable:
+            return .failed(.connection(isTransient: true), DownloadFailure(.credentials, words))
+        case .credentialsInURL, .credentialsOverPlainHTTP, .clientCertificateRequired, .clientCertificateRefused,
+            .spaceNotListed, .authenticationUnsupported, .credentialRefused, .authenticationCancelled, .spaceRejected,
+            .spaceChanged, .malformedCredential:
+            return .failedForGood(DownloadFailure(.credentials, words))
+        case .responseTooLarge: return .failedForGood(DownloadFailure(.unusable, words))
+        case .tooManyRedirects, .redirectToPlainHTTP, .malformedRedirect:
+            return .failedForGood(DownloadFailure(.refused, words))
+        default: return .failed(.connection(isTransient: error.isTransient), DownloadFailure(.connection, words))
+        }
+    }
+
+    private static func end(of error: DownloadError) -> EndOfTry {
+        switch error {
+        case .unknownDownload, .beforeFirstUnlock: .stopped
+        case .failed(let failure): .failedForGood(failure)
+        case .unknownIntegrityKey(let id):
+            .failedForGood(DownloadFailure(.integrityKey, "there is no integrity key \(id)"))
+        case .retiredIntegrityKey(let id):
+            .failedForGood(DownloadFailure(.integrityKey, "the integrity key \(id) was retired"))
+        case .protection(.locked): .locked
+        case .protection(.damaged(let path, _, let reason, _)): .lost(DownloadFailure(.lost, "\(path): \(reason)"))
+        case .protection(.busy(let path)):
+            .failed(.connection(isTransient: true), DownloadFailure(.disk, "somebody else has \(path) open"))
+        case .protection(.system(let path, let operation, let errno)):
+            .failedForGood(DownloadFailure(.disk, "\(operation) \(path): \(errno)"))
+        case .protection(.handleFailed(let path, let errno)):
+            .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
+        case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
+        default: .failedForGood(DownloadFailure(.disk, "\(error)"))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import DataProtection
+
+/// Gives a download that was checked its name. Killed at any line, it is done again from the beginning, and ends as if it had not been.
+struct Publication {
+    let request: DownloadRequest
+    let file: PublishedFile
+    let keybag: Keybag
+
+    /// - Returns: nil if the file has its name; else why it has not, and what came is kept.
+    /// - Throws: `protection`, *busy*: it can be tried again.
+    func perform() throws(DownloadError) -> DownloadFailure? {
+        let temporary = FilePath(bytes: file.temporary)
+        do throws(DataProtectionError) {
+            if try isMeant(temporary) {
+                try keybag.publish(
+                    temporary, as: request.target, replacing: request.replacesExisting,
+                    raiseTo: request.protectionClass)
+                return nil
+            }
+            // Renamed by a process that was killed before it could say so. Its note is in the queue since before that.
+            guard try isMeant(request.target) else {
+                return DownloadFailure(.lost, "what was downloaded has been removed")
+            }
+            try AtomicReplace.flushDirectory(request.target.directory)
+            try keybag.performQueuedWork()
+            return nil
+        } catch .exists(let path) {
+            return DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
+        } catch .system(let path, let operation, let errno) {
+            return DownloadFailure(.disk, "\(operation) \(path): \(errno)")
+        } catch .busy(let path) {
+            throw .protection(.busy(path))
+        } catch {
+            return DownloadFailure(.disk, "\(error)")
+        }
+    }
+
+    private func isMeant(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) { return try ProtectedFile.fileID(at: path) == file.fileID } catch {
+            switch error {
+            case .notProtected, .damaged, .notRegularFile, .unsupported: return false
+            case .system(_, _, .noSuchFileOrDirectory), .system(_, _, .tooManySymbolicLinkLevels): return false
+            default: throw error
+            }
+        }
+    }
+}

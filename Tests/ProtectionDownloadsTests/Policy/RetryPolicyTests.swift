@@ -1,0 +1,72 @@
+import Testing
+
+@testable import ProtectionDownloads
+
+@Suite struct RetryPolicyTests {
+    private let policy = RetryPolicy()
+
+    private func delay(_ failure: RetryPolicy.Failure, _ failures: Int, jitter: Double = 1) -> Int64? {
+        guard case .retry(let at) = policy.decide(failure, failures: failures, began: 0, now: 1000, jitter: jitter)
+        else { return nil }
+        return at - 1000
+    }
+
+    @Test func waitsTwiceAsLongEachTime() {
+        let broken = RetryPolicy.Failure.connection(isTransient: true)
+        #expect((1...5).map { delay(broken, $0) } == [1000, 2000, 4000, 8000, 16_000])
+        #expect(delay(broken, 12) == 600_000)
+        #expect(delay(broken, 29) == 600_000)
+        #expect(delay(broken, 3, jitter: 0) == 2000)
+        #expect(delay(broken, 3, jitter: 0.5) == 3000)
+        #expect(delay(broken, 3, jitter: 7) == 4000)
+    }
+
+    @Test func givesUp() {
+        let broken = RetryPolicy.Failure.connection(isTransient: true)
+        #expect(policy.decide(broken, failures: 30, began: 0, now: 0, jitter: 1) == .giveUp)
+        let fortnight: Int64 = 14 * 86_400_000
+        #expect(policy.decide(broken, failures: 1, began: 0, now: fortnight, jitter: 1) == .giveUp)
+        #expect(policy.decide(broken, failures: 1, began: 0, now: fortnight - 1000, jitter: 1) == .retry(at: fortnight))
+        #expect(
+            policy.decide(.status(503, retryAfter: "2000000"), failures: 1, began: 0, now: 0, jitter: 1) == .giveUp)
+    }
+
+    @Test func whatWaitingChanges() {
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            #expect(delay(.status(status, retryAfter: nil), 1) == 1000, "\(status)")
+        }
+        for status in [400, 401, 403, 404, 405, 407, 410, 416, 451, 501, 505, 304, 204] {
+            #expect(policy.decide(.status(status, retryAfter: "1"), failures: 1, began: 0, now: 0, jitter: 1) == .fail)
+        }
+        #expect(policy.decide(.connection(isTransient: false), failures: 1, began: 0, now: 0, jitter: 1) == .fail)
+        #expect(delay(.resourceChanged, 1) == 1000)
+    }
+
+    @Test func theServerMayAskForMore() {
+        #expect(delay(.status(429, retryAfter: "120"), 1) == 120_000)
+        #expect(delay(.status(503, retryAfter: "0"), 1) == 1000)
+        #expect(delay(.status(503, retryAfter: "-5"), 1) == 1000)
+        #expect(delay(.status(503, retryAfter: "soon"), 1) == 1000)
+        // Second 784111777 of the epoch.
+        let text = "Sun, 06 Nov 1994 08:49:37 GMT"
+        #expect(RetryPolicy.seconds(retryAfter: text, now: 784_111_700) == 77)
+        #expect(RetryPolicy.seconds(retryAfter: text, now: 784_111_800) == 0)
+        #expect(RetryPolicy.seconds(retryAfter: "99999999999999999999999", now: 0) == 31_622_400)
+    }
+
+    @Test(arguments: [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+        ("Sun Nov  6 08:49:37 1994", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Sat, 31 Dec 2033 23:59:60 GMT", 2_019_686_400),
+        ("Friday, 01-Jan-10 00:00:00 GMT", 1_262_304_000),
+    ]) func dates(_ text: String, _ seconds: Int64) {
+        #expect(HTTPDate.seconds(text, now: 1_700_000_000) == seconds)
+    }
+
+    @Test(arguments: [
+        "", "0", "Sun, 06 Nov 1994 08:49:37", "Sun, 6 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 94 08:49 GMT", "Sun, 06 Nov -994 08:49:37 GMT",
+        "Wed, 29 Feb 2100 00:00:00 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "a b c d e f", "Sun, 06 Nov 1994 8:9:7 GMT",
+        "Sunday, 06--94 08:49:37 GMT",
+    ]) func noDates(_ text: String) { #expect(HTTPDate.seconds(text, now: 1_700_000_000) == nil) }
+}

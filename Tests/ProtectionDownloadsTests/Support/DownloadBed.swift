@@ -1,0 +1,120 @@
+import Foundation
+import KeyQuota
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionDownloads
+
+/// A keybag, a directory for downloads, and a server that does what a test says.
+final class DownloadBed: Sendable {
+    static let passcode = "a passcode for tests"
+
+    let keybag: Keybag
+    let server = FakeServer()
+    private let root: FilePath
+
+    init(_ state: ProtectionState = .unlocked) throws {
+        KeyQuota.waitForRoom()
+        _ = isolatedHome
+        root = try scratch("protectfs-downloads")
+        try FileManager.default.createDirectory(
+            atPath: root.appending("files").string, withIntermediateDirectories: false)
+        keybag = try Keybag.create(
+            at: root.appending("keybag"), passcode: Self.secret(Self.passcode), iterations: 1_000,
+            deviceKey: root.appending("device-key"))
+        if state != .beforeFirstUnlock { try unlock() }
+        if state == .locked { try keybag.lock() }
+    }
+
+    deinit {
+        try? keybag.ring.evict(everything: true)
+        try? FileManager.default.removeItem(atPath: root.string)
+    }
+
+    /// Where downloads go.
+    var directory: FilePath { root.appending("files") }
+    func path(_ name: String) -> FilePath { directory.appending(name) }
+
+    static func secret(_ text: String) -> SecretBytes {
+        SecretBytes(byteCount: text.utf8.count) { $0.copyBytes(from: text.utf8) }
+    }
+
+    func unlock() throws { try keybag.unlock(passcode: Self.secret(Self.passcode)) }
+    func forgetEverything() throws { try keybag.ring.evict(everything: true) }
+
+    /// All names among the downloads, hidden ones too.
+    func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted() }
+
+    /// A list as another process would open it.
+    func queue(total: Int = 4, perHost: Int = 4) throws -> DownloadQueue {
+        var connections = DownloadConnections()
+        (connections.total, connections.perHost) = (total, perHost)
+        return try DownloadQueue(keybag, transport: server, connections: connections)
+    }
+
+    /// Asks for what the server has.
+    func request(_ name: String = "file") -> DownloadRequest {
+        var request = DownloadRequest(URL(string: "https://server.test/\(name)")!, to: path(name))
+        request.retry.firstDelay = 0.01
+        request.retry.maximumFailures = 4
+        return request
+    }
+
+    /// The plaintext of a file.
+    func contents(_ name: String = "file") throws -> [UInt8] {
+        let file = try ProtectedFile.open(path(name), keybag: keybag)
+        return Array(try file.read(Int(try file.size()), at: 0))
+    }
+
+    func protectionClass(_ name: String = "file") throws -> ProtectionClass {
+        try ProtectedFileInfo(of: path(name)).protectionClass
+    }
+
+    /// Runs the list until nothing goes on by itself.
+    func runUntilIdle() async throws { try await queue().run(untilIdle: true) }
+}
+
+extension DownloadBed {
+    /// Adds, runs until nothing goes on by itself, and looks.
+    func result(_ request: DownloadRequest? = nil) async throws -> Download {
+        let queue = try queue()
+        let download = try await queue.add(request ?? self.request())
+        try await queue.run(untilIdle: true)
+        return try await queue.download(download.id)
+    }
+}
+
+/// Other bytes for each seed, the same each time.
+func noise(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    var bytes = [UInt8](repeating: 0, count: count)
+    for index in 0..<count {
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        bytes[index] = UInt8(truncatingIfNeeded: state >> 24)
+    }
+    return bytes
+}
+
+/// The XDG directories of this test process: nothing that a test does reaches those of the user.
+let isolatedHome: FilePath = {
+    if let inherited = getenv("PROTECTFS_TEST_HOME") { return FilePath(platformString: inherited) }
+    guard let home = try? scratch("protectfs-home") else { fatalError("mkdtemp: \(errno)") }
+    for (variable, name) in [("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")] {
+        setenv(variable, home.appending(name).string, 1)
+    }
+    setenv("PROTECTFS_TEST_HOME", home.string, 1)
+    unsetenv("PROTECTFS_KEYBAG")
+    atexit { try? FileManager.default.removeItem(atPath: isolatedHome.string) }
+    return home
+}()
+
+/// A new directory.
+private func scratch(_ name: String) throws -> FilePath {
+    let parent = FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
+    var template = parent.appending("\(name)-XXXXXX").string.utf8CString.map { $0 }
+    guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
+    return template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+}
