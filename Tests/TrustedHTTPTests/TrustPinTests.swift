@@ -123,6 +123,16 @@ struct TrustPinTests {
         #expect(throws: TrustError.noAnchors) { try ServerTrust(anchors: .only([])) }
         #expect(throws: TrustError.noPins) { try ServerTrust(pins: [server, PinGroup(.server, [])]) }
         #expect(throws: TrustError.hostCheckNeedsPins) { try ServerTrust(host: .off) }
+        // A public authority issues for anybody: a pin of it does not say which server is meant.
+        let authority = PinGroup.anyInChain(try certificate("root"))
+        #expect(throws: TrustError.hostCheckNeedsPins) { try ServerTrust(pins: [authority], host: .off) }
+        #expect(throws: TrustError.hostCheckNeedsPins) {
+            try ServerTrust(anchors: .additional([.named("root")]), pins: [authority], host: .off)
+        }
+        for anchors in [ServerTrust.Anchors.only([try .named("root")]), .pinned] {
+            #expect(throws: Never.self) { try ServerTrust(anchors: anchors, pins: [authority], host: .off) }
+        }
+        #expect(throws: Never.self) { try ServerTrust(pins: [authority, server], host: .off) }
         #expect(throws: TrustError.pinsVouchForNobody) { try ServerTrust(anchors: .pinned) }
         // Anybody can write a certificate around the key of an authority, without its constraints.
         #expect(throws: TrustError.pinsVouchForNobody) {

@@ -44,7 +44,8 @@ public struct ServerTrust: Hashable, Sendable {
         case requested
         /// This name or address instead: a server that is reached by a number, or through a tunnel.
         case expected(String)
-        /// None. Only pins say which server is meant then.
+        /// None. Pins must say which server is meant then: of its own certificate or key; or of its authority, if the anchors
+        /// are not the system's too. A public authority's certificates are anybody's.
         case off
     }
 
@@ -70,7 +71,7 @@ public struct ServerTrust: Hashable, Sendable {
         switch host {
         case .requested: break
         case .expected(let name): guard HostName(name) != nil else { throw .malformedHostName(name) }
-        case .off: guard !pins.isEmpty else { throw .hostCheckNeedsPins }
+        case .off: guard pins.contains(where: { $0.meansServer(under: anchors) }) else { throw .hostCheckNeedsPins }
         }
         (self.anchors, self.pins, self.distrusted, self.exceptions) = (anchors, pins, distrusted, exceptions)
         hostCheck = host
@@ -121,6 +122,14 @@ public struct PinGroup: Hashable, Sendable, Codable {
     }
 
     func hasPin(of certificate: Certificate) -> Bool { pins.contains { $0.matches(certificate) } }
+
+    /// Whether it can stand in for the host check.
+    func meansServer(under anchors: ServerTrust.Anchors) -> Bool {
+        switch (place, anchors) {
+        case (.server, _), (.wholeChain, _), (.anyInChain, .only), (.anyInChain, .pinned): true
+        case (.anyInChain, .system), (.anyInChain, .additional): false
+        }
+    }
 
     /// Whether it can stand in for anchors. A key of an authority cannot: around it anybody can write a certificate without
     /// the constraints of the real one.

@@ -15,7 +15,7 @@ public enum TrustError: Error, Hashable {
     case noAnchors
     /// A group of pins without a pin could never match.
     case noPins
-    /// The host check can be off only where pins say which server is meant.
+    /// The host check can be off only where pins say which server is meant (``ServerTrust/HostCheck/off``).
     case hostCheckNeedsPins
     /// Pins stand in for anchors only if one of them identifies the server's certificate, or a whole certificate of the chain.
     case pinsVouchForNobody
