@@ -56,7 +56,7 @@ class Server:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         for connection in list(connections):
-            answers.reset(connection)
+            answers.abandon(connection)
 
     def script(self, target, *answers):
         with self.lock:
