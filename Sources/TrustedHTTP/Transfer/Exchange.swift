@@ -217,7 +217,8 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         if failure == nil, !ended, !isRefusedByProxy(code) { failure = TransferFailure(self, bodyCount).error(code) }
         if failure == nil, ended, !isSkipping, wasCut { failure = .truncated(received: bodyCount, expected: nil) }
         switch (delivery, response) {
-        case (let delivery?, _): failure == nil ? delivery.end() : delivery.abort()
+        // What came before a connection broke is whole and checked: a download goes on behind it.
+        case (let delivery?, _): failure?.isTransient ?? true ? delivery.end() : delivery.abort()
         case (nil, let response?):
             let isRedirect = if case .follow = currentUse { true } else { false }
             whenDone(result(isRedirect ? .redirect(response) : .challenge(response, body: kept, server: server)))
