@@ -12,13 +12,13 @@ import Testing
     @Test func busyWhileOpenForWriting() throws {
         let bed = try FileTestBed()
         let path = try bed.makePlain("f", [1, 2, 3])
-        let writer = try FileDescriptor.open(path, .writeOnly)
+        let writer = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
         expectError("busy") { try bed.keybag.protect(path, as: .complete) }
         try writer.close()
-        let reader = try FileDescriptor.open(path, .readOnly)
+        let reader = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
         #expect(try bed.keybag.protect(path, as: .complete) == .converted, "readers are no reason to wait")
         try reader.close()
-        let handle = try FileDescriptor.open(path, .readWrite)
+        let handle = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         expectError("busy") { try bed.keybag.unprotect(path) }
         try handle.close()
     }
@@ -137,7 +137,7 @@ import Testing
 extension FilePath {
     /// O_APPEND, waiting for whoever has a lease.
     fileprivate func append(_ bytes: [UInt8]) throws {
-        let file = try FileDescriptor.open(self, .writeOnly, options: .append)
+        let file = try FileDescriptor.open(self, .writeOnly, options: [.append, .closeOnExec])
         try file.closeAfter { _ = try file.writeAll(bytes) }
     }
 }

@@ -102,7 +102,7 @@ private func changePasscodes(ofKeybagAt directory: FilePath, killedAfter microse
     for number in 1... {
         try keybag.changePasscode(from: secret("\(number - 1)"), to: secret("\(number)"), iterations: 1000)
         // One write call of one digit or a few: never seen half.
-        let file = try FileDescriptor.open(note, .writeOnly)
+        let file = try FileDescriptor.open(note, .writeOnly, options: .closeOnExec)
         try file.closeAfter { _ = try file.writeAll(Array("\(number)".utf8)) }
     }
 }

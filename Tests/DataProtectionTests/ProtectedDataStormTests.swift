@@ -19,7 +19,8 @@ struct ProtectedDataStormTests {
         return true
     }
 
-    @Test("However fast two lock and unlock, everybody hears a story that can be, and its end", .timeLimit(.minutes(20)))
+    @Test(
+        "However fast two lock and unlock, everybody hears a story that can be, and its end", .timeLimit(.minutes(20)))
     func pairs() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let all = (0..<8).map { _ in Heard<ProtectedDataEvent>() }

@@ -19,7 +19,7 @@ import Testing
     private func alter(_ places: [Int]) throws {
         var bytes = try path.contents()
         for place in places { bytes[place] ^= 1 }
-        let raw = try FileDescriptor.open(path, .writeOnly)
+        let raw = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
         try raw.closeAfter { _ = try raw.writeAll(toAbsoluteOffset: 0, bytes) }
     }
 
@@ -95,7 +95,7 @@ import Testing
         let reader = try ProtectedFile.open(path, keybag: bed.keybag)
         let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
         try writer.write([1], at: 30_000)
-        let raw = try FileDescriptor.open(path, .readWrite)
+        let raw = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         try raw.resize(to: Int64(length))
         try raw.close()
         for _ in 0..<2 {

@@ -22,7 +22,7 @@ extension FormatVector: CustomTestStringConvertible {
         init() throws {
             // The UUID is the same in every run, and so are the names in the ring: one run at a time.
             turn = try FileDescriptor.open(
-                FilePath("/tmp/protectfs-vectors-\(getuid()).lock"), .readWrite, options: [.create],
+                FilePath("/tmp/protectfs-vectors-\(getuid()).lock"), .readWrite, options: [.create, .closeOnExec],
                 permissions: .ownerReadWrite)
             guard flock(turn.rawValue, LOCK_EX) == 0 else { throw Errno(rawValue: errno) }
             let vector = try FormatVector.named("keybag/four-keys")

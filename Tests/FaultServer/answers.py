@@ -39,10 +39,20 @@ class Body:
 
 
 def reset(stream):
-    """Ends the connection by RST."""
+    """Ends the thread's own connection by RST."""
     try:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         socket.socket.close(socket.socket(fileno=stream.detach()) if hasattr(stream, "context") else stream)
+    except OSError:
+        pass
+
+
+def abandon(stream):
+    """Makes the thread whose connection it is end it, by RST. Only that thread may close it: the number of the descriptor
+    would be another connection's before the thread has noticed."""
+    try:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        socket.socket.shutdown(stream, socket.SHUT_RDWR)
     except OSError:
         pass
 

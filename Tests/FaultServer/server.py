@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import socket
 import ssl
 import sys
@@ -56,7 +57,7 @@ class Server:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         for connection in list(connections):
-            answers.reset(connection)
+            answers.abandon(connection)
 
     def script(self, target, *answers):
         with self.lock:
@@ -239,4 +240,5 @@ for line in sys.stdin:
     except Exception as error:
         answer = {"error": "%s: %s: %s" % (name, type(error).__name__, error)}
     print(json.dumps(answer), flush=True)
+shutil.rmtree(DIRECTORY, ignore_errors=True)   # a test that was killed cannot
 os._exit(0)

@@ -11,8 +11,12 @@ struct AuthenticationRun {
     /// A space, without its method, and how often it was tried in vain.
     private var failureCounts: [ProtectionSpace: Int] = [:]
     private var wasTokenReplaced = false
-    /// Whoever asks a person must not ask without end.
-    private static let maximumFailures = 10
+    /// How often anything was answered.
+    private var rounds = 0
+    /// Whoever asks a person must not ask without end, nor whoever asks a store that forgets what was refused.
+    private var maximumFailures: Int { terms?.handler == nil ? 1 : 10 }
+    /// Nor does a server that thinks of a new realm each time.
+    private static let maximumRounds = 20
 
     init(_ terms: HTTPAuthentication?, _ failures: Result<SessionFailures, any Error>) {
         self.terms = terms
@@ -83,6 +87,8 @@ struct AuthenticationRun {
         case .unsupported(let methods): throw .authenticationUnsupported(methods: methods, host: place.host)
         case .notListed(let met, let nearest): throw .spaceNotListed(met: met, nearest: nearest)
         case .candidates(let candidates):
+            rounds += 1
+            guard rounds <= Self.maximumRounds else { throw .credentialRefused(candidates[0].space) }
             let chosen = try await choose(candidates, isOfProxy ? nil : identity)
             if isOfProxy { proxy = chosen } else { server = chosen }
             return chosen != nil
@@ -146,9 +152,9 @@ struct AuthenticationRun {
     private func disposition(
         _ space: ProtectionSpace, _ proposed: Credential?, _ server: ServerIdentity?
     ) async throws(HTTPError) -> AuthenticationDisposition {
-        guard let handler = terms?.handler else { return .performDefault }
         let count = failureCounts[Self.key(space)] ?? 0
-        guard count < Self.maximumFailures else { throw .credentialRefused(space) }
+        guard count < maximumFailures else { throw .credentialRefused(space) }
+        guard let handler = terms?.handler else { return .performDefault }
         return await handler.disposition(
             of: AuthenticationChallenge(
                 space: space, previousFailureCount: count, proposedCredential: proposed, server: server))

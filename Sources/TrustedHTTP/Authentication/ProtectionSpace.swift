@@ -34,7 +34,7 @@ public struct ProtectionSpace: Hashable, Sendable {
     /// Whether this entry of a list allows an answer to the space that was met.
     public func matches(_ met: ProtectionSpace) -> Bool {
         kind == met.kind && host == met.host && port == met.port
-            && (realm == nil || realm?.utf8.elementsEqual(met.realm?.utf8 ?? "".utf8) == true)
+            && (realm == nil || realm.map { Array($0.utf8) } == met.realm.map { Array($0.utf8) })
             && (method == nil || method == met.method)
     }
 

@@ -45,7 +45,7 @@ extension FilePath {
     /// Makes the file, or gives it other bytes; the inode stays.
     func overwrite(_ bytes: [UInt8]) throws {
         let file = try FileDescriptor.open(
-            self, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+            self, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
         try file.closeAfter { _ = try file.writeAll(bytes) }
     }
 

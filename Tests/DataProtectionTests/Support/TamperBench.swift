@@ -29,7 +29,7 @@ final class TamperBench {
         self.bed = bed
         self.stored = stored
         path = try bed.makePlain(name, stored)
-        raw = try FileDescriptor.open(path, .readWrite)
+        raw = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
     }
 
     deinit { try? raw.close() }

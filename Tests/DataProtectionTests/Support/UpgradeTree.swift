@@ -9,13 +9,14 @@ struct UpgradeTree {
 
     init(state: ProtectionState = .unlocked) throws { bed = try FileTestBed(state: state) }
 
-    /// Makes plaintext files, and the directories they are in.
+    /// Makes plaintext files that nobody has open, and the directories they are in.
     func plain(_ names: [String], _ bytes: [UInt8]) throws {
         for name in names {
             let path = bed.path(name)
             try FileManager.default.createDirectory(
                 atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
             try path.overwrite(bytes)
+            try path.waitUntilNobodyWrites()
         }
     }
 
@@ -41,5 +42,18 @@ struct UpgradeTree {
     func strays() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: bed.directory.string)
             .filter { $0.contains("protectfs-unfinished") }.sorted()
+    }
+}
+
+extension FilePath {
+    /// Another test may just have started a process, which has the descriptors of this one until it calls exec(2): on a busy
+    /// machine for longer than an upgrade waits for a lease.
+    fileprivate func waitUntilNobodyWrites() throws {
+        let setLease: Int32 = 1024  // fcntl.h, behind _GNU_SOURCE
+        let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
+        try file.closeAfter {
+            while fcntl(file.rawValue, setLease, F_RDLCK) != 0, errno == EAGAIN { usleep(1_000) }
+            _ = fcntl(file.rawValue, setLease, F_UNLCK)
+        }
     }
 }

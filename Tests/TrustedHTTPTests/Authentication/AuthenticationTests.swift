@@ -320,6 +320,36 @@ struct AuthenticationTests {
         #expect(try server.requests().count < 20)
     }
 
+    @Test("A server that thinks of a new realm each time is not answered without end")
+    func endlessRealms() async throws {
+        try server.guardPaths("/", .basic("user", "correct horse").with(\.realm, (0..<50).map { "realm \($0)" }))
+        let failure = try await client.failure(
+            request(HTTPAuthentication([space], credentials: await store(password("user", "wrong")))))
+        guard case .credentialRefused = failure else {
+            Issue.record("\(failure)")
+            return
+        }
+        #expect(try server.requests().count < 30)
+    }
+
+    @Test("A store that forgets what was refused makes nobody send it twice")
+    func forgetful() async throws {
+        struct Forgetful: FailedCredentials {
+            func mark(_ bytes: borrowing SecretBytes) -> [UInt8] { [] }
+            func contains(_ mark: [UInt8]) -> Bool { false }
+            func insert(_ mark: [UInt8]) {}
+        }
+        try server.guardPaths("/", .basic("user", "correct horse"))
+        let credentials = await store(password("user", "wrong"))
+        let failure = try await client.failure(
+            request(HTTPAuthentication([space], credentials: credentials, failures: Forgetful())))
+        guard case .credentialRefused = failure else {
+            Issue.record("\(failure)")
+            return
+        }
+        #expect(try server.requests().count { $0["Authorization"] != nil } == 1)
+    }
+
     // MARK: tokens
 
     @Test("A token goes along at once, and its provider is asked once more")

@@ -69,6 +69,13 @@ struct ProtectionSpaceTests {
         ] { #expect(!other.matches(met), "\(other)") }
     }
 
+    @Test("An empty realm is one; NTLM has none")
+    func noRealm() {
+        let ntlm = ProtectionSpace(host: "example.org", port: 443, method: .ntlm)
+        #expect(!ProtectionSpace(host: "example.org", port: 443, realm: "").matches(ntlm))
+        #expect(ProtectionSpace(host: "example.org", port: 443).matches(ntlm))
+    }
+
     @Test("The nearest entry is the one that differs least, the first of equals")
     func nearest() {
         let port = ProtectionSpace(host: "example.org", port: 8443)

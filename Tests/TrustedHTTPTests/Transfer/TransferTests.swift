@@ -49,6 +49,20 @@ struct TransferTests {
         #expect(try server.accepted() == 1)
     }
 
+    @Test("A connection that the server has given up meanwhile is no reason to fail", arguments: ["GET", "PUT"])
+    func givenUp(method: String) async throws {
+        let server = try FaultServer()
+        try server.answer("/", Answer(status: 200, "text"))
+        #expect(try await client.send(server.request("/")).response.status == 200)
+        try server.close("https")
+        try server.reopen("https")
+        var request = try server.request("/")
+        request.method = method
+        request.body = method == "PUT" ? BytesToSend(Answer.pattern(0..<100_000)) : nil
+        #expect(try await client.send(request).response.status == 200)
+        #expect(try server.requests().last?.bodyCount == (method == "PUT" ? 100_000 : 0))
+    }
+
     @Test("The first error of the receiver ends the transfer, and is what the caller gets")
     func receiverThrows() async throws {
         try server.answer("/full", Answer(length: 50 << 20))
