@@ -75,10 +75,27 @@ let package = Package(
             ],
             resources: [.embedInCode("semantics.txt")],
             swiftSettings: strict + [.enableUpcomingFeature("InternalImportsByDefault")]),
+        // How all commands of protectfs take arguments, say what is wrong, and end.
+        .target(
+            name: "CommandLanguage",
+            dependencies: [
+                "DataProtection", "CSecretMemory",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        // The words of `protectfs download`, without what does them.
+        .target(
+            name: "DownloadVerbs",
+            dependencies: [
+                "CommandLanguage", "DataProtection",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
+                "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -94,7 +111,7 @@ let package = Package(
         .executableTarget(
             name: "protectfs-download",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "CSecretMemory",
+                "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -185,7 +202,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus",
+                "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
+                "Conformance", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
                 "SaveBeforeLock",
                 .product(name: "SystemPackage", package: "swift-system"),

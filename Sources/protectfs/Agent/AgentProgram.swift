@@ -3,34 +3,10 @@ import Glibc
 
 /// `protectfs-agent`: a program of its own, so that `protectfs lock` does not load what D-Bus needs.
 enum AgentProgram {
-    /// Where the command is that is running.
-    static func command() throws(Failure) -> FilePath {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard readlink("/proc/self/exe", &buffer, buffer.count - 1) > 0 else {
-            throw Failure(.systemRefused, "/proc/self/exe: \(Errno.current.spoken)")
-        }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
-    }
-
-    /// Replaces this process by the agent, which lies beside the command: not through PATH.
+    /// Replaces this process by the agent.
     ///
     /// - Returns: why it could not.
-    static func become(_ words: [[UInt8]]) -> Failure {
-        do throws(Failure) {
-            let program = try command().removingLastComponent().appending("protectfs-agent")
-            ProcessHardening.restoreBrokenPipe()
-            let arguments = CWords([program.bytes] + words)
-            let reason = withExtendedLifetime(arguments) {
-                _ = program.withPlatformString { execv($0, arguments.pointers) }
-                return Errno.current
-            }
-            return Failure(
-                reason == .noSuchFileOrDirectory ? .unavailable : .systemRefused,
-                "\(quoted(program)): \(reason.spoken)", hint: "install it beside protectfs: ./install")
-        } catch {
-            return error
-        }
-    }
+    static func become(_ words: [[UInt8]]) -> Failure { SiblingProgram.become("protectfs-agent", words) }
 
     /// The agent that locks the keybag in `directory`: its own, or the one of the user's keybag that follows every one.
     static func following(_ directory: FilePath) -> AgentRecord? {

@@ -97,7 +97,3 @@ extension DoctorFacts {
         }
     }
 }
-
-extension NamedItem {
-    static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
-}

@@ -36,8 +36,3 @@ enum SecretLine {
         return secret.slice(0..<min(count, limit + 1))
     }
 }
-
-extension Errno {
-    /// errno of this thread, now.
-    static var current: Errno { Errno(rawValue: errno) }
-}

@@ -1,52 +1,6 @@
 import DataProtection
 import Glibc
 
-/// What lies under a name, without following a link in the last component.
-struct NamedItem {
-    enum Kind {
-        case directory, file, link, other
-    }
-
-    let path: FilePath
-    let kind: Kind
-    let size: Int64
-    let device: dev_t
-    let inode: ino_t
-    /// How many names a file has.
-    let nameCount: Int
-
-    /// lstat(2).
-    init(_ path: FilePath) throws(DataProtectionError) {
-        try self.init(path, function: "lstat") { lstat($0, &$1) }
-    }
-
-    /// stat(2): what a link leads to.
-    init(following path: FilePath) throws(DataProtectionError) {
-        try self.init(path, function: "stat") { stat($0, &$1) }
-    }
-
-    private init(
-        _ path: FilePath, function: String, _ call: (UnsafePointer<CChar>, inout stat) -> Int32
-    ) throws(DataProtectionError) {
-        var status = stat()
-        guard path.withPlatformString({ call($0, &status) }) == 0 else {
-            throw .system(path, operation: function, .current)
-        }
-        self.path = path
-        size = Int64(status.st_size)
-        device = status.st_dev
-        inode = status.st_ino
-        nameCount = Int(status.st_nlink)
-        kind =
-            switch status.st_mode & S_IFMT {
-            case S_IFDIR: .directory
-            case S_IFREG: .file
-            case S_IFLNK: .link
-            default: .other
-            }
-    }
-}
-
 /// A directory and everything below it, directories before what is in them. Links are not followed.
 struct TreeWalk {
     /// What to do after an item.

@@ -15,7 +15,7 @@ struct AgentInstall: ParsableCommand {
     var print = false
 
     func run() throws {
-        let program = try AgentProgram.command()
+        let program = try SiblingProgram.command()
         let unit = AgentUnit(program: program)
         if print { return try StandardOutput.write(unit.text) }
         guard AgentUnit.isSystemdRunning else {

@@ -1,42 +1,44 @@
 import DataProtection
 
 /// What went wrong, as the user reads it: what and where, what to do next, and the exit status.
-struct Failure: Error {
-    let status: ExitStatus
+package struct Failure: Error {
+    package let status: ExitStatus
     /// Lower case, no full stop, paths quoted.
-    let message: String
+    package let message: String
     /// What to type next, if anything helps.
-    let hint: String?
+    package let hint: String?
 
-    init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
+    package init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
         self.status = status
         self.message = message
         self.hint = hint
     }
 
     /// Any error that a verb can throw.
-    init(_ error: any Error) {
+    package init(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
-        case let error as DataProtectionError: self.init(error.exitStatus, error.message, hint: error.hint)
+        case let error as any SpokenError: self.init(error.exitStatus, error.message, hint: error.hint)
         default: self.init(.bug, "unexpected: \(error)")
         }
     }
 
     /// Prints the error and its hint.
-    func report() {
+    package func report() {
         StandardError.line(.error, message)
         if let hint { StandardError.line(.hint, hint) }
     }
 }
 
 /// What came of a verb that goes on after failures.
-final class Outcome {
-    private(set) var status = ExitStatus.done
+package final class Outcome {
+    package init() {}
+
+    package private(set) var status = ExitStatus.done
     private var hints: Set<String> = []
 
     /// Prints an error at once; of equal hints only the first.
-    func record(_ error: any Error) {
+    package func record(_ error: any Error) {
         let failure = Failure(error)
         StandardError.line(.error, failure.message)
         if let hint = failure.hint, hints.insert(hint).inserted { StandardError.line(.hint, hint) }
@@ -44,7 +46,7 @@ final class Outcome {
     }
 
     /// Ends the command with what was recorded.
-    func leave() throws(ExitStatus) {
+    package func leave() throws(ExitStatus) {
         if status != .done { throw status }
     }
 }

@@ -4,15 +4,15 @@ import DataProtection
 ///
 /// A long run of arguments that are no options is handed to the parser as one placeholder, with a NUL that no real argument
 /// can hold. ``PathsArgument`` turns it back into its paths.
-enum LongArgumentLists {
+package enum LongArgumentLists {
     private static let mark: Character = "\0"
     /// Runs of fewer arguments are left alone.
-    static let shortest = 64
+    package static let shortest = 64
     // Set once, before the parser runs.
     private nonisolated(unsafe) static var runs: [[String]] = []
 
     /// The arguments for the parser. The first of a run may be an option's value and stays.
-    static func shortened(_ arguments: [String]) -> [String] {
+    package static func shortened(_ arguments: [String]) -> [String] {
         guard arguments.count > shortest else { return arguments }
         var result: [String] = []
         var run: [String] = []
@@ -38,7 +38,7 @@ enum LongArgumentLists {
     }
 
     /// What a placeholder stands for; nil for other arguments.
-    static func expand(_ argument: String) -> [String]? {
+    package static func expand(_ argument: String) -> [String]? {
         guard argument.first == mark, let index = Int(argument.dropFirst()), runs.indices.contains(index) else {
             return nil
         }
@@ -46,7 +46,7 @@ enum LongArgumentLists {
     }
 
     /// A message of the parser, with the first paths in place of a placeholder.
-    static func readable(_ message: String) -> String {
+    package static func readable(_ message: String) -> String {
         var text = message
         for (index, run) in runs.enumerated() {
             text = text.split(separator: "\(mark)\(index)", omittingEmptySubsequences: false)

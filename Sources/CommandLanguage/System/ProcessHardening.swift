@@ -5,11 +5,11 @@ import Glibc
 ///
 /// Nothing is done about Swift's backtracer, which prints registers: a static executable without `swift-backtrace` beside
 /// it has none, and where there is one, `SWIFT_BACKTRACE=enable=no` has to be set before the process begins.
-enum ProcessHardening {
+package enum ProcessHardening {
     // Set once, before anything else happens.
     private nonisolated(unsafe) static var brokenPipe = sigaction()
 
-    static func apply() {
+    package static func apply() {
         // Best effort: on failure the key bytes are still in memory that no core dump holds.
         _ = protectfs_refuse_dumps()
         refuseCoreDumps()
@@ -31,7 +31,7 @@ enum ProcessHardening {
     }
 
     /// For the program that this process becomes.
-    static func restoreBrokenPipe() { sigaction(SIGPIPE, &brokenPipe, nil) }
+    package static func restoreBrokenPipe() { sigaction(SIGPIPE, &brokenPipe, nil) }
 
     /// A file that is opened must not become standard output. What stands in for a closed one fails on use.
     private static func occupyStandardDescriptors() {

@@ -1,8 +1,8 @@
 import DataProtection
 
-extension DataProtectionError {
+extension DataProtectionError: SpokenError {
     /// The exit status that says the same.
-    var exitStatus: ExitStatus {
+    package var exitStatus: ExitStatus {
         switch self {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete: .notNow
         case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
@@ -23,7 +23,7 @@ extension DataProtectionError {
 
 extension ExitStatus {
     /// The status for a system call that failed.
-    init(_ errno: Errno) {
+    package init(_ errno: Errno) {
         switch errno {
         case .noSuchFileOrDirectory, .notDirectory: self = .notFound
         case .permissionDenied, .notPermitted: self = .refused

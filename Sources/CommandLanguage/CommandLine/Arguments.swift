@@ -3,13 +3,13 @@ import DataProtection
 import Glibc
 
 /// A path of the command line, byte for byte: Swift's own arguments have U+FFFD where they are not UTF-8.
-struct PathArgument: ExpressibleByArgument {
-    let path: FilePath
+package struct PathArgument: ExpressibleByArgument {
+    package let path: FilePath
 
     /// What a shell offers.
-    static var defaultCompletionKind: CompletionKind { .file() }
+    package static var defaultCompletionKind: CompletionKind { .file() }
 
-    init?(argument: String) {
+    package init?(argument: String) {
         guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
         guard argument.unicodeScalars.contains("\u{FFFD}") else {
             path = FilePath(argument)
@@ -42,13 +42,13 @@ struct PathArgument: ExpressibleByArgument {
 }
 
 /// One path of a list, or a long run of them.
-struct PathsArgument: ExpressibleByArgument {
+package struct PathsArgument: ExpressibleByArgument {
     fileprivate let paths: [FilePath]
 
     /// What a shell offers.
-    static var defaultCompletionKind: CompletionKind { .file() }
+    package static var defaultCompletionKind: CompletionKind { .file() }
 
-    init?(argument: String) {
+    package init?(argument: String) {
         var paths: [FilePath] = []
         for argument in LongArgumentLists.expand(argument) ?? [argument] {
             guard let path = PathArgument(argument: argument)?.path else { return nil }
@@ -60,7 +60,7 @@ struct PathsArgument: ExpressibleByArgument {
 
 extension [PathsArgument] {
     /// All of them.
-    var paths: [FilePath] { flatMap(\.paths) }
+    package var paths: [FilePath] { flatMap(\.paths) }
 }
 
 extension ProtectionClass: ExpressibleByArgument {
@@ -85,21 +85,21 @@ extension ProtectionClass: ExpressibleByArgument {
 }
 
 /// A length of time: `90`, `90s`, `10m`, `2h`, `1d`; in whole seconds, one at least.
-struct DurationArgument: ExpressibleByArgument, Hashable {
-    let seconds: UInt32
+package struct DurationArgument: ExpressibleByArgument, Hashable {
+    package let seconds: UInt32
 
-    init?(argument: String) {
+    package init?(argument: String) {
         guard let seconds = TimeSpan.seconds(argument) else { return nil }
         self.seconds = seconds
     }
 }
 
 /// Which bytes: `A-B` both included, `A-` to the end, `-N` the last N.
-enum ByteRange: ExpressibleByArgument, Hashable {
+package enum ByteRange: ExpressibleByArgument, Hashable {
     case from(Int64, through: Int64?)
     case last(Int64)
 
-    init?(argument: String) {
+    package init?(argument: String) {
         let parts = argument.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isNumber } }) else { return nil }
         switch (Int64(parts[0]), Int64(parts[1])) {
@@ -111,7 +111,7 @@ enum ByteRange: ExpressibleByArgument, Hashable {
     }
 
     /// The bytes of a file of `size` bytes; none where it has none there.
-    func bytes(ofFileWithSize size: Int64) -> Range<Int64> {
+    package func bytes(ofFileWithSize size: Int64) -> Range<Int64> {
         switch self {
         case .from(let first, let last):
             let end = last.map { $0 == Int64.max ? size : min($0 + 1, size) } ?? size

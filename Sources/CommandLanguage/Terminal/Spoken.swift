@@ -2,7 +2,7 @@ import DataProtection
 import Glibc
 
 /// A time as the user's clock shows it.
-func spoken(time seconds: UInt64) -> String {
+package func spoken(time seconds: UInt64) -> String {
     var time = time_t(clamping: seconds)
     var local = tm()
     guard localtime_r(&time, &local) != nil else { return "\(seconds)" }
@@ -12,7 +12,7 @@ func spoken(time seconds: UInt64) -> String {
 }
 
 /// `59 s`, `3 min 20 s`, `2 h 5 min`, `1 d 3 h`.
-func spoken(seconds: Int) -> String {
+package func spoken(seconds: Int) -> String {
     let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
     guard let first = units.firstIndex(where: { seconds >= $0.0 }) else { return "0 s" }
     let (length, name) = units[first]
@@ -23,12 +23,17 @@ func spoken(seconds: Int) -> String {
 }
 
 extension Errno {
+    /// errno of this thread, now.
+    package static var current: Errno { Errno(rawValue: errno) }
+
     /// strerror(3), in lower case as all our messages are.
-    var spoken: String {
+    package var spoken: String {
         let text = description
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 }
 
 /// `1 file`, `2 files`.
-func spoken(_ count: some BinaryInteger, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+package func spoken(_ count: some BinaryInteger, _ noun: String) -> String {
+    "\(count) \(noun)\(count == 1 ? "" : "s")"
+}

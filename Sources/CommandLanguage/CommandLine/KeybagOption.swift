@@ -3,7 +3,7 @@ import DataProtection
 import Synchronization
 
 /// `--keybag DIR`, for every verb.
-struct KeybagOption: ParsableArguments {
+package struct KeybagOption: ParsableArguments {
     @Option(
         name: .customLong("keybag"),
         help: ArgumentHelp(
@@ -11,23 +11,25 @@ struct KeybagOption: ParsableArguments {
         completion: .directory)
     private var directory: PathArgument?
 
+    package init() {}
+
     /// Where the keybag is, or would be.
-    var location: FilePath { directory?.path ?? Locations.keybag }
+    package var location: FilePath { directory?.path ?? Locations.keybag }
 
     /// Whether it was named on this command line.
-    var isExplicit: Bool { directory != nil }
+    package var isExplicit: Bool { directory != nil }
 
     /// What a command that is proposed needs, so that it means this keybag: nothing for the one that is taken anyway.
-    static func words(for directory: FilePath) -> String {
+    package static func words(for directory: FilePath) -> String {
         directory == Locations.keybag ? "" : " --keybag \(quoted(directory))"
     }
 
     /// The keybag that this process was told to use: what a proposed command means where a file does not say.
-    static var opened: FilePath { lastOpened.withLock { $0 } ?? Locations.keybag }
+    package static var opened: FilePath { lastOpened.withLock { $0 } ?? Locations.keybag }
     private static let lastOpened = Mutex<FilePath?>(nil)
 
     /// Opens the keybag. No key is needed.
-    func open() throws(DataProtectionError) -> Keybag {
+    package func open() throws(DataProtectionError) -> Keybag {
         Self.lastOpened.withLock { $0 = location }
         return try Keybag(at: location, warn: ProtectionWarning.print)
     }
@@ -36,7 +38,7 @@ struct KeybagOption: ParsableArguments {
 /// The keybag of this command, and the remembered ones of files that belong elsewhere.
 ///
 /// May be used by several threads at once.
-final class Keybags: Sendable {
+package final class Keybags: Sendable {
     private struct Known {
         var own: Keybag?
         var remembered: [KeybagUUID: Keybag] = [:]
@@ -44,10 +46,10 @@ final class Keybags: Sendable {
     private let option: KeybagOption
     private let keybags = Mutex(Known())
 
-    init(_ option: KeybagOption) { self.option = option }
+    package init(_ option: KeybagOption) { self.option = option }
 
     /// The one of `--keybag`, `PROTECTFS_KEYBAG`, or the user's.
-    func own() throws(DataProtectionError) -> Keybag {
+    package func own() throws(DataProtectionError) -> Keybag {
         try keybags.withLock { known throws(DataProtectionError) in
             if let keybag = known.own { return keybag }
             let keybag = try option.open()
@@ -57,7 +59,7 @@ final class Keybags: Sendable {
     }
 
     /// Runs `body` with our keybag or, if the file at `path` belongs to another one that this user knows, with that one.
-    func using<R>(
+    package func using<R>(
         for path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         let keybag: Keybag
@@ -73,7 +75,7 @@ final class Keybags: Sendable {
     }
 
     /// The keybag for a file that replaces the one at `path`: a keybag that was named wins, else the old file's.
-    func forReplacing(_ path: FilePath) throws(DataProtectionError) -> Keybag {
+    package func forReplacing(_ path: FilePath) throws(DataProtectionError) -> Keybag {
         guard !option.isExplicit, let info = try? ProtectedFileInfo(of: path), let other = known(info.keybag) else {
             return try own()
         }
@@ -81,7 +83,7 @@ final class Keybags: Sendable {
     }
 
     /// The keybag of that name, if it is this command's, or is known and there.
-    func named(_ uuid: KeybagUUID) -> Keybag? {
+    package func named(_ uuid: KeybagUUID) -> Keybag? {
         if let own = try? own(), own.uuid == uuid { return own }
         return known(uuid)
     }

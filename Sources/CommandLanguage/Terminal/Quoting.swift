@@ -1,10 +1,10 @@
 import DataProtection
 
 /// A path as a shell reads it back, in single quotes; with `$'…'` where it holds what a terminal must not get.
-func quoted(_ path: FilePath) -> String { quoted(path.bytes) }
+package func quoted(_ path: FilePath) -> String { quoted(path.bytes) }
 
 /// The same for text that came from a file.
-func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
+package func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
 
 private func quoted(_ bytes: [UInt8]) -> String {
     guard hasUnprintable(bytes) else {
@@ -25,7 +25,7 @@ private func quoted(_ bytes: [UInt8]) -> String {
 }
 
 /// Whether there are control characters, marks that turn the direction of writing, or bytes that are not UTF-8.
-func hasUnprintable(_ bytes: [UInt8]) -> Bool {
+package func hasUnprintable(_ bytes: [UInt8]) -> Bool {
     if bytes.allSatisfy({ 0x20..<0x7F ~= $0 }) { return false }
     guard let text = String(validating: bytes, as: UTF8.self) else { return true }
     return text.unicodeScalars.contains { scalar in

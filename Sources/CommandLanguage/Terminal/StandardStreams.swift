@@ -2,19 +2,19 @@ import DataProtection
 import Glibc
 
 /// Standard error: lines of the form `protectfs: error: …`.
-enum StandardError {
-    enum Kind: String {
+package enum StandardError {
+    package enum Kind: String {
         case error, warning, note, hint
     }
 
     /// Prints one line, after taking away a progress bar that stands there.
-    static func line(_ kind: Kind, _ text: String) {
+    package static func line(_ kind: Kind, _ text: String) {
         Progress.clear()
         raw("protectfs: \(kind.rawValue): \(text)\n")
     }
 
     /// Prints as it is. That nobody reads it is no reason to stop.
-    static func raw(_ text: String) {
+    package static func raw(_ text: String) {
         var text = text
         text.withUTF8 { bytes in
             var done = 0
@@ -28,14 +28,14 @@ enum StandardError {
 }
 
 /// Standard output: results, and nothing else.
-enum StandardOutput {
+package enum StandardOutput {
     /// Whether a person reads it.
-    static var isTerminal: Bool { isatty(1) == 1 }
+    package static var isTerminal: Bool { isatty(1) == 1 }
 
     /// Writes all of `buffer`. When the reader has gone, dies of SIGPIPE, as every other filter does.
     ///
     /// - Throws: status 74.
-    static func write(_ buffer: UnsafeRawBufferPointer) throws(Failure) {
+    package static func write(_ buffer: UnsafeRawBufferPointer) throws(Failure) {
         var done = 0
         while done < buffer.count {
             let count = Glibc.write(1, buffer.baseAddress! + done, buffer.count - done)
@@ -56,7 +56,7 @@ enum StandardOutput {
     }
 
     /// Ends the process if nobody reads any more, for a command that has nothing to write.
-    static func endIfUnread() {
+    package static func endIfUnread() {
         var output = pollfd(fd: 1, events: 0, revents: 0)
         if poll(&output, 1, 0) > 0, Int32(output.revents) & POLLERR != 0 { endUnread() }
     }
@@ -68,10 +68,10 @@ enum StandardOutput {
     }
 
     /// Writes text.
-    static func write(_ text: String) throws(Failure) { try write(Array(text.utf8)) }
+    package static func write(_ text: String) throws(Failure) { try write(Array(text.utf8)) }
 
     /// Writes bytes.
-    static func write(_ bytes: [UInt8]) throws(Failure) {
+    package static func write(_ bytes: [UInt8]) throws(Failure) {
         let result = bytes.withUnsafeBytes { buffer -> Result<Void, Failure> in
             do throws(Failure) { return .success(try write(buffer)) } catch { return .failure(error) }
         }
@@ -80,25 +80,27 @@ enum StandardOutput {
 }
 
 /// Lines for standard output, written 64 KiB at a time.
-struct OutputLines {
+package struct OutputLines {
     private var bytes: [UInt8] = []
 
+    package init() {}
+
     /// Adds a line.
-    mutating func add(_ line: [UInt8]) throws(Failure) {
+    package mutating func add(_ line: [UInt8]) throws(Failure) {
         bytes += line
         bytes.append(UInt8(ascii: "\n"))
         if bytes.count > 64 * 1024 { try finish() }
     }
 
     /// Writes what is left.
-    mutating func finish() throws(Failure) {
+    package mutating func finish() throws(Failure) {
         try StandardOutput.write(bytes)
         bytes.removeAll(keepingCapacity: true)
     }
 }
 
 /// A name for a list: as it is for programs, quoted for a terminal where it would do something there.
-func listed(_ path: FilePath, toTerminal: Bool = StandardOutput.isTerminal) -> [UInt8] {
+package func listed(_ path: FilePath, toTerminal: Bool = StandardOutput.isTerminal) -> [UInt8] {
     let bytes = path.bytes
     return toTerminal && hasUnprintable(bytes) ? Array(quoted(path).utf8) : bytes
 }

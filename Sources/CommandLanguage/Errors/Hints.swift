@@ -2,7 +2,7 @@ import DataProtection
 
 extension DataProtectionError {
     /// What to type next, if anything helps. Names only commands that exist.
-    var hint: String? {
+    package var hint: String? {
         switch self {
         case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"

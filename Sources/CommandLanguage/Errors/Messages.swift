@@ -2,7 +2,7 @@ import DataProtection
 
 extension DataProtectionError {
     /// What happened and where: lower case, no full stop, paths quoted.
-    var message: String {
+    package var message: String {
         switch self {
         case .locked(let path, let protectionClass, let operation, let state, let since):
             lockedMessage(path, protectionClass, operation, state, since)
@@ -89,10 +89,10 @@ extension DataProtectionError {
 
 extension ProtectionWarning {
     /// Prints the warning.
-    static let print: @Sendable (ProtectionWarning) -> Void = { StandardError.line(.warning, $0.message) }
+    package static let print: @Sendable (ProtectionWarning) -> Void = { StandardError.line(.warning, $0.message) }
 
     /// Lower case, no full stop, paths quoted.
-    var message: String {
+    package var message: String {
         switch self {
         case .modeRepaired(let path, let from, let to):
             "others could read \(quoted(path)); its mode was \(from) and is \(to) now"
@@ -130,10 +130,10 @@ extension ProtectionWarning {
 
 extension ProtectionState {
     /// Why a file does not open.
-    func spoken(since: UInt64?) -> String {
+    package func spoken(since: UInt64?) -> String {
         switch self {
         case .beforeFirstUnlock: "not unlocked since the machine started"
-        case .locked: "locked" + (since.map { " since \(protectfs.spoken(time: $0))" } ?? "")
+        case .locked: "locked" + (since.map { " since \(CommandLanguage.spoken(time: $0))" } ?? "")
         case .unlocked: "just unlocked"
         }
     }

@@ -1,5 +1,5 @@
 /// What the command's exit says. Thrown when everything has been said already.
-enum ExitStatus: Int32, Error, Hashable, CaseIterable {
+package enum ExitStatus: Int32, Error, Hashable, CaseIterable {
     /// Done; a warning may say what stays open.
     case done = 0
     case usage = 64
@@ -19,6 +19,8 @@ enum ExitStatus: Int32, Error, Hashable, CaseIterable {
     case inputOutput = 74
     /// Not now: locked, throttled, busy, lock not clean.
     case notNow = 75
+    /// A server is not who it should be, or cannot prove it.
+    case untrusted = 76
     /// Refused: wrong passcode, credentials, file permission.
     case refused = 77
     case configuration = 78
@@ -32,7 +34,7 @@ enum ExitStatus: Int32, Error, Hashable, CaseIterable {
     private static let precedence: [ExitStatus] = [.inputOutput, .damaged, .refused, .notNow, .notFound]
 
     /// The status of a command of which one part ended with `self` and another one with `other`.
-    func joined(_ other: ExitStatus) -> ExitStatus {
+    package func joined(_ other: ExitStatus) -> ExitStatus {
         for status in Self.precedence where status == self || status == other { return status }
         return self == .done ? other : self
     }

@@ -12,11 +12,11 @@ private func noteRequest(_ signal: Int32) {
 }
 
 /// SIGINT, SIGTERM and SIGHUP, noticed between pieces of work. The second one ends the process at once.
-enum Interruption {
+package enum Interruption {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
     /// Begins to watch.
-    static func watch() {
+    package static func watch() {
         guard wakeUp.writer < 0 else { return }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }  // then a signal ends the process, as without us
@@ -38,7 +38,7 @@ enum Interruption {
     }
 
     /// A parent with threads may have handed down a mask that blocks them.
-    static func unblock(_ signals: [Int32]) {
+    package static func unblock(_ signals: [Int32]) {
         var set = sigset_t()
         sigemptyset(&set)
         for signal in signals { sigaddset(&set, signal) }
@@ -46,20 +46,20 @@ enum Interruption {
     }
 
     /// Whether somebody wants us to stop.
-    static var isRequested: Bool { isRequestedFlag.load(ordering: .relaxed) }
+    package static var isRequested: Bool { isRequestedFlag.load(ordering: .relaxed) }
 
     /// Whether nobody does.
-    @Sendable static func goesOn() -> Bool { !isRequested }
+    @Sendable package static func goesOn() -> Bool { !isRequested }
 
     /// Waits until `descriptor` has something to read or is at its end, the time is over, or nobody reads `output`, a pipe;
     /// false when interrupted.
-    static func waitForInput(_ descriptor: Int32, seconds: Double? = nil, output: Int32? = nil) -> Bool {
+    package static func waitForInput(_ descriptor: Int32, seconds: Double? = nil, output: Int32? = nil) -> Bool {
         wait([descriptor, wakeUp.reader], output: output, milliseconds: seconds.map(milliseconds) ?? -1)
         return !isRequested
     }
 
     /// Sleeps; false when interrupted.
-    static func sleep(seconds: Double) -> Bool {
+    package static func sleep(seconds: Double) -> Bool {
         wait([wakeUp.reader], milliseconds: milliseconds(seconds))
         return !isRequested
     }
@@ -76,7 +76,31 @@ enum Interruption {
 
 extension sigaction {
     /// Whether the signal is ignored: what our parent wanted.
-    var isIgnored: Bool {
+    package var isIgnored: Bool {
         unsafeBitCast(__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}
+
+extension Interruption {
+    /// Runs `body` once, on a thread of its own, when somebody wants us to stop. Call it after ``watch()``.
+    package static func onRequest(_ body: @escaping @Sendable () -> Void) {
+        let waiting = Unmanaged.passRetained(Waiting(body)).toOpaque()
+        var thread = pthread_t()
+        let reason = pthread_create(
+            &thread, nil,
+            { argument in
+                let waiting = Unmanaged<Waiting>.fromOpaque(argument!).takeRetainedValue()
+                while Interruption.sleep(seconds: 1e6) {}
+                waiting.body()
+                return nil
+            }, waiting)
+        // Then a signal ends the process, as without us: nothing is lost by that either.
+        guard reason == 0 else { return Unmanaged<Waiting>.fromOpaque(waiting).release() }
+        pthread_detach(thread)
+    }
+
+    private final class Waiting: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 }

@@ -1,7 +1,7 @@
 import DataProtection
 
 /// A JSON value (RFC 8259), for `--json`.
-indirect enum JSON {
+package indirect enum JSON {
     case null
     case bool(Bool)
     case number(Int64)
@@ -11,10 +11,12 @@ indirect enum JSON {
     case object([(String, JSON)])
 
     /// Nil is null.
-    static func optional(_ value: (some BinaryInteger)?) -> JSON { value.map { .number(Int64(clamping: $0)) } ?? .null }
+    package static func optional(_ value: (some BinaryInteger)?) -> JSON {
+        value.map { .number(Int64(clamping: $0)) } ?? .null
+    }
 
     /// The name of a file: `path`, and `pathBase64` too where it is not UTF-8 and `path` only resembles it.
-    static func members(of path: FilePath, named name: String = "path") -> [(String, JSON)] {
+    package static func members(of path: FilePath, named name: String = "path") -> [(String, JSON)] {
         let bytes = path.bytes
         let text = (name, JSON.string(String(decoding: bytes, as: UTF8.self)))
         guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
@@ -22,26 +24,26 @@ indirect enum JSON {
     }
 
     /// Prints the value and a newline.
-    func print() throws(Failure) {
+    package func print() throws(Failure) {
         var text = ""
         encode(into: &text, indent: "\n")
         try StandardOutput.write(text + "\n")
     }
 
     /// The text of the value.
-    var encoded: String {
+    package var encoded: String {
         var text = ""
         encode(into: &text, indent: "\n")
         return text
     }
 
     /// The text without a newline in it. Those of strings are escaped.
-    var onOneLine: String {
+    package var onOneLine: String {
         encoded.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
     }
 
     /// The text of a value that stands in another one, so many columns from the left.
-    func encoded(indentedBy columns: Int) -> String {
+    package func encoded(indentedBy columns: Int) -> String {
         var text = ""
         encode(into: &text, indent: "\n" + String(repeating: " ", count: columns))
         return text

@@ -1,0 +1,43 @@
+/// `download get`
+package struct DownloadGet: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "get", abstract: "Download files, and wait until they are there.",
+        discussion: """
+            Adds them to the list and runs it, or follows the process that runs it already. Interrupted, it leaves them in the \
+            list; the same get again goes on with them. Shows on a terminal how far it is.
+            """)
+
+    @Argument(help: "What to download: https://…")
+    package var urls: [String]
+    @OptionGroup package var target: TargetOptions
+    @OptionGroup package var options: RequestOptions
+    @OptionGroup package var trust: TrustOptions
+    @OptionGroup package var connection: ConnectionOptions
+    @Flag(help: "Write what happens to standard output, a JSON object on each line.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+
+    package func validate() throws { try target.validate(for: urls) }
+}
+
+/// `download add`
+package struct DownloadAdd: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Put downloads into the list, and print their ids.",
+        discussion: "They begin when something runs the list: at once where protectfs download run is running.")
+
+    @Argument(help: "What to download: https://…")
+    package var urls: [String]
+    @OptionGroup package var target: TargetOptions
+    @OptionGroup package var options: RequestOptions
+    @OptionGroup package var trust: TrustOptions
+    @Flag(help: "As JSON.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+
+    package func validate() throws { try target.validate(for: urls) }
+}

@@ -1,0 +1,24 @@
+/// A verb of `protectfs download`: what it is called and what it takes.
+///
+/// Both programs read these words: `protectfs`, for help and completion, before it becomes `protectfs-download`, and that one
+/// to do them (`PerformedVerb`). So `protectfs lock` loads neither libcurl nor SQLite.
+package protocol DownloadVerb: ParsableCommand {}
+
+/// All of them.
+package struct DownloadCommand: ParsableCommand {
+    package static let configuration = CommandConfiguration(
+        commandName: "download", abstract: "Download files that are protected from their first byte, locked or not.",
+        discussion: """
+            A list of downloads, which outlives processes and restarts; get, or run, does what is in it. What comes while the \
+            keybag is locked is written as class unless-open; a file gets its name when all its checks have passed, and its \
+            class then or at the next unlock.
+            """,
+        subcommands: verbs)
+
+    package static let verbs: [any ParsableCommand.Type] = [
+        DownloadGet.self, DownloadAdd.self, DownloadList.self, DownloadRun.self, DownloadPause.self,
+        DownloadResume.self, DownloadCancel.self, DownloadProbe.self, DownloadTrust.self,
+    ]
+
+    package init() {}
+}

@@ -1,0 +1,22 @@
+/// Where downloads go.
+package struct TargetOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("o"), .customLong("output")],
+        help: ArgumentHelp("The file that is to be, for one URL.", valueName: "file"))
+    package var output: PathArgument?
+    @Option(
+        name: [.customShort("d"), .customLong("directory")],
+        help: ArgumentHelp(
+            "The directory of the files, named as the URLs end (default: the current one).", valueName: "dir"),
+        completion: .directory)
+    package var directory: PathArgument?
+    @Flag(help: "Replace what has the file's name; looked at when it is added, and again at the end.")
+    package var replace = false
+
+    package init() {}
+
+    package func validate(for urls: [String]) throws {
+        if output != nil, urls.count > 1 { throw ValidationError("--output is for one URL; for several: --directory") }
+        if output != nil, directory != nil { throw ValidationError("either --output or --directory") }
+    }
+}

@@ -1,0 +1,105 @@
+extension DownloadFailure {
+    /// The exit status that says the same.
+    var exitStatus: ExitStatus {
+        switch kind {
+        case .checksum, .unusable, .lost: .damaged
+        case .untrusted: .untrusted
+        case .credentials: .refused
+        case .gaveUp, .connection, .refused: .notNow
+        case .disk: .inputOutput
+        case .targetExists: .exists
+        case .integrityKey: .configuration
+        }
+    }
+
+    /// On one line.
+    var words: String { message.split(separator: "\n").joined(separator: "; ") }
+}
+
+extension DownloadError: SpokenError {
+    package var exitStatus: ExitStatus {
+        switch self {
+        case .invalidRequest, .weakIntegrityKey: .usage
+        case .targetExists, .integrityKeyExists: .exists
+        case .noDirectory, .unknownDownload: .notFound
+        case .wrongState, .beforeFirstUnlock, .alreadyRunning: .notNow
+        case .failed(let failure): failure.exitStatus
+        case .cancelled: .interrupted
+        case .unknownIntegrityKey, .retiredIntegrityKey: .configuration
+        case .storeDamaged, .storeKeyLost, .storeNewer: .damaged
+        case .store: .inputOutput
+        case .protection(let error): error.exitStatus
+        case .cryptography: .bug
+        }
+    }
+
+    package var message: String {
+        switch self {
+        case .invalidRequest(let reason): reason
+        case .targetExists(let path): "\(quoted(path)) exists already"
+        case .noDirectory(let path): "there is no directory \(quoted(path))"
+        case .unknownDownload(let id): "there is no download \(id)"
+        case .wrongState(let id, let state): "download \(id) is \(state.word)"
+        case .failed(let failure): failure.words
+        case .cancelled(let id): "download \(id) was cancelled"
+        case .unknownIntegrityKey(let id): "there is no integrity key \(quoted(id))"
+        case .retiredIntegrityKey(let id): "the integrity key \(quoted(id)) is retired"
+        case .weakIntegrityKey(let id, let bytes):
+            "the integrity key \(quoted(id)) has \(spoken(bytes, "byte")), and 32 are needed"
+        case .integrityKeyExists(let id): "there is another integrity key \(quoted(id)) already"
+        case .beforeFirstUnlock(let path):
+            "the downloads of \(quoted(path)) cannot be read: not unlocked since the machine started"
+        case .alreadyRunning(let path): "another process runs the list \(quoted(path))"
+        case .storeDamaged(let path, let reason): "the list \(quoted(path)) is damaged or altered: \(reason)"
+        case .storeKeyLost(let path): "the key of the list, \(quoted(path)), has gone"
+        case .storeNewer(let path): "the list \(quoted(path)) was made by a newer version"
+        case .store(let path, let code, let reason): "the list \(quoted(path)) cannot be used: \(reason) (\(code))"
+        case .protection(let error): error.message
+        case .cryptography(let error): "libcrypto failed on \(error); please report this"
+        }
+    }
+
+    package var hint: String? {
+        switch self {
+        case .targetExists: "to replace it: --replace; for another name: --output FILE"
+        case .unknownDownload: "see them with: protectfs download list"
+        case .beforeFirstUnlock(let directory):
+            "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
+        case .storeDamaged(let path, _), .storeKeyLost(let path):
+            "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new list begins"
+        case .protection(let error): error.hint
+        default: nil
+        }
+    }
+}
+
+extension HTTPError: SpokenError {
+    package var exitStatus: ExitStatus {
+        switch self {
+        case .serverNotTrusted: .untrusted
+        case .unsupportedURL, .credentialsInURL, .plainHTTPNotAllowed, .malformedRequest, .malformedHeader,
+            .managedHeader, .unsupportedProxy:
+            .usage
+        default: .notNow
+        }
+    }
+    package var message: String { description.split(separator: "\n").joined(separator: "; ") }
+    package var hint: String? { nil }
+}
+
+extension TrustError: SpokenError {
+    package var exitStatus: ExitStatus { .usage }
+    package var message: String { description }
+    package var hint: String? { nil }
+}
+
+extension TrustExceptionStoreError: SpokenError {
+    package var exitStatus: ExitStatus {
+        switch self {
+        case .system(_, _, let errno): ExitStatus(errno)
+        default: .damaged
+        }
+    }
+    package var message: String { description }
+    package var hint: String? { nil }
+}

@@ -1,0 +1,24 @@
+extension DownloadQueue {
+    /// The download of that URL and target that is in the list, told to go on; else a new one.
+    func goOn(with request: DownloadRequest) async throws -> Download {
+        for download in try await downloads() {
+            guard let other = download.request, other.url == request.url, other.target == request.target else {
+                continue
+            }
+            switch download.state {
+            case .finished, .cancelled: continue
+            case .publishing: return download
+            case .queued, .paused, .failed:
+                // One with other checks, or that believes other servers, would not be what is asked for now.
+                guard request.isSatisfied(by: other) else {
+                    throw Failure(
+                        .exists, "download \(download.id) of this file was asked for with other options",
+                        hint: "to begin it again: protectfs download cancel \(download.id)")
+                }
+                if download.state != .queued { try await resume(download.id) }
+                return try await self.download(download.id)
+            }
+        }
+        return try await add(request)
+    }
+}

@@ -1,0 +1,49 @@
+import FoundationEssentials
+
+extension DownloadRequest {
+    /// What the command line asks for.
+    init(_ text: String, to target: TargetOptions, _ options: RequestOptions, _ trust: ServerTrust) throws {
+        guard let url = URL(string: text) else { throw Failure(.usage, "\(quoted(text)) is not a URL") }
+        self.init(url, to: try target.path(for: url))
+        self.trust = trust
+        protectionClass = options.protectionClass
+        whileLocked = options.whileLocked == .suspend ? .suspend : .goOn
+        replacesExisting = target.replace
+        checks = options.checks
+        headers = options.header.map { HTTPHeader($0.name, $0.value) }
+        maximumLength = options.maxSize?.bytes
+        bandwidthLimit = options.limitRate?.bytes
+        priority = options.priority
+        allowsPlainHTTP = options.allowsPlainHTTP
+        if let retries = options.retries { retry.maximumFailures = retries }
+        if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
+    }
+
+    /// Whether going on with `other` gives what was asked for here.
+    func isSatisfied(by other: DownloadRequest) -> Bool {
+        url == other.url && target == other.target && headers == other.headers && trust == other.trust
+            && protectionClass == other.protectionClass && whileLocked == other.whileLocked && checks == other.checks
+            && replacesExisting == other.replacesExisting && maximumLength == other.maximumLength
+            && allowsPlainHTTP == other.allowsPlainHTTP && spaces == other.spaces
+    }
+}
+
+extension RequestOptions {
+    /// What the bytes must be.
+    fileprivate var checks: [IntegrityCheck] {
+        var checks: [IntegrityCheck] = []
+        if let length { checks.append(.length(length)) }
+        let digests: [(RunningDigest.Algorithm, DigestArgument?)] = [
+            (.sha256, sha256), (.sha512, sha512), (.md5, md5), (.sha1, sha1),
+        ]
+        for (algorithm, digest) in digests { if let digest { checks.append(.digest(algorithm, digest.bytes)) } }
+        if let hmac { checks.append(.hmacSHA256(keyID: hmac.keyID, tag: hmac.tag)) }
+        return checks
+    }
+
+    /// Says what a sum is not worth.
+    func warn() {
+        guard md5 != nil || sha1 != nil, !checks.contains(where: \.isTamperProof) else { return }
+        StandardError.line(.warning, "MD5 and SHA-1 show accidents, not tampering: give --sha256 too, if there is one")
+    }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import Synchronization
+
+/// How far downloads are: a bar for each on a terminal, or a line of JSON for each event.
+///
+/// May be used by several tasks at once.
+final class ProgressDisplay: Sendable {
+    private struct Shown {
+        var rows: [DownloadID: ProgressRow] = [:]
+        /// Lines that stand on the terminal now.
+        var height = 0
+        var lastDrawn: ContinuousClock.Instant?
+    }
+    private let order: [DownloadID]
+    private let isJSON: Bool
+    private let isTerminal: Bool
+    private let began = ContinuousClock.now
+    private let shown: Mutex<Shown>
+
+    init(_ downloads: [Download], asJSON isJSON: Bool) {
+        order = downloads.map(\.id)
+        self.isJSON = isJSON
+        isTerminal = !isJSON && ScreenSize.isTerminal
+        let rows = downloads.map { ($0.id, ProgressRow($0)) }
+        shown = Mutex(Shown(rows: Dictionary(rows) { first, _ in first }))
+    }
+
+    func show(_ event: DownloadEvent, of id: DownloadID) {
+        if isJSON {
+            // A reader that has gone is no reason to stop downloading.
+            try? StandardOutput.write(event.members(of: id).onOneLine + "\n")
+            return
+        }
+        guard isTerminal else { return }
+        shown.withLock { shown in
+            shown.rows[id]?.take(event)
+            let now = ContinuousClock.now
+            guard now - began > .seconds(1), shown.lastDrawn.map({ now - $0 > .milliseconds(100) }) ?? true else {
+                return
+            }
+            shown.lastDrawn = now
+            draw(&shown)
+        }
+    }
+
+    /// The bars go.
+    func finish() {
+        guard isTerminal else { return }
+        shown.withLock { shown in
+            guard shown.height > 0 else { return }
+            StandardError.raw("\u{1B}[\(shown.height)A\r\u{1B}[J")
+            shown.height = 0
+        }
+    }
+
+    private func draw(_ shown: inout Shown) {
+        let size = ScreenSize.now
+        let rows = order.compactMap { shown.rows[$0] }
+        let lines = ProgressRow.lines(rows, columns: size.columns - 1, atMost: size.rows - 1)
+        let up = shown.height > 0 ? "\u{1B}[\(shown.height)A" : ""
+        StandardError.raw(up + "\r" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")
+        shown.height = lines.count
+    }
+}
+
+/// The terminal that standard error leads to.
+private struct ScreenSize {
+    let rows, columns: Int
+
+    /// One that understands how a cursor is moved.
+    static var isTerminal: Bool {
+        guard isatty(2) == 1, let kind = getenv("TERM") else { return false }
+        return strcmp(kind, "dumb") != 0
+    }
+
+    static var now: ScreenSize {
+        var size = winsize()
+        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else {
+            return ScreenSize(rows: 24, columns: 80)
+        }
+        return ScreenSize(rows: Int(size.ws_row), columns: Int(size.ws_col))
+    }
+}
+
+extension DownloadEvent {
+    /// For `--json`.
+    fileprivate func members(of id: DownloadID) -> JSON {
+        let (event, details): (String, [(String, JSON)]) =
+            switch self {
+            case .progress(let received, let length):
+                ("progress", [("received", .optional(received)), ("length", .optional(length))])
+            case .state(let state, let activity):
+                (
+                    "state",
+                    [("state", .string(state.word))]
+                        + (state == .queued ? [("activity", .string(activity.word))] : [])
+                )
+            case .finished(let file):
+                (
+                    "finished",
+                    JSON.members(of: file.path) + [
+                        ("length", .optional(file.length)), ("isTamperProof", .bool(file.isTamperProof)),
+                    ]
+                )
+            case .failed(let failure):
+                (
+                    "failed",
+                    [("kind", .string(failure.kind.rawValue)), ("message", .string(failure.message))]
+                )
+            case .cancelled: ("cancelled", [])
+            }
+        return .object([("id", .string("\(id)")), ("event", .string(event))] + details)
+    }
+}

@@ -1,0 +1,2 @@
+@_exported import CommandLanguage
+@_exported import DownloadVerbs

@@ -1,0 +1,34 @@
+import DataProtection
+import Glibc
+
+/// A program that lies beside the command: not one that is found through PATH.
+enum SiblingProgram {
+    /// Where the command is that is running.
+    static func command() throws(Failure) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        guard readlink("/proc/self/exe", &buffer, buffer.count - 1) > 0 else {
+            throw Failure(.systemRefused, "/proc/self/exe: \(Errno.current.spoken)")
+        }
+        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// Replaces this process by another program of protectfs.
+    ///
+    /// - Returns: why it could not.
+    static func become(_ name: String, _ words: [[UInt8]]) -> Failure {
+        do throws(Failure) {
+            let program = try command().removingLastComponent().appending(name)
+            ProcessHardening.restoreBrokenPipe()
+            let arguments = CWords([program.bytes] + words)
+            let reason = withExtendedLifetime(arguments) {
+                _ = program.withPlatformString { execv($0, arguments.pointers) }
+                return Errno.current
+            }
+            return Failure(
+                reason == .noSuchFileOrDirectory ? .unavailable : .systemRefused,
+                "\(quoted(program)): \(reason.spoken)", hint: "install it beside protectfs: ./install")
+        } catch {
+            return error
+        }
+    }
+}

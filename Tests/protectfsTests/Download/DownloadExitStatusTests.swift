@@ -1,0 +1,75 @@
+import FaultServer
+import Foundation
+import Testing
+
+@Suite("download: exit status")
+struct DownloadExitStatusTests {
+    private let bed: DownloadSandbox
+
+    init() throws { bed = try DownloadSandbox() }
+
+    @Test("65: another checksum; nothing has the file's name")
+    func checksum() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let done = try bed.get("/a", "--sha256", String(repeating: "0", count: 64))
+        #expect(done.status == 65, "\(done.errors)")
+        #expect(!FileManager.default.fileExists(atPath: bed.sandbox.path("a")))
+    }
+
+    @Test("76: not trusted; no request reached the server")
+    func untrusted() throws {
+        let done = try bed.download("get", bed.server.url("/a").absoluteString)
+        #expect(done.status == 76, "\(done.errors)")
+        #expect(done.errors.contains("hint: see what it presents: protectfs download probe"))
+        #expect(try bed.server.received().isEmpty)
+    }
+
+    @Test("75: given up; 75: refused by the server")
+    func givenUp() throws {
+        try bed.server.answer("/a", Answer(status: 503))
+        #expect(try bed.get("/a", "--retries", "1").status == 75)
+        #expect(try bed.get("/missing").status == 75)
+    }
+
+    @Test("73: something has the name; --replace replaces it")
+    func exists() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        try bed.sandbox.put("mine", at: "a")
+        #expect(try bed.get("/a").status == 73)
+        #expect(try bed.sandbox.stored("a") == Data("mine".utf8))
+        #expect(try bed.get("/a", "--replace").status == 0)
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
+    }
+
+    @Test("66: no directory; 65: an anchor that is none; 75: run beside another run")
+    func others() throws {
+        #expect(try bed.get("/a", "-d", "missing").status == 66)
+        try bed.sandbox.put("nothing", at: "garbage.pem")
+        #expect(try bed.download("get", "https://localhost/a", "--anchor", "garbage.pem").status == 65)
+        let run = bed.sandbox.start(CommandSandbox.executable, ["download", "run"], input: FileHandle.nullDevice)
+        try run.run()
+        try bed.server.answer("/b", Answer(length: 1000))
+        #expect(try bed.get("/b").status == 0)
+        #expect(try bed.download("run").status == 75 || !run.isRunning)
+        kill(run.processIdentifier, SIGTERM)
+        run.waitUntilExit()
+        #expect(run.terminationReason == .exit && run.terminationStatus == 0)
+    }
+
+    @Test(
+        "64: usage",
+        arguments: [
+            ["get"], ["get", "http://localhost/a"], ["get", "ftp://localhost/a"], ["get", "https://u:p@localhost/a"],
+            ["get", "https://localhost/"], ["get", "https://localhost/%2e%2e"], ["get", "https://localhost/.profile"],
+            ["get", "https://localhost/a%2fb"], ["get", "https://localhost/a", "--no-host-check"],
+            ["get", "https://localhost/a", "--sha256", "00"], ["get", "https://localhost/a", "--md5", "x"],
+            ["get", "https://localhost/a", "--pin", "00"], ["get", "https://localhost/a", "--retries", "0"],
+            ["get", "https://localhost/a", "https://localhost/b", "-o", "c"], ["get", "https://localhost/a", "--max-size", "1T"],
+            ["get", "https://localhost/a", "--proxy", "https://localhost:1"], ["pause", "ab"], ["nonsense"],
+        ])
+    func usage(words: [String]) throws {
+        let done = try bed.sandbox.run(["download"] + words)
+        #expect(done.status == 64, "\(done.errors)")
+        #expect(done.errors.hasPrefix("protectfs: error: "))
+    }
+}

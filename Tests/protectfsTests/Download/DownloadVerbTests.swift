@@ -1,0 +1,128 @@
+import FaultServer
+import Foundation
+import Testing
+
+@Suite("download: verbs")
+struct DownloadVerbTests {
+    private let bed: DownloadSandbox
+
+    init() throws { bed = try DownloadSandbox() }
+
+    @Test("get: the file is there, protected and whole; silent")
+    func get() throws {
+        try bed.server.answer("/dir/file.bin", Answer(length: 300_000))
+        let done = try bed.get("/dir/file.bin")
+        #expect(done.status == 0)
+        #expect(done.errors == "" && done.text == "")
+        #expect(try bed.sandbox.run("cat", "file.bin").output == Data(Answer.pattern(0..<300_000)))
+        let listed = try bed.sandbox.run("ls", "--json", "file.bin").text
+        #expect(listed.contains("\"complete\""))
+    }
+
+    @Test("get of several, into a directory, each event a line of JSON")
+    func several() throws {
+        try FileManager.default.createDirectory(atPath: bed.sandbox.path("in"), withIntermediateDirectories: true)
+        for name in ["a", "b"] { try bed.server.answer("/\(name)", Answer(length: 1000)) }
+        let done = try bed.get("/a", bed.server.url("/b").absoluteString, "-d", "in", "--class", "none", "--json")
+        #expect(done.status == 0, "\(done.errors)")
+        let events = try done.text.split(separator: "\n").map {
+            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
+        }
+        #expect(events.filter { $0["event"] as? String == "finished" }.count == 2)
+        for name in ["a", "b"] {
+            #expect(try bed.sandbox.run("cat", "in/\(name)").output == Data(Answer.pattern(0..<1000)))
+        }
+    }
+
+    @Test("add prints ids; list says why they wait; pause, resume and cancel; run --until-idle does what is left")
+    func list() throws {
+        for name in ["a", "b", "c"] { try bed.server.answer("/\(name)", Answer(length: 1000)) }
+        let urls = ["a", "b", "c"].map { bed.server.url("/\($0)").absoluteString }
+        let added = try bed.sandbox.run(["download", "add", "--only-anchor", "authority.pem"] + urls)
+        let ids = added.text.split(separator: "\n").map(String.init)
+        #expect(ids.count == 3 && ids.allSatisfy { $0.count == 32 }, "\(added.errors)")
+        #expect(try bed.download("list").text.contains("nothing runs the list"))
+        #expect(try bed.download("pause", ids[0]).status == 0)
+        #expect(try bed.download("cancel", String(ids[1].prefix(8))).status == 0)
+        #expect(try bed.list().map { $0["state"] as? String } == ["paused", "queued"])
+        #expect(try bed.download("run", "--until-idle").status == 0)
+        #expect(try bed.list().map { $0["state"] as? String } == ["paused", "finished"])
+        #expect(try bed.sandbox.run("cat", "c").status == 0)
+        #expect(!FileManager.default.fileExists(atPath: bed.sandbox.path("b")))
+        #expect(try bed.download("resume", ids[0]).status == 0)
+        #expect(try bed.download("run", "--until-idle").status == 0)
+        #expect(try bed.sandbox.run("cat", "a").status == 0)
+        #expect(try bed.download("pause", "ffffffff").status == 66)
+    }
+
+    @Test("Before the first unlock nothing is added, and the list says what it waits for")
+    func beforeFirstUnlock() throws {
+        let url = bed.server.url("/a").absoluteString
+        #expect(try bed.download("add", url).status == 0)
+        bed.sandbox.evictKeys(of: bed.sandbox.keybagDirectory)
+        #expect(try bed.download("add", url).status == 75)
+        let listed = try bed.download("list").text
+        #expect(listed.contains("waiting for the first unlock"))
+        #expect(!listed.contains("localhost"))
+    }
+
+    @Test("get, killed in the middle or ended by a signal, leaves the download in the list; the next get goes on with it")
+    func interrupted() async throws {
+        try bed.server.answer("/a", Answer(length: 200_000).with(\.holdAfter, 100_000), Answer(length: 200_000))
+        let get = bed.sandbox.start(
+            CommandSandbox.executable,
+            ["download", "get", bed.server.url("/a").absoluteString, "--only-anchor", "authority.pem"],
+            input: FileHandle.nullDevice)
+        let errors = Pipe()
+        get.standardError = errors
+        try get.run()
+        #expect(try await bed.server.waitUntilHeld())
+        kill(get.processIdentifier, SIGINT)
+        let said = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        get.waitUntilExit()
+        #expect(get.terminationStatus == 130)
+        #expect(said.contains("stays in the list"))
+        let left = try bed.list()
+        #expect(left.count == 1 && said.contains(left.first?["id"] as? String ?? "?"))
+        try bed.server.release()
+        #expect(try bed.get("/a").status == 0)
+        #expect(try bed.list().count == 1)
+        #expect(try bed.sandbox.run("cat", "a").output == Data(Answer.pattern(0..<200_000)))
+    }
+
+    @Test("A get of the same file with other checks is refused, and the first one stays as it is")
+    func otherOptions() throws {
+        let url = bed.server.url("/a").absoluteString
+        #expect(try bed.download("add", url).status == 0)
+        let done = try bed.download("get", url, "--sha256", String(repeating: "0", count: 64))
+        #expect(done.status == 73)
+        #expect(done.errors.contains("other options"))
+    }
+
+    @Test("probe shows chain, pins and verdict; trust add accepts one reason for one certificate, and is listed and removed")
+    func trust() throws {
+        let url = bed.server.url("/").absoluteString
+        let probe = try bed.download("probe", url, "--json")
+        #expect(probe.status == 76)
+        let shown = try probe.json() as? [String: Any] ?? [:]
+        let certificates = shown["certificates"] as? [[String: Any]] ?? []
+        let digest = certificates.first?["sha256"] as? String ?? ""
+        #expect(shown["isTrusted"] as? Bool == false && digest.count == 64)
+        #expect(try bed.server.received().isEmpty)
+        let trusted = try bed.download("probe", url, "--only-anchor", "authority.pem")
+        #expect(trusted.status == 0 && trusted.text.contains("sha256//"))
+
+        // What the hint says to type, is typed.
+        let hint = probe.errors.split(separator: "\n").first { $0.contains("protectfs: hint: ") } ?? ""
+        let words = hint.split(separator: " ").drop { $0 != "download" }.map(String.init)
+        #expect(try bed.sandbox.run(words).status == 0, "\(hint)")
+        #expect(try bed.download("probe", url).status == 0)
+        #expect(try bed.download("trust", "list").text.contains(digest))
+        #expect(try bed.download("trust", "remove", "localhost:\(bed.server.port)").status == 0)
+        #expect(try bed.download("probe", url).status == 76)
+        #expect(try bed.download("trust", "remove", "localhost:\(bed.server.port)").status == 66)
+        #expect(
+            try bed.download("trust", "add", "localhost", "--certificate", digest, "--reason", "pin-mismatch").status
+                == 64)
+    }
+}
