@@ -22,6 +22,10 @@ package struct DownloadRun: DownloadVerb {
 
     @Flag(help: "End when nothing is left that goes on without an unlock; status 75 if something waits.")
     package var untilIdle = false
+    @Option(
+        help: ArgumentHelp(
+            "Where a download names none, go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
+    package var proxy: String?
     @OptionGroup package var connection: ConnectionOptions
     @OptionGroup package var keybag: KeybagOption
 

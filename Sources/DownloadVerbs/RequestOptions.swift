@@ -28,6 +28,8 @@ package struct RequestOptions: ParsableArguments {
         name: [.customShort("H"), .long],
         help: ArgumentHelp("A header of the request; may be repeated.", valueName: "name:value"))
     package var header: [HeaderArgument] = []
+    @Option(help: ArgumentHelp("Go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
+    package var proxy: String?
     @Option(help: ArgumentHelp("Bytes per second, or with k, M or G.", valueName: "rate"))
     package var limitRate: SizeArgument?
     @Option(help: ArgumentHelp("Failures in a row after which it is given up (default: 30).", valueName: "count"))

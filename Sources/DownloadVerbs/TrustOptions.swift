@@ -33,15 +33,10 @@ package struct TrustOptions: ParsableArguments {
 
 /// How connections are made, by whoever runs the list.
 package struct ConnectionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
-    package var proxy: String?
     @Option(help: ArgumentHelp("Time for a connection to be made (default: 30s).", valueName: "time"))
     package var connectTimeout: DurationArgument?
     @Option(help: ArgumentHelp("Time with almost no byte, after which it is tried again.", valueName: "time"))
     package var stallTimeout: DurationArgument?
 
     package init() {}
-
-    /// Whether the list can be left to another process, which has its own.
-    package var isEmpty: Bool { proxy == nil && connectTimeout == nil && stallTimeout == nil }
 }

@@ -134,6 +134,7 @@ import Testing
         request.replacesExisting = true
         request.checks = [.length(5), .digest(.sha512, [UInt8](repeating: 1, count: 64))]
         (request.maximumLength, request.priority, request.bandwidthLimit) = (9, -3, 1000)
+        request.proxy = HTTPProxy(.socks5h, host: "::1", port: 1080)
         request.spaces = [ProtectionSpace(host: "h.test", port: 443, realm: "r", method: .digest)]
         (request.name, request.allowsPlainHTTP) = ("mine", true)
         let id = try await bed.queue().add(request).id
@@ -142,6 +143,7 @@ import Testing
         #expect(kept.trust == request.trust && kept.spaces == request.spaces && kept.checks == request.checks)
         #expect(kept.protectionClass == request.protectionClass && kept.whileLocked == request.whileLocked)
         #expect(kept.replacesExisting && kept.allowsPlainHTTP && kept.name == "mine" && kept.retry == request.retry)
+        #expect(kept.proxy == request.proxy)
         #expect(kept.maximumLength == 9 && kept.priority == -3 && kept.bandwidthLimit == 1000)
     }
 

@@ -61,16 +61,17 @@ package enum CommandEnd {
         return text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard line.hasPrefix(start), line.count > limit else { return String(line) }
             var column = 0
-            return line.replacing(" [", with: "\u{0} [").split(separator: "\0").reduce(into: "") { wrapped, part in
-                if column + part.count > limit {
-                    wrapped += "\n" + String(repeating: " ", count: start.count)
-                    column = start.count - 1
-                    wrapped += part.dropFirst()
-                } else {
-                    wrapped += part
+            return line.replacing(" [", with: "\u{0} [").replacing(" --", with: "\u{0} --").split(separator: "\0")
+                .reduce(into: "") { wrapped, part in
+                    if column > 0, column + part.count > limit {
+                        wrapped += "\n" + String(repeating: " ", count: start.count)
+                        column = start.count - 1
+                        wrapped += part.dropFirst()
+                    } else {
+                        wrapped += part
+                    }
+                    column += part.count
                 }
-                column += part.count
-            }
         }.joined(separator: "\n")
     }
 

@@ -41,6 +41,8 @@ public struct DownloadRequest: Sendable {
     public var spaces: [ProtectionSpace] = []
     /// In bytes per second.
     public var bandwidthLimit: UInt64?
+    /// Goes through it, whoever runs the list; without one through that of ``DownloadConnections``, if there is one.
+    public var proxy: HTTPProxy?
     /// Whether a `http` URL may be asked for; never with credentials.
     public var allowsPlainHTTP = false
     /// What the program calls it, to find it again.

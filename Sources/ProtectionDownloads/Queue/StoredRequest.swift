@@ -22,10 +22,12 @@ struct StoredRequest: Codable {
     let trust: StoredTrust
     let spaces: [StoredSpace]
     let bandwidthLimit: UInt64?
+    let proxy: String?
 
     init(_ request: DownloadRequest) {
         trust = StoredTrust(request.trust)
         (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
+        proxy = request.proxy.map(Self.text)
         url = request.url.absoluteString
         target = request.target.bytes
         headers = request.headers.map { Header(name: $0.name, value: $0.value) }
@@ -33,6 +35,11 @@ struct StoredRequest: Codable {
         (whileLocked, replacesExisting) = (request.whileLocked, request.replacesExisting)
         (checks, maximumLength, priority) = (request.checks, request.maximumLength, request.priority)
         (retry, allowsPlainHTTP, name) = (request.retry, request.allowsPlainHTTP, request.name)
+    }
+
+    /// As `HTTPProxy` reads it.
+    private static func text(_ proxy: HTTPProxy) -> String {
+        "\(proxy.kind.rawValue)://\(proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host):\(proxy.port)"
     }
 
     /// Nil if it makes no sense: sealed by something else than this.
@@ -45,6 +52,10 @@ struct StoredRequest: Codable {
         request.headers = headers.map { HTTPHeader($0.name, $0.value) }
         (request.protectionClass, request.trust, request.spaces) = (protectionClass, trust, spaces)
         request.bandwidthLimit = bandwidthLimit
+        if let proxy {
+            guard let known = try? HTTPProxy(proxy) else { return nil }
+            request.proxy = known
+        }
         (request.whileLocked, request.replacesExisting) = (whileLocked, replacesExisting)
         (request.checks, request.maximumLength, request.priority) = (checks, maximumLength, priority)
         (request.retry, request.allowsPlainHTTP, request.name) = (retry, allowsPlainHTTP, name)

@@ -10,7 +10,7 @@ public struct DownloadConnections: Sendable {
     public var handler: (any AuthenticationHandler)?
     /// Where bearer tokens come from.
     public var tokens: (any BearerTokens)?
-    /// None unless it is given.
+    /// Of requests that name none.
     public var proxy: HTTPProxy?
     /// Seconds until a connection is there.
     public var connectTimeout = 30.0
@@ -28,7 +28,7 @@ public struct DownloadConnections: Sendable {
         http.trust = request.trust.excepting(request.trust.exceptions.union(exceptions))
         http.allowsPlainHTTP = request.allowsPlainHTTP
         http.bandwidthLimit = request.bandwidthLimit
-        (http.proxy, http.connectTimeout, http.stallLimit) = (proxy, connectTimeout, stallLimit)
+        (http.proxy, http.connectTimeout, http.stallLimit) = (request.proxy ?? proxy, connectTimeout, stallLimit)
         if !request.spaces.isEmpty {
             http.authentication = HTTPAuthentication(
                 request.spaces, credentials: credentials, handler: handler, tokens: tokens, failures: failures)

@@ -14,6 +14,7 @@ extension DownloadRequest {
         maximumLength = options.maxSize?.bytes
         bandwidthLimit = options.limitRate?.bytes
         priority = options.priority
+        proxy = try options.proxy.map { try HTTPProxy($0) }
         allowsPlainHTTP = options.allowsPlainHTTP
         if let retries = options.retries { retry.maximumFailures = retries }
         if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
@@ -24,7 +25,7 @@ extension DownloadRequest {
         url == other.url && target == other.target && headers == other.headers && trust == other.trust
             && protectionClass == other.protectionClass && whileLocked == other.whileLocked && checks == other.checks
             && replacesExisting == other.replacesExisting && maximumLength == other.maximumLength
-            && allowsPlainHTTP == other.allowsPlainHTTP && spaces == other.spaces
+            && allowsPlainHTTP == other.allowsPlainHTTP && spaces == other.spaces && proxy == other.proxy
     }
 }
 

@@ -2,12 +2,8 @@
 struct Following {
     private let queue: DownloadQueue
     private let display: ProgressDisplay
-    private let mustRun: Bool
 
-    /// - Parameter mustRun: another process would not connect as we were told to.
-    init(_ queue: DownloadQueue, _ display: ProgressDisplay, mustRun: Bool) {
-        (self.queue, self.display, self.mustRun) = (queue, display, mustRun)
-    }
+    init(_ queue: DownloadQueue, _ display: ProgressDisplay) { (self.queue, self.display) = (queue, display) }
 
     /// What came of each, in their order; `CancellationError` for those that were not over when a signal came.
     ///
@@ -35,11 +31,6 @@ struct Following {
         while !Task.isCancelled {
             do throws(DownloadError) { return try await queue.run() } catch {
                 guard case .alreadyRunning = error else { throw error }
-                if mustRun {
-                    throw Failure(
-                        .notNow, "another process runs the list, and connects in its own way",
-                        hint: "end it, or leave out --proxy, --connect-timeout and --stall-timeout")
-                }
             }
             // It may end before our downloads do.
             try? await Task.sleep(for: .seconds(1))

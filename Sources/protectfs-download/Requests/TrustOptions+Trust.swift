@@ -34,7 +34,7 @@ extension TrustOptions {
 
 extension ConnectionOptions {
     /// How whoever runs the list connects.
-    func connections() throws -> DownloadConnections {
+    func connections(proxy: String? = nil) throws -> DownloadConnections {
         var connections = DownloadConnections()
         connections.proxy = try proxy.map { try HTTPProxy($0) }
         if let time = connectTimeout { connections.connectTimeout = Double(time.seconds) }

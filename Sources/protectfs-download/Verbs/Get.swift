@@ -14,7 +14,7 @@ extension DownloadGet: PerformedVerb {
         }
         Interruption.watch()
         let display = ProgressDisplay(downloads, asJSON: json)
-        let following = Following(queue, display, mustRun: !connection.isEmpty)
+        let following = Following(queue, display)
         let results = try await following.wait(for: downloads)
         display.finish()
         for (download, result) in zip(downloads, results) {

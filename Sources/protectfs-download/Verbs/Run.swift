@@ -1,7 +1,7 @@
 extension DownloadRun: PerformedVerb {
     func perform() async throws {
         Interruption.watch()
-        let queue = try keybag.downloads(connection.connections())
+        let queue = try keybag.downloads(connection.connections(proxy: proxy))
         let work = Task { try await queue.run(untilIdle: untilIdle) }
         Interruption.onRequest { work.cancel() }
         try await work.value

@@ -41,16 +41,27 @@ struct DownloadExitStatusTests {
         #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
     }
 
-    @Test("66: no directory; 65: an anchor that is none; 75: run beside another run")
+    @Test("66: no directory; 65: an anchor that is none")
     func others() throws {
         #expect(try bed.get("/a", "-d", "missing").status == 66)
         try bed.sandbox.put("nothing", at: "garbage.pem")
         #expect(try bed.download("get", "https://localhost/a", "--anchor", "garbage.pem").status == 65)
+    }
+
+    @Test("75: run beside another run; get leaves it to that one, which goes through the proxy of the get; SIGTERM: 0")
+    func besideAnother() async throws {
+        for name in ["a", "b"] { try bed.server.answer("/\(name)", Answer(length: 1000)) }
+        let url = bed.server.url("/a").absoluteString
+        #expect(try bed.download("add", url, "--only-anchor", "authority.pem").status == 0)
         let run = bed.sandbox.start(CommandSandbox.executable, ["download", "run"], input: FileHandle.nullDevice)
         try run.run()
-        try bed.server.answer("/b", Answer(length: 1000))
-        #expect(try bed.get("/b").status == 0)
-        #expect(try bed.download("run").status == 75 || !run.isRunning)
+        // What it has done shows that it is there.
+        while try bed.list().first?["state"] as? String != "finished" { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(try bed.download("run").status == 75)
+        let proxy = "socks5h://localhost:\(bed.server.socksPort)"
+        #expect(try bed.get("/b", "--proxy", proxy).status == 0)
+        #expect(try bed.server.proxied().count == 1)
+        #expect(run.isRunning)
         kill(run.processIdentifier, SIGTERM)
         run.waitUntilExit()
         #expect(run.terminationReason == .exit && run.terminationStatus == 0)
@@ -64,7 +75,8 @@ struct DownloadExitStatusTests {
             ["get", "https://localhost/a%2fb"], ["get", "https://localhost/a", "--no-host-check"],
             ["get", "https://localhost/a", "--sha256", "00"], ["get", "https://localhost/a", "--md5", "x"],
             ["get", "https://localhost/a", "--pin", "00"], ["get", "https://localhost/a", "--retries", "0"],
-            ["get", "https://localhost/a", "https://localhost/b", "-o", "c"], ["get", "https://localhost/a", "--max-size", "1T"],
+            ["get", "https://localhost/a", "https://localhost/b", "-o", "c"],
+            ["get", "https://localhost/a", "--max-size", "1T"],
             ["get", "https://localhost/a", "--proxy", "https://localhost:1"], ["pause", "ab"], ["nonsense"],
         ])
     func usage(words: [String]) throws {

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import protectfs_download
+
+@Suite("download: progress rows")
+struct ProgressRowTests {
+    private func row(_ name: String, _ events: DownloadEvent...) -> ProgressRow {
+        var row = ProgressRow(name: name, nil)
+        for event in events { row.take(event) }
+        return row
+    }
+
+    @Test("A bar where the length is known, MiB where not, a word where nothing moves")
+    func line() {
+        let moving = DownloadEvent.state(.queued, .transferring)
+        #expect(row("a.map", moving, .progress(received: 50, of: 100)).line(30) == "a.map       [#####     ]  50 %")
+        #expect(row("a.map", moving, .progress(received: 3 << 20, of: nil)).line(30) == "a.map       3 MiB")
+        #expect(row("a.map").line(30) == "a.map       waiting")
+        #expect(row("a.map", .state(.queued, .waitingForUnlock)).line(40).hasSuffix("waiting for an unlock"))
+    }
+
+    @Test("No line is longer than the terminal is wide, whatever the name is", arguments: [0, 1, 7, 20, 40, 79, 200])
+    func width(columns: Int) {
+        let long = String(repeating: "long name ", count: 20)
+        for row in [
+            row(long), row(long, .state(.queued, .transferring), .progress(received: 1, of: 3)),
+            row("a", .failed(DownloadFailure(.lost, "gone"))),
+        ] {
+            #expect(row.line(columns).count <= columns)
+        }
+    }
+
+    @Test("More than there is room for: those that move, and a line for all")
+    func summary() {
+        let moving = row("moving", .state(.queued, .transferring), .progress(received: 1, of: 2))
+        let rows = [row("done", .state(.finished, .waiting)), row("waits"), moving, row("failed", .cancelled)]
+        #expect(ProgressRow.lines(rows, columns: 60, atMost: 4).count == 4)
+        let lines = ProgressRow.lines(rows, columns: 60, atMost: 3)
+        #expect(lines == [moving.line(60), "1 of 4 finished, 1 failed"])
+        #expect(ProgressRow.lines(rows, columns: 60, atMost: 1) == ["1 of 4 finished, 1 failed"])
+    }
+}
