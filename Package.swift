@@ -120,7 +120,7 @@ let package = Package(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
-                "KernelKeyring", "CKeyutils", "StormScript", "storm-worker", "TestVectors", "KeyQuota",
+                "KernelKeyring", "CKeyutils", "CMemoryFiles", "StormScript", "storm-worker", "TestVectors", "KeyQuota",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
