@@ -30,6 +30,7 @@ let package = Package(
         .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory"),
         .target(name: "CMemoryFiles"),
+        .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
@@ -52,14 +53,15 @@ let package = Package(
         .target(
             name: "Conformance",
             dependencies: [
-                "DataProtection", "CMemoryFiles", .product(name: "SystemPackage", package: "swift-system"),
+                "DataProtection", "CMemoryFiles", "CSpawn",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             resources: [.embedInCode("semantics.txt")],
             swiftSettings: strict + [.enableUpcomingFeature("InternalImportsByDefault")]),
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
+                "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles", "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -120,14 +122,14 @@ let package = Package(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
-                "KernelKeyring", "CKeyutils", "CMemoryFiles", "StormScript", "storm-worker", "TestVectors", "KeyQuota",
-                .product(name: "SystemPackage", package: "swift-system"),
+                "KernelKeyring", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
+                "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "KeyQuota", "PrivateBus",
+                "protectfs", "protectfs-agent", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
                 "SaveBeforeLock",
                 .product(name: "SystemPackage", package: "swift-system"),
