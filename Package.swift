@@ -36,6 +36,7 @@ let package = Package(
         .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory"),
         .target(name: "CMemoryFiles"),
+        .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
@@ -71,7 +72,8 @@ let package = Package(
         .target(
             name: "Conformance",
             dependencies: [
-                "DataProtection", "CMemoryFiles", .product(name: "SystemPackage", package: "swift-system"),
+                "DataProtection", "CMemoryFiles", "CSpawn",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             resources: [.embedInCode("semantics.txt")],
             swiftSettings: strict + [.enableUpcomingFeature("InternalImportsByDefault")]),
@@ -96,6 +98,7 @@ let package = Package(
             name: "protectfs",
             dependencies: [
                 "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
+                "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -195,15 +198,15 @@ let package = Package(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
-                "KernelKeyring", "CKeyutils", "StormScript", "storm-worker", "TestVectors", "KeyQuota",
-                .product(name: "SystemPackage", package: "swift-system"),
+                "KernelKeyring", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
+                "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
-                "Conformance", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
+                "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
                 "SaveBeforeLock",
                 .product(name: "SystemPackage", package: "swift-system"),

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 
@@ -32,5 +31,3 @@ int protectfs_has_no_writer(int fd) {
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return 1;
 }
-
-const short protectfs_spawn_in_new_session = POSIX_SPAWN_SETSID;

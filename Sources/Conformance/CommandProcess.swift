@@ -1,4 +1,5 @@
 import CMemoryFiles
+import CSpawn
 import DataProtection
 import Glibc
 import SystemPackage
@@ -39,6 +40,8 @@ final class CommandProcess {
         for (descriptor, number) in [(theirs, 0), (writer, 1), (errors, 2)] as [(Int32, Int32)] {
             posix_spawn_file_actions_adddup2(&actions, descriptor, number)
         }
+        // The end of another program's stream, kept open here, would keep whoever reads it waiting.
+        protectfs_spawn_with_standard_streams_only(&actions)
         let (arguments, variables) = (Self.pointers(words), Self.pointers(environment))
         defer { for pointer in arguments + variables { free(pointer) } }
         var child = pid_t()

@@ -177,7 +177,7 @@ import Testing
     @Test func busyAndUnreadableFilesFailAndTheOthersAreDone() async throws {
         let tree = try UpgradeTree()
         try tree.plain(["a", "b", "c"], Self.text)
-        let writer = try FileDescriptor.open(tree.bed.path("b"), .writeOnly, options: .closeOnExec)
+        let writer = try FileDescriptor.open(tree.bed.path("b"), .writeOnly)
         #expect(fcntl(writer.rawValue, F_SETFD, FD_CLOEXEC) == 0, "no process of another test keeps it open")
         try tree.bed.make("d", .none, Self.text)
         try tree.bed.path("d").damage(at: 100)

@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 
 @testable import DataProtection
@@ -62,6 +63,26 @@ struct LockReportVerbTests {
         #expect(client["completeFiles"] as? Int == 1)
         kill(reader.pid, SIGCONT)
         #expect(try sandbox.run("lock", "--require-clean").status == 0)
+    }
+
+    @Test("More programs than can be asked: that is said, and is not clean; the keys have gone all the same")
+    func moreThanCanBeAsked() throws {
+        let clients = FilePath(sandbox.keybagDirectory).appending("run").appending("clients")
+        try FileManager.default.createDirectory(
+            atPath: clients.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        // As a process that lives has it.
+        let others = try (0..<64).map { number in
+            let file = try LowerFile(clients.appending("\(number)"), flags: O_RDWR | O_CREAT)
+            #expect(try file.tryByteLock(0, .exclusive))
+            return file
+        }
+        let done = try sandbox.shell("ulimit -n 32; exec \"$PROTECTFS\" lock --require-clean")
+        #expect(done.status == 75)
+        let lines = done.errors.split(separator: "\n")
+        #expect(lines.first == "protectfs: warning: there were more programs than could be asked")
+        #expect(lines.dropFirst().first?.contains("but some programs may have keys") == true)
+        #expect(try sandbox.run("cat", "files/complete").status == 75)
+        withExtendedLifetime(others) {}
     }
 
     @Test("Locked and unlocked by the command, read and written by others: data or locked, and no write lost")

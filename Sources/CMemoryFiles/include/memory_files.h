@@ -19,7 +19,4 @@ int protectfs_is_in_memory(int fd);
 // at once. 1, 0, or -1 with errno set.
 int protectfs_has_no_writer(int fd);
 
-// POSIX_SPAWN_SETSID of spawn.h: the child begins a session of its own.
-extern const short protectfs_spawn_in_new_session;
-
 #endif

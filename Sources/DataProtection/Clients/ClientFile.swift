@@ -49,13 +49,7 @@ struct ClientFile {
     }
 
     /// Whether it has its name still: somebody may have cleared `run`, or moved it away.
-    var isThere: Bool {
-        var found = stat()
-        guard file.path.withPlatformString({ lstat($0, &found) }) == 0, let own = try? file.status() else {
-            return false
-        }
-        return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
-    }
+    var isThere: Bool { (try? FileReference.isSame(file, file.path)) ?? false }
 
     /// Says something else. What cannot be written is not said: nobody must be kept from a file by that.
     mutating func update(_ change: (inout ClientRecord) -> Void) {

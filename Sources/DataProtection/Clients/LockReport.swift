@@ -9,7 +9,7 @@ public struct LockReport: Sendable, Hashable {
     /// The processes with class A or B files open, and those that did not answer, by process id.
     public let clients: [KeybagClient]
     /// Whether nobody else can have been asked.
-    let areAll: Bool
+    package let areAll: Bool
 
     /// Whether nothing of class A remains: everybody has said that no class key and no class A file key is in its memory.
     ///

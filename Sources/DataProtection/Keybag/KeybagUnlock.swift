@@ -55,7 +55,7 @@ extension Keybag {
     ///   must not wait for one that is stopped. `keyringUnavailable`, `system`.
     @discardableResult
     public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
-        try transition.exclusivelySoon { record throws(DataProtectionError) in
+        try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             record.deadline = 0
             do throws(Errno) {

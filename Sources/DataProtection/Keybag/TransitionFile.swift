@@ -48,22 +48,18 @@ struct TransitionFile: Sendable {
     }
 
     /// Changes the record under the lock; `body` may act in between, for example on the ring.
-    func exclusively<R>(
-        _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
-    ) throws(DataProtectionError) -> R {
-        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-        _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
-        return try change(file, body)
-    }
-
-    /// The same for who must not wait for long: a stopped process can hold the lock for ever.
     ///
-    /// - Throws: `busy` after a second.
-    func exclusivelySoon<R>(
-        _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    /// - Parameter isPatient: false for who must not wait for long: a stopped process can hold the lock for ever.
+    /// - Throws: `busy` after a second without patience.
+    func exclusively<R>(
+        isPatient: Bool = true, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-        guard waitsForLock(of: file) else { throw .busy(path) }
+        if isPatient {
+            _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
+        } else {
+            guard waitsForLock(of: file) else { throw .busy(path) }
+        }
         return try change(file, body)
     }
 

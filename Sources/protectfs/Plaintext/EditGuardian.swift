@@ -1,4 +1,4 @@
-import CMemoryFiles
+import CSpawn
 import DataProtection
 import Glibc
 

@@ -18,7 +18,7 @@ struct LockRemains {
         }
         guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
         let silent = silentOrHolding.count { !$0.hasAnswered }
-        let programs = silent == 0 || isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
+        let programs = isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
         throw Failure(
             .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
             hint: "let go on, or end, what did not answer; then lock again")
@@ -26,10 +26,8 @@ struct LockRemains {
 
     private var silentOrHolding: [KeybagClient] { reports.flatMap(\.report.clients) }
 
-    /// Whether somebody was not asked.
-    private var isIncomplete: Bool {
-        reports.contains { !$0.report.isClean && $0.report.clients.allSatisfy(\.hasAnswered) }
-    }
+    /// Whether perhaps somebody was not asked.
+    private var isIncomplete: Bool { !reports.allSatisfy(\.report.areAll) }
 
     private func say(_ client: KeybagClient) {
         if !client.hasAnswered {

@@ -17,7 +17,7 @@ struct Lock: ParsableCommand {
     var grace: UInt32?
     @Flag(help: "Lock every keybag whose keys are in the kernel keyring.")
     var all = false
-    @Flag(help: "Exit with 75 if a program may have keys of complete files still, because it did not answer.")
+    @Flag(help: "Exit with 75 if a program may have keys of complete files still: it did not answer, or was not asked.")
     var requireClean = false
     @Flag(help: "Print what remains as JSON, instead of lines for people.")
     var json = false

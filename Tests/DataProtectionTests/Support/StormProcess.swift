@@ -1,3 +1,4 @@
+import CSpawn
 import Glibc
 import SystemPackage
 import Testing
@@ -27,6 +28,8 @@ final class StormProcess {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 0)
         posix_spawn_file_actions_adddup2(&actions, others.rawValue, 1)
+        // Foundation waits for a process by the end of a stream; kept open here, it would never come.
+        protectfs_spawn_with_standard_streams_only(&actions)
         // A group of its own: a tracer and what it traces are killed together.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)

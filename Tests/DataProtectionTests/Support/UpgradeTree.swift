@@ -1,3 +1,4 @@
+import CMemoryFiles
 import Foundation
 import SystemPackage
 
@@ -49,11 +50,7 @@ extension FilePath {
     /// Another test may just have started a process, which has the descriptors of this one until it calls exec(2): on a busy
     /// machine for longer than an upgrade waits for a lease.
     fileprivate func waitUntilNobodyWrites() throws {
-        let setLease: Int32 = 1024  // fcntl.h, behind _GNU_SOURCE
         let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
-        try file.closeAfter {
-            while fcntl(file.rawValue, setLease, F_RDLCK) != 0, errno == EAGAIN { usleep(1_000) }
-            _ = fcntl(file.rawValue, setLease, F_UNLCK)
-        }
+        try file.closeAfter { while protectfs_has_no_writer(file.rawValue) == 0 { usleep(1_000) } }
     }
 }

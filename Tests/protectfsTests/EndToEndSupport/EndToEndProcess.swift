@@ -1,3 +1,4 @@
+import CSpawn
 import Glibc
 import SystemPackage
 
@@ -19,6 +20,8 @@ final class EndToEndProcess {
         for (number, descriptor) in [input, output, errors].enumerated() {
             posix_spawn_file_actions_adddup2(&actions, descriptor.rawValue, Int32(number))
         }
+        // Foundation waits for a process by the end of a stream; kept open here, it would never come.
+        protectfs_spawn_with_standard_streams_only(&actions)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -1,0 +1,14 @@
+// How programs are started: what Swift's Glibc hides of spawn.h.
+#ifndef PROTECTFS_NEW_PROGRAMS_H
+#define PROTECTFS_NEW_PROGRAMS_H
+
+#include <spawn.h>
+
+// POSIX_SPAWN_SETSID of spawn.h: the child begins a session of its own.
+extern const short protectfs_spawn_in_new_session;
+
+// The child has nothing open from descriptor 3 on: posix_spawn_file_actions_addclosefrom_np(3), since glibc 2.34.
+// 0, or an error number.
+int protectfs_spawn_with_standard_streams_only(posix_spawn_file_actions_t *actions);
+
+#endif
