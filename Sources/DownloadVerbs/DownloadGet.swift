@@ -11,6 +11,7 @@ package struct DownloadGet: DownloadVerb {
     package var urls: [String]
     @OptionGroup package var target: TargetOptions
     @OptionGroup package var options: RequestOptions
+    @OptionGroup package var credentials: CredentialOptions
     @OptionGroup package var trust: TrustOptions
     @OptionGroup package var connection: ConnectionOptions
     @Flag(help: "Write what happens to standard output, a JSON object on each line.")
@@ -32,6 +33,7 @@ package struct DownloadAdd: DownloadVerb {
     package var urls: [String]
     @OptionGroup package var target: TargetOptions
     @OptionGroup package var options: RequestOptions
+    @OptionGroup package var credentials: CredentialOptions
     @OptionGroup package var trust: TrustOptions
     @Flag(help: "As JSON.")
     package var json = false

@@ -17,7 +17,8 @@ package struct DownloadCommand: ParsableCommand {
 
     package static let verbs: [any ParsableCommand.Type] = [
         DownloadGet.self, DownloadAdd.self, DownloadList.self, DownloadRun.self, DownloadPause.self,
-        DownloadResume.self, DownloadCancel.self, DownloadProbe.self, DownloadTrust.self,
+        DownloadResume.self, DownloadCancel.self, DownloadUpload.self, DownloadProbe.self, DownloadTrust.self,
+        DownloadCredentials.self,
     ]
 
     package init() {}

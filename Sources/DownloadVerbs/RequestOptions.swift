@@ -25,26 +25,17 @@ package struct RequestOptions: ParsableArguments {
     package var maxSize: SizeArgument?
 
     @Option(
-        name: [.customShort("H"), .long],
-        help: ArgumentHelp("A header of the request; may be repeated.", valueName: "name:value"))
-    package var header: [HeaderArgument] = []
-    @Option(help: ArgumentHelp("Go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
-    package var proxy: String?
+        help: ArgumentHelp(
+            "Media type that it must be, as application/zip or image/*: not a page to log in. May be repeated.",
+            valueName: "type"))
+    package var acceptType: [String] = []
     @Option(help: ArgumentHelp("Bytes per second, or with k, M or G.", valueName: "rate"))
     package var limitRate: SizeArgument?
-    @Option(help: ArgumentHelp("Failures in a row after which it is given up (default: 30).", valueName: "count"))
-    package var retries: Int?
-    @Option(help: ArgumentHelp("Time after which it is given up, as 90s, 10m, 2h (default: 14d).", valueName: "time"))
-    package var giveUpAfter: DurationArgument?
-    @Option(help: ArgumentHelp("The higher, the earlier.", valueName: "number"))
-    package var priority = 0
-    @Flag(name: .customLong("allow-plain-http"), help: "Accept http:// URLs: everybody on the way can read and change.")
-    package var allowsPlainHTTP = false
+    @OptionGroup package var transfer: TransferOptions
 
     package init() {}
 
     package func validate() throws {
-        if let retries, retries < 1 { throw ValidationError("--retries is 1 at least") }
         for (name, digest, length) in [
             ("--sha256", sha256, 32), ("--sha512", sha512, 64), ("--md5", md5, 16), ("--sha1", sha1, 20),
         ] {

@@ -1,4 +1,5 @@
 public import DataProtection
+public import TrustedHTTP
 
 /// Why a download, or the list of them, does not go on.
 @nonexhaustive
@@ -33,6 +34,11 @@ public enum DownloadError: Error, Sendable {
     case weakIntegrityKey(id: String, bytes: Int)
     /// A key of that id is there, and it is another one.
     case integrityKeyExists(id: String)
+
+    // MARK: credentials
+
+    /// The file of a client's certificate and key cannot be used.
+    case unusableIdentity(ClientIdentityError)
 
     // MARK: the list
 

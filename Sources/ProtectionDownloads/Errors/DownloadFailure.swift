@@ -8,6 +8,8 @@ public struct DownloadFailure: Error, Hashable, Sendable, Codable {
         case untrusted
         /// The server wants credentials that there are not, or does not take those that there are.
         case credentials
+        /// The server wants to be told who one is in a way that this cannot do. Nothing was sent.
+        case authenticationUnsupported
         /// The server has refused, with a status that waiting does not change.
         case refused
         /// It was tried often, or long enough. What came is kept.

@@ -14,6 +14,8 @@ public actor DownloadQueue {
     nonisolated let progress = LiveProgress()
     private let transport: any DownloadTransport
     private let connections: DownloadConnections
+    /// What a handler has given to this process.
+    private let session = SessionCredentials()
     private nonisolated var bell: Bell { Bell(directory: store.directory) }
 
     /// Opens the list of a keybag, or begins one. Works in every lock state.
@@ -33,16 +35,20 @@ public actor DownloadQueue {
 
     // MARK: the list
 
-    /// Adds a download. When this returns it is not forgotten, whatever happens.
+    /// Adds a download or an upload. When this returns it is not forgotten, whatever happens.
     ///
     /// - Throws: `invalidRequest`, `targetExists`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
-    ///   `retiredIntegrityKey`; what is wrong with the list.
+    ///   `retiredIntegrityKey`; `protection` if what is to be uploaded is no protected file; what is wrong with the list.
     public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
         let id = try await changing { store throws(DownloadError) in
             try request.check()
             let directory = request.target.directory
-            guard Self.isDirectory(directory) else { throw .noDirectory(directory) }
-            if !request.replacesExisting, Self.exists(request.target) { throw .targetExists(request.target) }
+            if request.upload != nil {
+                _ = try protected { () throws(DataProtectionError) in try ProtectedFileInfo(of: request.target) }
+            } else {
+                guard Self.isDirectory(directory) else { throw .noDirectory(directory) }
+                if !request.replacesExisting, Self.exists(request.target) { throw .targetExists(request.target) }
+            }
             _ = try store.integrityKeys(for: request.checks)
             return try store.add(request)
         }
@@ -129,7 +135,7 @@ public actor DownloadQueue {
     /// - Parameter untilIdle: end when nothing is left that goes on without an unlock.
     /// - Throws: `alreadyRunning`; what is wrong with the list.
     public func run(untilIdle: Bool = false) async throws(DownloadError) {
-        try await DownloadRunner(store, transport, connections, progress).run(untilIdle: untilIdle)
+        try await DownloadRunner(store, transport, connections, progress, session).run(untilIdle: untilIdle)
     }
 
     /// What the user has excepted from trust. Looked at before each try.
@@ -168,7 +174,7 @@ public actor DownloadQueue {
         return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    private func changing<R: Sendable>(
+    func changing<R: Sendable>(
         _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
     ) async throws(DownloadError) -> R {
         let result = try await blocking(body)
@@ -176,7 +182,7 @@ public actor DownloadQueue {
         return result
     }
 
-    private func blocking<R: Sendable>(
+    func blocking<R: Sendable>(
         _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
     ) async throws(DownloadError) -> R {
         let store = store

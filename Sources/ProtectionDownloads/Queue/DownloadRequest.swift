@@ -37,8 +37,16 @@ public struct DownloadRequest: Sendable {
     public var priority = 0
     /// When to try again.
     public var retry = RetryPolicy()
-    /// Which servers may be told who we are; the credentials are those of whoever runs the list (``DownloadConnections``).
+    /// Which servers may be told who we are, besides those that ``credentials`` are for and those of the list
+    /// (``DownloadQueue/addCredential(_:)``); the credentials are those of whoever runs the list (``DownloadConnections``).
     public var spaces: [ProtectionSpace] = []
+    /// Kept with it, sealed, until it is over. Not there in a request that is read from the list.
+    public var credentials: [DownloadCredential] = []
+    /// Media types of which the response must be one, as `application/zip` or `image/*`: a page with a form to log in is then an
+    /// error, and not the file. Empty: any.
+    public var acceptedTypes: [String] = []
+    /// How ``target`` is sent to the URL; nil: it is downloaded.
+    public private(set) var upload: Upload?
     /// In bytes per second.
     public var bandwidthLimit: UInt64?
     /// Goes through it, whoever runs the list; without one through that of ``DownloadConnections``, if there is one.
@@ -49,6 +57,28 @@ public struct DownloadRequest: Sendable {
     public var name: String?
 
     public init(_ url: URL, to target: FilePath) { (self.url, self.target) = (url, target) }
+
+    /// How a file is sent.
+    public enum Upload: String, Hashable, Sendable, Codable, CaseIterable {
+        /// The URL is the file's: to send it twice changes nothing (RFC 9110 §9.3.4).
+        case put = "PUT"
+        /// The URL is of who processes it. It has the id of the upload as its `Idempotency-Key`: where an acknowledgement is lost,
+        /// the server knows the second one by it.
+        case post = "POST"
+    }
+
+    /// An upload: a protected file is sent as it is when it is sent, decrypted, and stays as it is. What the server answers is not kept.
+    ///
+    /// A `completeUnlessOpen` file that the runner has opened goes on being sent while locked; a `complete` one waits.
+    public init(uploading file: FilePath, to url: URL, by method: Upload = .put) {
+        self.init(url, to: file)
+        upload = method
+    }
+
+    /// As it was written down.
+    init(_ url: URL, _ target: FilePath, _ upload: Upload?) {
+        (self.url, self.target, self.upload) = (url, target, upload)
+    }
 
     /// The class of the file while it is written.
     var partialClass: ProtectionClass {
@@ -83,5 +113,11 @@ public struct DownloadRequest: Sendable {
             throw .invalidRequest(reason: "only a file of class complete can stop while locked")
         }
         for check in checks { try check.check() }
+        if upload != nil, !checks.isEmpty || maximumLength != nil {
+            throw .invalidRequest(reason: "what is uploaded has no checks")
+        }
+        if scheme == "http", !credentials.isEmpty {
+            throw .invalidRequest(reason: "no credentials over http://: everybody on the way could read them")
+        }
     }
 }

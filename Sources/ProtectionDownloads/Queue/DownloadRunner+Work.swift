@@ -7,6 +7,8 @@ extension DownloadRunner {
         do {
             if record.state == .publishing {
                 try await publish(record.id)
+            } else if request.upload != nil {
+                try await upload(record, request)
             } else {
                 let partial = try await partial(record, request)
                 let end = record.isWhole ? EndOfTry.whole : await attempt(record, request, partial)
@@ -48,7 +50,7 @@ extension DownloadRunner {
     ) async -> EndOfTry {
         await DownloadTry(
             record: record, request: request, partial: partial, store: store, transport: transport,
-            connections: connections, progress: progress
+            terms: terms, progress: progress
         ).run()
     }
 
@@ -75,7 +77,7 @@ extension DownloadRunner {
         }
     }
 
-    private func retry(
+    func retry(
         _ id: DownloadID, _ request: DownloadRequest, after reason: RetryPolicy.Failure, _ failure: DownloadFailure
     ) async throws {
         let (store, now, jitter) = (store, Self.now, Double.random(in: 0...1))

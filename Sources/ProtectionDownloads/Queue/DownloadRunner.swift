@@ -8,6 +8,7 @@ actor DownloadRunner {
     let store: DownloadStore
     let transport: any DownloadTransport
     let connections: DownloadConnections
+    let terms: TryTerms
     private var schedule: HostSchedule { HostSchedule(total: connections.total, perHost: connections.perHost) }
     let progress: LiveProgress
     var keybag: Keybag { store.keybag }
@@ -17,6 +18,9 @@ actor DownloadRunner {
     var running: [DownloadID: (task: Task<Void, Never>, item: HostSchedule.Item?, isSuspending: Bool)] = [:]
     /// Open partials: one that was closed while locked could not be opened again.
     var partials: [DownloadID: PartialBox] = [:]
+    /// Files that are being sent, open for the same reason; and those of which one needs a key that is not there.
+    var bodies: [DownloadID: ProtectedFileBody] = [:]
+    var closedBodies: Set<DownloadID> = []
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -24,9 +28,10 @@ actor DownloadRunner {
 
     init(
         _ store: DownloadStore, _ transport: any DownloadTransport, _ connections: DownloadConnections,
-        _ progress: LiveProgress
+        _ progress: LiveProgress, _ session: SessionCredentials
     ) {
         (self.store, self.transport, self.connections, self.progress) = (store, transport, connections, progress)
+        terms = TryTerms(store: store, connections: connections, session: session)
     }
 
     /// Runs until the task is cancelled.
@@ -92,7 +97,7 @@ actor DownloadRunner {
         for (task, _, _) in running.values { task.cancel() }
         while let (task, _, _) = running.values.first { await task.value }
         let partials = self.partials.values
-        self.partials = [:]
+        (self.partials, bodies) = ([:], [:])
         for partial in partials { try? await BlockingWork.run { try partial.file.close() } }
     }
 
@@ -120,6 +125,7 @@ actor DownloadRunner {
         for (id, value) in running where byID[id].map(\.state).map({ $0 != .queued && $0 != .publishing }) ?? true {
             value.task.cancel()
         }
+        for id in bodies.keys where running[id] == nil && byID[id]?.state != .queued { bodies[id] = nil }
         for id in partials.keys where running[id] == nil && byID[id]?.state != .queued { await close(id) }
         if records.contains(where: { $0.state == .cancelled }) {
             let busy = Set(running.keys)
@@ -135,7 +141,7 @@ actor DownloadRunner {
                     try await note(.waitingForFirstUnlock, record)
                     continue
                 }
-                let isStopped = request.whileLocked == .suspend && !isUnlocked
+                let isStopped = !isUnlocked && (request.whileLocked == .suspend || closedBodies.contains(record.id))
                 if isStopped || (record.isWhole && !isUnlocked && !canFinish(record.id)) {
                     try await note(.waitingForUnlock, record)
                 } else if record.isWhole {

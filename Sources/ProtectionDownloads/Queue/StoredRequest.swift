@@ -23,11 +23,14 @@ struct StoredRequest: Codable {
     let spaces: [StoredSpace]
     let bandwidthLimit: UInt64?
     let proxy: String?
+    let acceptedTypes: [String]?
+    let upload: DownloadRequest.Upload?
 
     init(_ request: DownloadRequest) {
         trust = StoredTrust(request.trust)
         (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
         proxy = request.proxy.map(Self.text)
+        (acceptedTypes, upload) = (request.acceptedTypes, request.upload)
         url = request.url.absoluteString
         target = request.target.bytes
         headers = request.headers.map { Header(name: $0.name, value: $0.value) }
@@ -48,7 +51,8 @@ struct StoredRequest: Codable {
             let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = try? trust.trust(),
             let spaces = try? spaces.map({ try $0.space() })
         else { return nil }
-        var request = DownloadRequest(url, to: FilePath(bytes: target))
+        var request = DownloadRequest(url, FilePath(bytes: target), upload)
+        request.acceptedTypes = acceptedTypes ?? []
         request.headers = headers.map { HTTPHeader($0.name, $0.value) }
         (request.protectionClass, request.trust, request.spaces) = (protectionClass, trust, spaces)
         request.bandwidthLimit = bandwidthLimit

@@ -4,6 +4,11 @@ import GRDB
 ///
 /// A migration is never altered once it was released; a new one is added. The database of a newer version is refused.
 enum DownloadSchema {
+    /// How many rows hold what only the store key opens.
+    static let sealedRows = """
+        SELECT (SELECT count(*) FROM downloads) + (SELECT count(*) FROM integrityKeys) + (SELECT count(*) FROM credentials)
+        """
+
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { database in
@@ -43,7 +48,16 @@ enum DownloadSchema {
                         key BLOB NOT NULL
                     ) WITHOUT ROWID;
                     CREATE TABLE failedCredentials (
-                        mark BLOB PRIMARY KEY NOT NULL
+                        mark BLOB PRIMARY KEY NOT NULL,
+                        credential BLOB NOT NULL
+                    ) WITHOUT ROWID;
+                    CREATE TABLE credentials (
+                        id BLOB PRIMARY KEY NOT NULL,
+                        position INTEGER NOT NULL,
+                        download BLOB REFERENCES downloads(id) ON DELETE CASCADE,
+                        entry BLOB NOT NULL,
+                        secret BLOB,
+                        identity BLOB
                     ) WITHOUT ROWID;
                     """)
         }

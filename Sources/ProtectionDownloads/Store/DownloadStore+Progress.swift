@@ -157,6 +157,30 @@ extension DownloadStore {
         }
     }
 
+    /// So much was sent; a word for people.
+    func noteSent(_ count: UInt64, of length: UInt64?, for id: DownloadID) throws {
+        try update(
+            id, "received = ?, length = ?", [Int64(clamping: count), length.map { Int64(clamping: $0) }])
+    }
+
+    /// The server has acknowledged an upload: also of one that was paused meanwhile, which would be sent again.
+    func endUpload(_ id: DownloadID, _ file: PublishedFile) throws(DownloadError) {
+        let sealed = try encode(file, .result, id)
+        let length = Int64(clamping: file.length)
+        try write { database in
+            try database.execute(
+                sql: """
+                    UPDATE downloads SET state = ?, result = ?, received = ?, length = ?, failure = NULL, activity = 0
+                    WHERE id = ? AND state IN (?, ?)
+                    """,
+                arguments: [
+                    DownloadState.finished.rawValue, sealed, length, length, Data(id.bytes),
+                    DownloadState.queued.rawValue, DownloadState.paused.rawValue,
+                ])
+            try Self.forgetCredentials(of: id, database)
+        }
+    }
+
     /// Whoever said what it did is dead.
     func resetActivities() throws(DownloadError) {
         try write { try $0.execute(sql: "UPDATE downloads SET activity = 0") }
@@ -180,6 +204,7 @@ extension DownloadStore {
                 sql: "UPDATE downloads SET state = ?, failure = ? WHERE id = ? AND state = ?",
                 arguments: [state.rawValue, sealed, Data(id.bytes), DownloadState.publishing.rawValue])
             guard failure == nil else { return }
+            try Self.forgetCredentials(of: id, database)
             try database.execute(
                 sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
         }

@@ -41,6 +41,8 @@ extension DownloadStore {
     func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID {
         let id = try DownloadID.random()
         let stored = try encode(StoredRequest(request), .request, id)
+        var credentials: [SealedCredential] = []
+        for credential in request.credentials { credentials.append(try seal(credential)) }
         let now = Int64(clamping: Clock.wallTime() / 1_000_000)
         try write { database in
             let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")
@@ -52,6 +54,7 @@ extension DownloadStore {
                 arguments: [
                     Data(id.bytes), DownloadState.queued.rawValue, request.priority, position, now, now, stored,
                 ])
+            for credential in credentials { try Self.insert(credential, for: id, database) }
         }
         return id
     }
@@ -72,6 +75,7 @@ extension DownloadStore {
             try database.execute(
                 sql: "UPDATE downloads SET state = ?, activity = 0 WHERE id = ?",
                 arguments: [state.rawValue, Data(id.bytes)])
+            if state == .cancelled { try Self.forgetCredentials(of: id, database) }
             guard isResumed else { return }
             try database.execute(
                 sql: "UPDATE downloads SET began = ?, notBefore = 0, failures = 0, failure = NULL WHERE id = ?",

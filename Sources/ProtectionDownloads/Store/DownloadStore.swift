@@ -96,7 +96,7 @@ final class DownloadStore: Sendable {
     func loadedKey() throws(DownloadError) -> StoreKeyFile.Loaded {
         if let loaded = key.withLock({ $0 }) { return loaded }
         let loaded = try keyFile.load { () throws(DownloadError) in
-            try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM downloads") == 0 }
+            try read { try Int.fetchOne($0, sql: DownloadSchema.sealedRows) == 0 }
         }
         key.withLock { $0 = loaded }
         return loaded

@@ -6,6 +6,9 @@ enum SealedColumn: String, Sendable {
     case result = "downloads\0result"
     case integrityKeyName = "integrityKeys\0name"
     case integrityKey = "integrityKeys\0key"
+    case credentialEntry = "credentials\0entry"
+    case credentialSecret = "credentials\0secret"
+    case credentialIdentity = "credentials\0identity"
 
     /// What a value of this column is bound to. FORMAT.md §2.14.
     func place(row: [UInt8]) -> [UInt8] { Array(rawValue.utf8) + [0] + row }

@@ -19,10 +19,11 @@ struct StoredFailures: FailedCredentials {
         }
     }
 
-    func insert(_ mark: [UInt8]) async throws {
+    func insert(_ mark: [UInt8], of credential: [UInt8]) async throws {
         try store.write { database in
             try database.execute(
-                sql: "INSERT OR IGNORE INTO failedCredentials (mark) VALUES (?)", arguments: [Data(mark)])
+                sql: "INSERT OR IGNORE INTO failedCredentials (mark, credential) VALUES (?, ?)",
+                arguments: [Data(mark), Data(credential)])
         }
     }
 }

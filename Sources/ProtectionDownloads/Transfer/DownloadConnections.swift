@@ -21,18 +21,17 @@ public struct DownloadConnections: Sendable {
 
     /// What is asked of a server for a download.
     func request(
-        _ request: DownloadRequest, _ plan: ResumePlan, exceptions: Set<TrustException>, failures: any FailedCredentials
+        _ request: DownloadRequest, exceptions: Set<TrustException>, authentication: HTTPAuthentication
     ) -> HTTPRequest {
         var http = HTTPRequest(request.url)
-        http.headers = request.headers + plan.headers
+        http.headers = request.headers
         http.trust = request.trust.excepting(request.trust.exceptions.union(exceptions))
         http.allowsPlainHTTP = request.allowsPlainHTTP
         http.bandwidthLimit = request.bandwidthLimit
         (http.proxy, http.connectTimeout, http.stallLimit) = (request.proxy ?? proxy, connectTimeout, stallLimit)
-        if !request.spaces.isEmpty {
-            http.authentication = HTTPAuthentication(
-                request.spaces, credentials: credentials, handler: handler, tokens: tokens, failures: failures)
-        }
+        http.acceptedTypes = request.acceptedTypes
+        // Also where nothing is listed: then an error says which space was met.
+        http.authentication = authentication
         return http
     }
 }

@@ -8,7 +8,7 @@ struct DownloadTry: Sendable {
     let partial: PartialBox
     let store: DownloadStore
     let transport: any DownloadTransport
-    let connections: DownloadConnections
+    let terms: TryTerms
     let progress: LiveProgress
 
     /// Ends in every case; what is there is flushed and noted then.
@@ -34,8 +34,9 @@ struct DownloadTry: Sendable {
             try partial.file.prepare()
             return ResumePlan(offset: partial.file.position, resource: resource)
         }
-        let http = connections.request(
-            request, plan, exceptions: try trustExceptions(), failures: StoredFailures(store: store))
+        let tokens = terms.tokens(of: record.id)
+        var http = try await terms.http(for: request, record.id, tokens)
+        http.headers += plan.headers
         let receiver = PartialReceiver(request, plan, partial.file, store, progress)
         let result: Result<Void, any Error>
         do {
@@ -43,6 +44,7 @@ struct DownloadTry: Sendable {
             result = .success(())
         } catch {
             result = .failure(error)
+            try await terms.note(error, tokens)
         }
         // Whatever has come is kept, in whichever way it ended.
         let kept = await Result { try await BlockingWork.run { try partial.file.sync() } }
@@ -59,13 +61,6 @@ struct DownloadTry: Sendable {
             try await BlockingWork.run { try store.noteWhole(record.id, length: partial.file.position) }
         }
         return end
-    }
-
-    /// What the user has excepted; read each time, because that is done while a download waits for it.
-    private func trustExceptions() throws -> Set<TrustException> {
-        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch {
-            throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
-        }
     }
 
     private func ended(_ receiver: PartialReceiver, _ result: Result<Void, any Error>) -> EndOfTry {

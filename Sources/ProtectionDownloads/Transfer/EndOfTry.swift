@@ -25,6 +25,7 @@ enum EndOfTry: Error {
         case is Superseded, is CancellationError: self = .stopped
         case let error as HTTPError: self = Self.end(of: error)
         case let error as DownloadError: self = Self.end(of: error)
+        case let error as DataProtectionError: self = Self.end(of: .protection(error))
         default: self = .failed(.connection(isTransient: true), DownloadFailure(.connection, "\(error)"))
         }
     }
@@ -36,17 +37,28 @@ enum EndOfTry: Error {
         case .cancelled: return .stopped
         case .serverNotTrusted(let verdict, _):
             return .failedForGood(DownloadFailure(.untrusted, "the server is not trusted: \(verdict)"))
+        case .credentialsUnavailable(_, let error as DownloadError): return EndOfTry(error)
         case .credentialsUnavailable:
             return .failed(.connection(isTransient: true), DownloadFailure(.credentials, words))
         case .credentialsInURL, .credentialsOverPlainHTTP, .clientCertificateRequired, .clientCertificateRefused,
-            .spaceNotListed, .authenticationUnsupported, .credentialRefused, .authenticationCancelled, .spaceRejected,
+            .spaceNotListed, .credentialRefused, .authenticationCancelled, .spaceRejected,
             .spaceChanged, .malformedCredential:
             return .failedForGood(DownloadFailure(.credentials, words))
-        case .responseTooLarge: return .failedForGood(DownloadFailure(.unusable, words))
+        case .authenticationUnsupported:
+            return .failedForGood(DownloadFailure(.authenticationUnsupported, words))
+        case .responseTooLarge, .unexpectedType: return .failedForGood(DownloadFailure(.unusable, words))
         case .tooManyRedirects, .redirectToPlainHTTP, .malformedRedirect:
             return .failedForGood(DownloadFailure(.refused, words))
         default: return .failed(.connection(isTransient: error.isTransient), DownloadFailure(.connection, words))
         }
+    }
+
+    /// The server has answered with a status that says no.
+    static func refused(_ response: HTTPResponse) -> EndOfTry {
+        let kind: DownloadFailure.Kind = [401, 403, 407].contains(response.status) ? .credentials : .refused
+        return .failed(
+            .status(response.status, retryAfter: response["Retry-After"]),
+            DownloadFailure(kind, "the server says \(response.status)", status: response.status))
     }
 
     private static func end(of error: DownloadError) -> EndOfTry {

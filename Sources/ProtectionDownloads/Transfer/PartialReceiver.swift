@@ -36,11 +36,7 @@ final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread 
         case .complete:
             (resource, isComplete) = (plan.resource, true)
             throw EndOfTry.whole
-        case .refused(let status):
-            let kind: DownloadFailure.Kind = [401, 403, 407].contains(status) ? .credentials : .refused
-            throw EndOfTry.failed(
-                .status(status, retryAfter: response["Retry-After"]),
-                DownloadFailure(kind, "the server says \(status)", status: status))
+        case .refused: throw EndOfTry.refused(response)
         case .unusable(let why): throw EndOfTry.failedForGood(DownloadFailure(.unusable, why.words))
         }
         progress.set(partial.position, of: resource?.length, for: partial.name.id)

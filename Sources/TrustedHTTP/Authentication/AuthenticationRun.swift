@@ -107,8 +107,7 @@ struct AuthenticationRun {
 
     private func remember(_ answer: ChallengeAnswer) async throws(HTTPError) {
         try await Self.asking(answer.space) {
-            let failures = try failures.get()
-            try await failures.insert(failures.mark(answer.credential.fingerprint(in: answer.space)))
+            try await failures.get().insert(answer.credential, in: answer.space)
         }
     }
 
@@ -205,10 +204,7 @@ struct AuthenticationRun {
 
     private func isRefused(_ credential: Credential?, in space: ProtectionSpace) async throws(HTTPError) -> Bool {
         guard let credential else { return false }
-        return try await Self.asking(space) {
-            let failures = try failures.get()
-            return try await failures.contains(failures.mark(credential.fingerprint(in: space)))
-        }
+        return try await Self.asking(space) { try await failures.get().contains(credential, in: space) }
     }
 
     private static func asking<Value>(

@@ -29,7 +29,7 @@ public struct Credential: Sendable {
     }
 
     /// Whether it can be used for a challenge of this method; a challenge that leaves it open takes any.
-    func fits(_ method: AuthenticationMethod?) -> Bool {
+    package func fits(_ method: AuthenticationMethod?) -> Bool {
         switch (content, method) {
         case (_, nil), (.password, .basic), (.password, .digest), (.password, .ntlm), (.token, .bearer),
             (.identity, .clientCertificate):

@@ -8,7 +8,9 @@ public protocol FailedCredentials: Sendable {
     /// A keyed digest of what identifies a credential; the same for the same bytes as long as the store lasts.
     func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8]
     func contains(_ mark: [UInt8]) async throws -> Bool
-    func insert(_ mark: [UInt8]) async throws
+    /// - Parameter credential: the mark of the same credential in no realm. Who is given it anew by a person forgets by this one
+    ///   what was refused.
+    func insert(_ mark: [UInt8], of credential: [UInt8]) async throws
 }
 
 /// Refused credentials of this process.
@@ -23,12 +25,25 @@ public final class SessionFailures: FailedCredentials {
         try bytes.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }
     }
     public func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
-    public func insert(_ mark: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
+    public func insert(_ mark: [UInt8], of credential: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
+}
+
+extension FailedCredentials {
+    /// Remembers that it was refused there.
+    package func insert(_ credential: Credential, in space: ProtectionSpace) async throws {
+        let anywhere = ProtectionSpace(space.kind, host: space.host, port: space.port)
+        try await insert(
+            mark(credential.fingerprint(in: space)), of: mark(credential.fingerprint(in: anywhere)))
+    }
+
+    package func contains(_ credential: Credential, in space: ProtectionSpace) async throws -> Bool {
+        try await contains(mark(credential.fingerprint(in: space)))
+    }
 }
 
 extension Credential {
     /// What identifies it in a space, with the lengths of its parts: the realm belongs to it, the method does not.
-    func fingerprint(in space: ProtectionSpace) -> SecretBytes {
+    package func fingerprint(in space: ProtectionSpace) -> SecretBytes {
         let secret: CredentialSecret?
         var parts = [space.kind.rawValue, space.host, String(space.port), space.realm ?? ""].map { Array($0.utf8) }
         switch content {

@@ -22,9 +22,23 @@ public struct ClientIdentity: Sendable {
     public init(pkcs12: [UInt8], passphrase: borrowing SecretBytes?) throws(ClientIdentityError) {
         let der = try Self.der(pkcs12)
         switch passphrase {
-        case .some(let passphrase): keys = try LibSSL.identity(pkcs12: der, passphrase: passphrase)
-        case .none: keys = try LibSSL.identity(pkcs12: der)
+        case .some(let passphrase): try self.init(LibSSL.identity(pkcs12: der, passphrase: passphrase))
+        case .none: try self.init(LibSSL.identity(pkcs12: der))
         }
+    }
+
+    /// The same, with a passphrase that several may hold.
+    package init(pkcs12: [UInt8], secret: CredentialSecret?) throws(ClientIdentityError) {
+        let der = try Self.der(pkcs12)
+        if let secret {
+            try self.init(LibSSL.identity(pkcs12: der, passphrase: secret.bytes))
+        } else {
+            try self.init(LibSSL.identity(pkcs12: der))
+        }
+    }
+
+    private init(_ keys: LibSSL.IdentityKeys) throws(ClientIdentityError) {
+        self.keys = keys
         do throws(TrustError) {
             let all = try keys.certificates()
             (certificate, chain) = (all[0], Array(all.dropFirst()))

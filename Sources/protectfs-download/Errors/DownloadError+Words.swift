@@ -4,7 +4,7 @@ extension DownloadFailure {
         switch kind {
         case .checksum, .unusable, .lost: .damaged
         case .untrusted: .untrusted
-        case .credentials: .refused
+        case .credentials, .authenticationUnsupported: .refused
         case .gaveUp, .connection, .refused: .notNow
         case .disk: .inputOutput
         case .targetExists: .exists
@@ -26,6 +26,7 @@ extension DownloadError: SpokenError {
         case .failed(let failure): failure.exitStatus
         case .cancelled: .interrupted
         case .unknownIntegrityKey, .retiredIntegrityKey: .configuration
+        case .unusableIdentity(let error): error == .wrongPassphrase ? .refused : .damaged
         case .storeDamaged, .storeKeyLost, .storeNewer: .damaged
         case .store: .inputOutput
         case .protection(let error): error.exitStatus
@@ -47,6 +48,7 @@ extension DownloadError: SpokenError {
         case .weakIntegrityKey(let id, let bytes):
             "the integrity key \(quoted(id)) has \(spoken(bytes, "byte")), and 32 are needed"
         case .integrityKeyExists(let id): "there is another integrity key \(quoted(id)) already"
+        case .unusableIdentity(let error): error.description
         case .beforeFirstUnlock(let path):
             "the downloads of \(quoted(path)) cannot be read: not unlocked since the machine started"
         case .alreadyRunning(let path): "another process runs the list \(quoted(path))"
@@ -68,6 +70,11 @@ extension DownloadError: SpokenError {
         case .storeDamaged(let path, _), .storeKeyLost(let path):
             "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new list begins"
         case .protection(let error): error.hint
+        case .unusableIdentity(.wrongPassphrase): "give its passcode: --identity-passcode-fd 3 3<FILE"
+        case .unusableIdentity(.unsupportedEncryption):
+            "convert it: openssl pkcs12 -legacy -in OLD.p12 -noenc | openssl pkcs12 -export -out NEW.p12"
+        case .failed(let failure) where failure.kind == .authenticationUnsupported:
+            "what can be done: Basic, Digest, NTLM, a bearer token, a client certificate"
         default: nil
         }
     }

@@ -15,6 +15,7 @@ extension DownloadQueue {
                         .exists, "download \(download.id) of this file was asked for with other options",
                         hint: "to begin it again: protectfs download cancel \(download.id)")
                 }
+                if !request.credentials.isEmpty { try await setCredentials(request.credentials, of: download.id) }
                 if download.state != .queued { try await resume(download.id) }
                 return try await self.download(download.id)
             }

@@ -2,17 +2,27 @@ import FoundationEssentials
 
 extension DownloadRequest {
     /// What the command line asks for.
-    init(_ text: String, to target: TargetOptions, _ options: RequestOptions, _ trust: ServerTrust) throws {
+    init(
+        _ text: String, to target: TargetOptions, _ options: RequestOptions, _ trust: ServerTrust,
+        _ credentials: GivenCredentials
+    ) throws {
         guard let url = URL(string: text) else { throw Failure(.usage, "\(quoted(text)) is not a URL") }
         self.init(url, to: try target.path(for: url))
         self.trust = trust
+        self.credentials = try credentials(for: url)
         protectionClass = options.protectionClass
         whileLocked = options.whileLocked == .suspend ? .suspend : .goOn
         replacesExisting = target.replace
         checks = options.checks
-        headers = options.header.map { HTTPHeader($0.name, $0.value) }
+        acceptedTypes = options.acceptType
         maximumLength = options.maxSize?.bytes
         bandwidthLimit = options.limitRate?.bytes
+        try take(options.transfer)
+    }
+
+    /// What holds for both directions.
+    mutating func take(_ options: TransferOptions) throws {
+        headers = options.header.map { HTTPHeader($0.name, $0.value) }
         priority = options.priority
         proxy = try options.proxy.map { try HTTPProxy($0) }
         allowsPlainHTTP = options.allowsPlainHTTP
@@ -20,12 +30,13 @@ extension DownloadRequest {
         if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
     }
 
-    /// Whether going on with `other` gives what was asked for here.
+    /// Whether going on with `other` gives what was asked for here. Credentials are no part of that: they can be replaced.
     func isSatisfied(by other: DownloadRequest) -> Bool {
         url == other.url && target == other.target && headers == other.headers && trust == other.trust
             && protectionClass == other.protectionClass && whileLocked == other.whileLocked && checks == other.checks
             && replacesExisting == other.replacesExisting && maximumLength == other.maximumLength
             && allowsPlainHTTP == other.allowsPlainHTTP && spaces == other.spaces && proxy == other.proxy
+            && acceptedTypes == other.acceptedTypes && upload == other.upload
     }
 }
 

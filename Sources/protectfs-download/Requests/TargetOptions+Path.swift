@@ -19,7 +19,7 @@ extension TargetOptions {
         return name
     }
 
-    private static func absolute(_ path: FilePath) throws(Failure) -> FilePath {
+    static func absolute(_ path: FilePath) throws(Failure) -> FilePath {
         if path.isAbsolute { return path.lexicallyNormalized() }
         guard let current = getcwd(nil, 0) else {
             throw Failure(.notFound, "the current directory: \(Errno.current.spoken)")

@@ -44,7 +44,7 @@ extension Download {
         }
         return switch activity {
         case .waiting: "waiting for its turn"
-        case .transferring: "downloading"
+        case .transferring: request?.upload == nil ? "downloading" : "uploading"
         case .waitingToRetry:
             "waiting" + (nextTry.map { " until \(spoken(time: UInt64(clamping: $0)))" } ?? "")
                 + (failure.map { ": \($0.words)" } ?? "")
@@ -68,7 +68,11 @@ extension Download {
         if let request {
             members.append(("url", .string(request.url.absoluteString)))
             members += JSON.members(of: request.target)
-            members.append(("class", .string(request.protectionClass.shortName)))
+            if let upload = request.upload {
+                members.append(("upload", .string(upload.rawValue)))
+            } else {
+                members.append(("class", .string(request.protectionClass.shortName)))
+            }
         }
         members += [
             ("received", .optional(received)), ("length", .optional(length)), ("attempts", .optional(attempts)),

@@ -3,11 +3,12 @@ extension DownloadAdd: PerformedVerb {
         options.warn()
         let queue = try keybag.downloads()
         let trust = try trust.trust()
+        let given = try credentials.given()
         let outcome = Outcome()
         var added: [Download] = []
         for url in urls {
             do {
-                added.append(try await queue.add(DownloadRequest(url, to: target, options, trust)))
+                added.append(try await queue.add(DownloadRequest(url, to: target, options, trust, given)))
             } catch {
                 outcome.record(error)
             }

@@ -337,7 +337,7 @@ struct AuthenticationTests {
         struct Forgetful: FailedCredentials {
             func mark(_ bytes: borrowing SecretBytes) -> [UInt8] { [] }
             func contains(_ mark: [UInt8]) -> Bool { false }
-            func insert(_ mark: [UInt8]) {}
+            func insert(_ mark: [UInt8], of credential: [UInt8]) {}
         }
         try server.guardPaths("/", .basic("user", "correct horse"))
         let credentials = await store(password("user", "wrong"))

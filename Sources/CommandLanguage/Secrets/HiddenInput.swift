@@ -28,14 +28,14 @@ private func restoreEcho(_ signal: Int32) {
 }
 
 /// A line from the controlling terminal without echo.
-enum HiddenInput {
+package enum HiddenInput {
     private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
 
     /// Opens /dev/tty, asks, and lets `body` read(2) from it while the echo is off. The echo is back when this returns,
     /// and when a signal ends or stops the process meanwhile.
     ///
     /// - Returns: nil if there is no terminal.
-    static func ask<R: ~Copyable>(
+    package static func ask<R: ~Copyable>(
         _ question: String, _ body: (_ terminal: Int32) throws(Failure) -> R
     ) throws(Failure) -> R? {
         let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)

@@ -2,16 +2,16 @@ import DataProtection
 import Glibc
 
 /// A line of a descriptor, straight into memory for secrets: up to a newline, a NUL or the end.
-enum SecretLine {
+package enum SecretLine {
     /// Byte by byte: what stands behind the line is for who reads next.
     ///
     /// - Parameter limit: a longer line is cut one byte behind it.
-    static func read(from descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
+    package static func read(from descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
         try read(descriptor, limit, atOnce: 1)
     }
 
     /// A terminal gives a line at a time, and never more than that.
-    static func read(fromTerminal descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
+    package static func read(fromTerminal descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
         try read(descriptor, limit, atOnce: limit + 2)
     }
 

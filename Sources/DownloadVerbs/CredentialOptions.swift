@@ -1,0 +1,53 @@
+/// Who we are, for the server of the URL. What is secret comes through a descriptor, or is asked for.
+package struct CredentialOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("u"), .long],
+        help: ArgumentHelp("The user, for the URL's server; the password is asked for.", valueName: "name"))
+    package var user: String?
+    @Option(
+        name: .customLong("password-fd"),
+        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
+    package var passwordDescriptor: Int32?
+    @Option(
+        name: .customLong("bearer-fd"),
+        help: ArgumentHelp("Read a bearer token for the URL's server from this file descriptor.", valueName: "n"))
+    package var bearerDescriptor: Int32?
+    @Option(
+        help: ArgumentHelp("Show the URL's server this client certificate, if it asks: PKCS #12.", valueName: "file"))
+    package var identity: PathArgument?
+    @OptionGroup package var passcode: IdentityPasscodeOption
+
+    package init() {}
+
+    package func validate() throws {
+        try Self.check(user: user, passwordDescriptor: passwordDescriptor, bearerDescriptor: bearerDescriptor)
+        if identity == nil, passcode.descriptor != nil {
+            throw ValidationError("--identity-passcode-fd is for --identity")
+        }
+    }
+
+    package static func check(user: String?, passwordDescriptor: Int32?, bearerDescriptor: Int32?) throws {
+        if let user, user.isEmpty || user.contains(":") {
+            throw ValidationError("--user is a name without a colon: a password is never an argument")
+        }
+        if user == nil, passwordDescriptor != nil { throw ValidationError("--password-fd is for --user") }
+        for (name, descriptor) in [("--password-fd", passwordDescriptor), ("--bearer-fd", bearerDescriptor)] {
+            if let descriptor, descriptor < 0 { throw ValidationError("\(name) needs a file descriptor") }
+        }
+    }
+}
+
+/// What opens a PKCS #12 file.
+package struct IdentityPasscodeOption: ParsableArguments {
+    @Option(
+        name: .customLong("identity-passcode-fd"),
+        help: ArgumentHelp(
+            "Read the passcode of the PKCS #12 file from this file descriptor instead of asking.", valueName: "n"))
+    package var descriptor: Int32?
+
+    package init() {}
+
+    package func validate() throws {
+        if let descriptor, descriptor < 0 { throw ValidationError("--identity-passcode-fd needs a file descriptor") }
+    }
+}

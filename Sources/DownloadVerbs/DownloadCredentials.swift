@@ -1,0 +1,103 @@
+/// `download credentials`
+package struct DownloadCredentials: ParsableCommand {
+    package static let configuration = CommandConfiguration(
+        commandName: "credentials", abstract: "Keep passwords, tokens and certificates for servers.",
+        discussion: """
+            They are sealed in the list, for all downloads and uploads of this keybag, and are never shown. Each goes to its \
+            server only, over TLS. A credential that was refused is not sent again before it is added again.
+            """,
+        subcommands: [
+            DownloadCredentialsAdd.self, DownloadCredentialsImportIdentity.self, DownloadCredentialsList.self,
+            DownloadCredentialsRemove.self,
+        ])
+
+    package init() {}
+}
+
+/// `download credentials add`
+package struct DownloadCredentialsAdd: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Keep a password or a bearer token for a server.",
+        discussion: "It replaces one for the same server, realm and method. A stand-by server gets an entry of its own."
+    )
+
+    @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
+    package var server: String
+    @Option(
+        name: [.customShort("u"), .long], help: ArgumentHelp("The user; the password is asked for.", valueName: "name"))
+    package var user: String?
+    @Option(
+        name: .customLong("password-fd"),
+        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
+    package var passwordDescriptor: Int32?
+    @Option(
+        name: .customLong("bearer-fd"),
+        help: ArgumentHelp("Read a bearer token from this file descriptor.", valueName: "n"))
+    package var bearerDescriptor: Int32?
+    @Option(help: ArgumentHelp("For this realm only, as the server calls it.", valueName: "text"))
+    package var realm: String?
+    @Option(help: ArgumentHelp("For this method only: basic, digest or ntlm.", valueName: "method"))
+    package var method: PasswordMethod?
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+
+    package func validate() throws {
+        try CredentialOptions.check(
+            user: user, passwordDescriptor: passwordDescriptor, bearerDescriptor: bearerDescriptor)
+        if (user == nil) == (bearerDescriptor == nil) { throw ValidationError("either --user or --bearer-fd") }
+        if user == nil, realm != nil || method != nil {
+            throw ValidationError("a bearer token is for the server, whatever its realm and method")
+        }
+    }
+}
+
+/// How a password is sent.
+package enum PasswordMethod: String, ExpressibleByArgument, CaseIterable {
+    case basic, digest, ntlm
+}
+
+/// `download credentials import-identity`
+package struct DownloadCredentialsImportIdentity: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "import-identity", abstract: "Keep a client certificate and its key for a server.",
+        discussion: "It is shown whenever that server asks for one. The file is not needed afterwards.")
+
+    @Argument(help: "PKCS #12, DER or base 64.")
+    package var file: PathArgument
+    @Argument(help: "HOST, or HOST:PORT (default: 443).")
+    package var server: String
+    @OptionGroup package var passcode: IdentityPasscodeOption
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// `download credentials list`
+package struct DownloadCredentialsList: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List for which servers there are credentials, and whose.",
+        discussion: "Columns: the server, with realm and method if it is for these only; what it is; and the user.")
+
+    @Flag(help: "As JSON.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// `download credentials remove`
+package struct DownloadCredentialsRemove: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Forget the credentials for a server.")
+
+    @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
+    package var server: String
+    @Option(name: [.customShort("u"), .long], help: ArgumentHelp("Of this user only.", valueName: "name"))
+    package var user: String?
+    @Option(help: ArgumentHelp("For this realm only.", valueName: "text"))
+    package var realm: String?
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}

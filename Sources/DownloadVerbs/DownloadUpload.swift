@@ -1,0 +1,34 @@
+/// `download upload`
+package struct DownloadUpload: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "upload", abstract: "Send a protected file, and wait until the server has it.",
+        discussion: """
+            It is sent decrypted, over TLS, and stays as it is. Put into the list like a download, and sent again from its \
+            first byte until the server has acknowledged it. A file of class unless-open goes on being sent while locked; one \
+            of class complete waits for the next unlock.
+            """)
+
+    @Argument(help: "The protected file.")
+    package var file: PathArgument
+    @Argument(help: "Where it goes: https://…")
+    package var url: String
+    @Option(help: ArgumentHelp("PUT, or POST (default: PUT).", valueName: "method"))
+    package var method = UploadMethod.put
+    @OptionGroup package var transfer: TransferOptions
+    @OptionGroup package var credentials: CredentialOptions
+    @OptionGroup package var trust: TrustOptions
+    @OptionGroup package var connection: ConnectionOptions
+    @Flag(help: "Write what happens to standard output, a JSON object on each line.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// How a file is sent.
+package enum UploadMethod: String, ExpressibleByArgument, CaseIterable {
+    case put = "PUT"
+    case post = "POST"
+
+    package init?(argument: String) { self.init(rawValue: argument.uppercased()) }
+}

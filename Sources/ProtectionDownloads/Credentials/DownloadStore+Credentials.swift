@@ -1,0 +1,153 @@
+import DataProtection
+import FoundationEssentials
+import GRDB
+import ProtectionKeys
+import TrustedHTTP
+
+/// A row of `credentials`, its secret still sealed.
+struct CredentialRecord: Sendable {
+    /// What is known of it without its secret, as JSON.
+    struct Entry: Codable {
+        let space: StoredSpace
+        let kind: DownloadCredential.Kind
+        let name: String?
+    }
+
+    let row: [UInt8]
+    /// The download that it was given with; nil: for all.
+    let download: DownloadID?
+    let listed: ListedCredential
+    fileprivate let secret, identity: [UInt8]?
+}
+
+/// Credentials, sealed: what they are, and what they are for too.
+extension DownloadStore {
+    /// Those for all, in the order in which they were added; behind those of a download.
+    func credentials(of id: DownloadID? = nil) throws(DownloadError) -> [CredentialRecord] {
+        let rows = try read { database in
+            try Row.fetchAll(
+                database,
+                sql:
+                    "SELECT * FROM credentials WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position",
+                arguments: [id.map { Data($0.bytes) }])
+        }
+        var records: [CredentialRecord] = []
+        for row in rows { records.append(try record(row)) }
+        return records
+    }
+
+    private func record(_ row: Row) throws(DownloadError) -> CredentialRecord {
+        let id = Array(row["id"] as Data)
+        let json = try open(Array(row["entry"] as Data), .credentialEntry, row: id)
+        guard let entry = try? JSONDecoder().decode(CredentialRecord.Entry.self, from: Data(json)),
+            let space = try? entry.space.space()
+        else { throw .storeDamaged(path, reason: "a credential makes no sense") }
+        return CredentialRecord(
+            row: id, download: (row["download"] as Data?).flatMap { DownloadID(bytes: Array($0)) },
+            listed: ListedCredential(space: space, kind: entry.kind, name: entry.name),
+            secret: (row["secret"] as Data?).map { Array($0) }, identity: (row["identity"] as Data?).map { Array($0) })
+    }
+
+    /// Opens the secret.
+    func open(_ record: CredentialRecord) throws(DownloadError) -> Credential {
+        var secret: CredentialSecret?
+        if let sealed = record.secret {
+            secret = CredentialSecret(try openSecret(sealed, .credentialSecret, row: record.row))
+        }
+        let content: DownloadCredential.Content
+        switch (record.listed.kind, secret, record.identity) {
+        case (.password, .some(let secret), nil): content = .password(user: record.listed.name ?? "", secret)
+        case (.token, .some(let secret), nil): content = .token(secret)
+        case (.identity, let passphrase, .some(let sealed)):
+            content = .identity(
+                pkcs12: try open(sealed, .credentialIdentity, row: record.row), passphrase: passphrase)
+        default: throw .storeDamaged(path, reason: "a credential makes no sense")
+        }
+        return try DownloadCredential(content, for: record.listed.space).credential()
+    }
+
+    // MARK: changes
+
+    /// What a row gets: sealed before the transaction begins.
+    struct SealedCredential {
+        fileprivate let row: [UInt8]
+        fileprivate let entry: [UInt8]
+        fileprivate let secret, identity: [UInt8]?
+    }
+
+    func seal(_ credential: DownloadCredential) throws(DownloadError) -> SealedCredential {
+        let row = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
+        let entry = CredentialRecord.Entry(
+            space: StoredSpace(credential.space), kind: credential.kind, name: credential.name)
+        guard let json = try? JSONEncoder().encode(entry) else {
+            throw .invalidRequest(reason: "the credential cannot be written down")
+        }
+        var (secret, identity): (CredentialSecret?, [UInt8]?) = (nil, nil)
+        switch credential.content {
+        case .password(_, let password): secret = password
+        case .token(let token): secret = token
+        case .identity(let bytes, let passphrase): (secret, identity) = (passphrase, bytes)
+        }
+        var (sealedSecret, sealedIdentity): ([UInt8]?, [UInt8]?) = (nil, nil)
+        if let secret { sealedSecret = try seal(secret.bytes, .credentialSecret, row: row) }
+        if let identity { sealedIdentity = try seal(identity, .credentialIdentity, row: row) }
+        return SealedCredential(
+            row: row, entry: try seal(Array(json), .credentialEntry, row: row), secret: sealedSecret,
+            identity: sealedIdentity)
+    }
+
+    static func insert(_ credential: SealedCredential, for id: DownloadID?, _ database: Database) throws {
+        let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM credentials")
+        try database.execute(
+            sql: """
+                INSERT INTO credentials (id, position, download, entry, secret, identity) VALUES (?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                Data(credential.row), position, id.map { Data($0.bytes) }, Data(credential.entry),
+                credential.secret.map { Data($0) }, credential.identity.map { Data($0) },
+            ])
+    }
+
+    /// Keeps one for all downloads, in place of one of the same kind for the same space; if it was refused before, it may be
+    /// tried again.
+    func add(_ credential: DownloadCredential) throws(DownloadError) {
+        let place = ProtectionSpace(credential.space.kind, host: credential.space.host, port: credential.space.port)
+        let opened = try credential.credential()
+        let loaded = try loadedKey()
+        let mark = try withKeys { () throws(KeyError) in try loaded.key.mark(of: opened.fingerprint(in: place)) }
+        let old = try credentials().filter { $0.listed.space == credential.space && $0.listed.kind == credential.kind }
+        let sealed = try seal(credential)
+        try write { database in
+            for record in old { try Self.remove(record, database) }
+            try Self.insert(sealed, for: nil, database)
+            try database.execute(
+                sql: "DELETE FROM failedCredentials WHERE credential = ?", arguments: [Data(mark)])
+        }
+    }
+
+    /// Gives a download these, in place of those that it was given.
+    ///
+    /// - Throws: `unknownDownload`.
+    func set(_ credentials: [DownloadCredential], of id: DownloadID) throws(DownloadError) {
+        _ = try record(id)
+        var sealed: [SealedCredential] = []
+        for credential in credentials { sealed.append(try seal(credential)) }
+        try write { database in
+            try Self.forgetCredentials(of: id, database)
+            for credential in sealed { try Self.insert(credential, for: id, database) }
+        }
+    }
+
+    func remove(_ records: [CredentialRecord]) throws(DownloadError) {
+        try write { database in for record in records { try Self.remove(record, database) } }
+    }
+
+    private static func remove(_ record: CredentialRecord, _ database: Database) throws {
+        try database.execute(sql: "DELETE FROM credentials WHERE id = ?", arguments: [Data(record.row)])
+    }
+
+    /// A download that is over needs none.
+    static func forgetCredentials(of id: DownloadID, _ database: Database) throws {
+        try database.execute(sql: "DELETE FROM credentials WHERE download = ?", arguments: [Data(id.bytes)])
+    }
+}

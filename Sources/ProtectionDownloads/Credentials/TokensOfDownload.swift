@@ -1,0 +1,41 @@
+import ProtectionKeys
+import Synchronization
+import TrustedHTTP
+
+/// The bearer tokens of one try: those that are kept, then those of the application's provider.
+///
+/// A kept one that was refused is not sent again, as no credential is; what the provider gives is its own affair.
+final class TokensOfDownload: BearerTokens {
+    private let store: DownloadStore
+    private let id: DownloadID
+    private let provider: (any BearerTokens)?
+    /// What was sent last, if it was a kept one.
+    private let sent = Mutex<(Credential, ProtectionSpace)?>(nil)
+
+    init(_ store: DownloadStore, _ id: DownloadID, _ provider: (any BearerTokens)?) {
+        (self.store, self.id, self.provider) = (store, id, provider)
+    }
+
+    func token(for space: ProtectionSpace, rejected: Bool) async throws -> CredentialSecret? {
+        // Kept by server: the realm is known only after a refusal.
+        let place = ProtectionSpace(space.kind, host: space.host, port: space.port, method: .bearer)
+        let isOurs = sent.withLock { $0 != nil }
+        if rejected { try await noteRefused() }
+        let (own, kept) = try store.fitting(place, for: id)
+        for record in own + kept where record.listed.kind == .token {
+            let credential = try store.open(record)
+            guard case .token(let token) = credential.content,
+                try await !StoredFailures(store: store).contains(credential, in: place)
+            else { continue }
+            sent.withLock { $0 = (credential, place) }
+            return token
+        }
+        return try await provider?.token(for: space, rejected: rejected && !isOurs)
+    }
+
+    /// What was sent last was not accepted.
+    func noteRefused() async throws {
+        guard let (credential, place) = sent.withLock({ $0.take() }) else { return }
+        try await StoredFailures(store: store).insert(credential, in: place)
+    }
+}

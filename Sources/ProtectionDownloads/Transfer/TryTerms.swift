@@ -1,0 +1,36 @@
+import DataProtection
+
+/// On which terms a try is made: who is believed, and who may be told who we are. Read from the list each time: it may have changed
+/// while a download waited for that.
+struct TryTerms: Sendable {
+    let store: DownloadStore
+    let connections: DownloadConnections
+    let session: SessionCredentials
+
+    func tokens(of id: DownloadID) -> TokensOfDownload { TokensOfDownload(store, id, connections.tokens) }
+
+    /// What is asked of the server, without what the try itself adds.
+    func http(
+        for request: DownloadRequest, _ id: DownloadID, _ tokens: TokensOfDownload
+    ) async throws -> HTTPRequest {
+        let credentials = CredentialsOfDownload(
+            store: store, id: id, session: session, application: connections.credentials)
+        let listed = try await BlockingWork.run { try store.credentials(of: id).map(\.listed.space) }
+        let authentication = HTTPAuthentication(
+            request.spaces + listed, credentials: credentials, handler: connections.handler, tokens: tokens,
+            failures: StoredFailures(store: store))
+        return connections.request(request, exceptions: try trustExceptions(), authentication: authentication)
+    }
+
+    /// Remembers a token that was not accepted, as other credentials are.
+    func note(_ error: any Error, _ tokens: TokensOfDownload) async throws {
+        guard case .credentialRefused(let space) = error as? HTTPError, space.method == .bearer else { return }
+        try await tokens.noteRefused()
+    }
+
+    private func trustExceptions() throws -> Set<TrustException> {
+        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch {
+            throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
+        }
+    }
+}

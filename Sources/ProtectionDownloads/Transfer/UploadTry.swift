@@ -1,0 +1,90 @@
+import DataProtection
+import Synchronization
+
+/// One try to send a file: whole, from its first byte.
+struct UploadTry: Sendable {
+    let id: DownloadID
+    let request: DownloadRequest
+    let body: ProtectedFileBody
+    let store: DownloadStore
+    let transport: any DownloadTransport
+    let terms: TryTerms
+    let progress: LiveProgress
+    let bell: Bell
+
+    /// Ends in every case. `whole`: the server has acknowledged it, and the list knows.
+    func run() async -> EndOfTry {
+        let receiver = Acknowledgement(store, id, length: body.length)
+        let noting = Task { try await noteProgress() }
+        defer { noting.cancel() }
+        do {
+            try await BlockingWork.run { try store.beginTry(id) }
+            let tokens = terms.tokens(of: id)
+            var http = try await terms.http(for: request, id, tokens)
+            (http.method, http.body) = (request.upload?.rawValue ?? "PUT", SentBody(body, id, progress))
+            // draft-ietf-httpapi-idempotency-key-header
+            if request.upload == .post { http.headers.append(HTTPHeader("Idempotency-Key", "\"\(id)\"")) }
+            do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch {
+                // Whatever became of the rest of its answer.
+                if receiver.isThere { return .whole }
+                try await terms.note(error, tokens)
+                throw error
+            }
+            return .whole
+        } catch {
+            return EndOfTry(error)
+        }
+    }
+
+    /// For those who look from another process.
+    private func noteProgress() async throws {
+        while true {
+            try await Task.sleep(for: .seconds(1))
+            guard let (sent, length) = progress(id) else { continue }
+            try await BlockingWork.run { try store.noteSent(sent, of: length, for: id) }
+            bell.ring()
+        }
+    }
+}
+
+/// The first bytes of an answer that says yes: it is noted before anything else happens, so that nothing is sent twice.
+private final class Acknowledgement: HTTPReceiver {
+    private let store: DownloadStore
+    private let id: DownloadID
+    private let length: UInt64
+    private let there = Atomic(false)
+    var isThere: Bool { there.load(ordering: .acquiring) }
+
+    init(_ store: DownloadStore, _ id: DownloadID, length: UInt64) {
+        (self.store, self.id, self.length) = (store, id, length)
+    }
+
+    func begin(_ response: HTTPResponse) throws {
+        guard 200..<300 ~= response.status else { throw EndOfTry.refused(response) }
+        let file = PublishedFile(
+            fileID: [], temporary: [], length: length, isTamperProof: false)
+        try store.endUpload(id, file)
+        there.store(true, ordering: .releasing)
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) {}
+}
+
+/// A body that says how far it is.
+private struct SentBody: HTTPBody {
+    private let body: ProtectedFileBody
+    private let id: DownloadID
+    private let progress: LiveProgress
+
+    init(_ body: ProtectedFileBody, _ id: DownloadID, _ progress: LiveProgress) {
+        (self.body, self.id, self.progress) = (body, id, progress)
+    }
+
+    var length: UInt64 { body.length }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
+        let count = try body.read(into: buffer, at: offset)
+        progress.set(offset + UInt64(count), of: length, for: id)
+        return count
+    }
+}

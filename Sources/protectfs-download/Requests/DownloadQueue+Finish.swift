@@ -1,0 +1,66 @@
+extension DownloadQueue {
+    /// Runs the list, or follows who does, until these are over; shows how far they are, and says what has failed.
+    func finish(_ downloads: [Download], _ outcome: Outcome, asJSON isJSON: Bool) async throws {
+        Interruption.watch()
+        let display = ProgressDisplay(downloads, asJSON: isJSON)
+        let following = Following(self, display)
+        let results = try await following.wait(for: downloads)
+        display.finish()
+        for (download, result) in zip(downloads, results) {
+            guard case .failure(let error) = result else { continue }
+            // Also where a signal came: what had failed before it has failed.
+            if error is CancellationError { continue }
+            outcome.record(Failure(error, of: download))
+        }
+        if Interruption.isRequested {
+            let left = zip(downloads, results).filter { !$1.isOver }.map { "\($0.0.id)" }
+            if !left.isEmpty {
+                let noun = left.count == 1 ? "download" : "downloads"
+                StandardError.line(
+                    .note, "\(noun) \(left.joined(separator: ", ")) stay\(left.count == 1 ? "s" : "") in the list")
+            }
+            throw ExitStatus.interrupted
+        }
+        try outcome.leave()
+    }
+}
+
+extension Failure {
+    /// An error, with what helps for this download.
+    fileprivate init(_ error: any Error, of download: Download) {
+        let plain = Failure(error)
+        let url = download.request.map { $0.url.absoluteString } ?? ""
+        let hint: String? =
+            switch (error as? DownloadError)?.failureKind {
+            case .untrusted: "see what it presents: protectfs download probe \(quoted(url))"
+            case .credentials:
+                if let server = download.request?.url.host() {
+                    "keep them for it: protectfs download credentials add \(quoted(server, download.request?.url.port)) --user NAME"
+                } else {
+                    plain.hint
+                }
+            default: plain.hint
+            }
+        self.init(plain.status, url.isEmpty ? plain.message : "\(quoted(url)): \(plain.message)", hint: hint)
+    }
+}
+
+extension DownloadError {
+    fileprivate var failureKind: DownloadFailure.Kind? {
+        if case .failed(let failure) = self { failure.kind } else { nil }
+    }
+}
+
+/// HOST, or HOST:PORT.
+private func quoted(_ host: String, _ port: Int?) -> String {
+    let name = host.contains(":") ? "[\(host)]" : host
+    return quoted(port.map { "\(name):\($0)" } ?? name)
+}
+
+extension Result {
+    /// Whether it came to an end, good or bad, before we were told to stop.
+    fileprivate var isOver: Bool {
+        if case .failure(let error) = self { return !(error is CancellationError) }
+        return true
+    }
+}

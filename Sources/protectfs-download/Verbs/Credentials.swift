@@ -1,0 +1,68 @@
+extension DownloadCredentialsAdd: PerformedVerb {
+    func perform() async throws {
+        let method = method.flatMap { AuthenticationMethod(rawValue: $0.rawValue) }
+        let space = try space(server, realm: realm, method: method)
+        let content: DownloadCredential.Content =
+            if let user {
+                try Secret.password(of: user, passwordDescriptor)
+            } else {
+                .token(try Secret.line(of: bearerDescriptor ?? -1))
+            }
+        try await keybag.downloads().addCredential(DownloadCredential(content, for: space))
+    }
+}
+
+extension DownloadCredentialsImportIdentity: PerformedVerb {
+    func perform() async throws {
+        let space = try space(server)
+        let content = try passcode.identity(in: file.path)
+        try await keybag.downloads().addCredential(DownloadCredential(content, for: space))
+    }
+}
+
+extension DownloadCredentialsList: PerformedVerb {
+    func perform() async throws {
+        let credentials = try await keybag.downloads().credentials()
+        if json { return try JSON.array(credentials.map(\.members)).print() }
+        var lines = OutputLines()
+        for credential in credentials {
+            let words =
+                ["\(credential.space)", credential.kind.rawValue] + (credential.name.map { [spoken(name: $0)] } ?? [])
+            try lines.add(Array(words.joined(separator: "  ").utf8))
+        }
+        try lines.finish()
+    }
+}
+
+extension DownloadCredentialsRemove: PerformedVerb {
+    func perform() async throws {
+        let removed = try await keybag.downloads().removeCredentials(of: space(server, realm: realm), name: user)
+        guard removed.isEmpty else { return }
+        throw Failure(
+            .notFound, "there are no such credentials for \(quoted(server))",
+            hint: "see all: protectfs download credentials list")
+    }
+}
+
+private func space(
+    _ server: String, realm: String? = nil, method: AuthenticationMethod? = nil
+) throws(Failure) -> ProtectionSpace {
+    guard let space = ProtectionSpace(server: server, realm: realm, method: method) else {
+        throw Failure(.usage, "\(quoted(server)) is no server: HOST, HOST:PORT, or proxy://HOST:PORT")
+    }
+    return space
+}
+
+/// A user's name or a certificate's subject, fit for a terminal.
+private func spoken(name: String) -> String { hasUnprintable(Array(name.utf8)) ? quoted(name) : name }
+
+extension ListedCredential {
+    fileprivate var members: JSON {
+        func text(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
+        return .object([
+            ("protocol", .string(space.kind.rawValue)), ("host", .string(space.host)), ("port", .optional(space.port)),
+            ("realm", text(space.realm)), ("method", text(space.method?.rawValue)), ("kind", .string(kind.rawValue)),
+            ("name", text(name)),
+        ])
+    }
+}

@@ -1,0 +1,15 @@
+import FoundationEssentials
+
+extension DownloadUpload: PerformedVerb {
+    func perform() async throws {
+        guard let url = URL(string: url) else { throw Failure(.usage, "\(quoted(url)) is not a URL") }
+        let queue = try keybag.downloads(connection.connections())
+        var request = DownloadRequest(
+            uploading: try TargetOptions.absolute(file.path), to: url, by: method == .post ? .post : .put)
+        request.trust = try trust.trust()
+        request.credentials = try credentials.given()(for: url)
+        try request.take(transfer)
+        let upload = try await queue.goOn(with: request)
+        try await queue.finish([upload], Outcome(), asJSON: json)
+    }
+}

@@ -1,0 +1,207 @@
+import FaultServer
+import Foundation
+import ProtectionKeys
+import Synchronization
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionDownloads
+
+/// Takes what is sent, piece by piece, and says yes.
+private final class Taker: DownloadTransport {
+    private let taken = Mutex<[[UInt8]]>([])
+    /// Called before every piece, with how much of it has come.
+    private let beforeEachPiece: @Sendable (Int) throws -> Void
+
+    init(beforeEachPiece: @escaping @Sendable (Int) throws -> Void = { _ in }) {
+        self.beforeEachPiece = beforeEachPiece
+    }
+
+    /// Whole bodies that were acknowledged.
+    var bodies: [[UInt8]] { taken.withLock { $0 } }
+
+    func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse {
+        let response = HTTPResponse(status: 204, headers: [], url: request.url, version: "1.1")
+        do {
+            guard let body = request.body else { throw CancellationError() }
+            var bytes: [UInt8] = []
+            var piece = [UInt8](repeating: 0, count: 50_000)
+            while bytes.count < Int(body.length) {
+                try beforeEachPiece(bytes.count)
+                let count = try piece.withUnsafeMutableBytes { try body.read(into: $0, at: UInt64(bytes.count)) }
+                bytes += piece[..<count]
+            }
+            taken.withLock { $0.append(bytes) }
+            try receiver.begin(response)
+        } catch {
+            throw .refused(by: error)
+        }
+        return response
+    }
+}
+
+@Suite struct UploadTests {
+    private let bytes = noise(300_000)
+
+    private func digest(_ bytes: [UInt8]) throws -> String { hexadecimal(try Digest.sha256(bytes)) }
+
+    // MARK: what arrives
+
+    @Test(
+        "The server gets the exact bytes, and the file stays as it is",
+        arguments: [0, 1, 4096, 300_000], [DownloadRequest.Upload.put, .post])
+    func exact(length: Int, method: DownloadRequest.Upload) async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(Array(bytes[..<length]), as: .complete)
+        try server.answer("/file", Answer(status: 201, "made"))
+        let upload = try await bed.run(bed.upload(server, by: method))
+        #expect(upload.state == .finished, "\(String(describing: upload.failure))")
+        #expect(upload.file?.length == UInt64(length) && upload.received == UInt64(length))
+        let seen = try server.requests()
+        #expect(seen.count == 1 && seen[0].method == method.rawValue)
+        #expect(try seen[0].bodyCount == length && seen[0].bodySHA256 == digest(Array(bytes[..<length])))
+        #expect((seen[0]["Idempotency-Key"] == "\"\(upload.id)\"") == (method == .post))
+        #expect(try bed.contents() == Array(bytes[..<length]) && bed.protectionClass() == .complete)
+        #expect(try bed.names() == ["file"])
+        // Nor is it sent by the next one who runs the list.
+        try await DownloadQueue(bed.keybag).run(untilIdle: true)
+        #expect(try server.requests().count == 1)
+    }
+
+    @Test("A challenge is answered, and the body arrives once more, whole")
+    func challenged() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(bytes, as: .completeUnlessOpen)
+        try server.guardPaths("/", .digest("user", "right"))
+        try server.answer("/file", Answer(status: 200))
+        var request = try bed.upload(server)
+        request.credentials = [try .password("user", "right", at: server)]
+        #expect(try await bed.run(request).state == .finished)
+        #expect(try server.requests().last?.bodySHA256 == digest(bytes))
+    }
+
+    @Test("Tried again after 503; refused for good by 403; credentials missing")
+    func statuses() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(bytes, as: .complete)
+        try server.answer("/file", Answer(status: 503), Answer(status: 200))
+        #expect(try await bed.run(bed.upload(server)).state == .finished)
+        #expect(try server.requests().count == 2)
+        try server.answer("/file", Answer(status: 403))
+        #expect(try await bed.run(bed.upload(server)).failure?.kind == .credentials)
+        try server.guardPaths("/", .basic("user", "right"))
+        #expect(try await bed.run(bed.upload(server)).failure?.kind == .credentials)
+    }
+
+    @Test("A connection that is lost before the answer: again. Lost behind its first bytes: it was acknowledged")
+    func lostConnections() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(bytes, as: .complete)
+        let answer = Answer(status: 200, "taken")
+        try server.answer("/file", answer.with(\.cutHeadAfter, 5).with(\.end, .close), answer)
+        #expect(try await bed.run(bed.upload(server)).state == .finished)
+        #expect(try server.requests().count == 2)
+        try server.answer("/file", answer.with(\.cutAfter, 2).with(\.end, .close), answer)
+        #expect(try await bed.run(bed.upload(server)).state == .finished)
+        #expect(try server.requests().count == 3)
+    }
+
+    @Test("What is no protected file is refused when it is added")
+    func notProtected() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try Data("plain".utf8).write(to: URL(fileURLWithPath: bed.path("file").string))
+        await #expect(throws: DownloadError.self) { try await bed.run(bed.upload(server)) }
+        var request = try bed.upload(server)
+        request.checks = [.length(5)]
+        #expect(throws: DownloadError.self) { try request.check() }
+    }
+
+    // MARK: locks
+
+    private func request(_ bed: DownloadBed) -> DownloadRequest {
+        DownloadRequest(uploading: bed.path("file"), to: URL(string: "https://server.test/file")!)
+    }
+
+    @Test("Locked in the middle: an unless-open file goes on, a complete one waits and begins again after the unlock")
+    func lockedInTheMiddle() async throws {
+        for (protectionClass, isSent) in [(ProtectionClass.completeUnlessOpen, true), (.complete, false)] {
+            let bed = try DownloadBed()
+            try bed.put(bytes, as: protectionClass)
+            let taker = Taker { sent in if sent == 150_000 { try bed.keybag.lock() } }
+            let queue = try DownloadQueue(bed.keybag, transport: taker)
+            let id = try await queue.add(request(bed)).id
+            try await queue.run(untilIdle: true)
+            let locked = try await queue.download(id)
+            #expect(locked.state == (isSent ? .finished : .queued), "\(String(describing: locked.failure))")
+            #expect(isSent || locked.activity == .waitingForUnlock)
+            #expect(taker.bodies == (isSent ? [bytes] : []))
+            guard !isSent else { continue }
+            try bed.unlock()
+            let again = Taker()
+            try await DownloadQueue(bed.keybag, transport: again).run(untilIdle: true)
+            #expect(try await queue.download(id).state == .finished)
+            #expect(again.bodies == [bytes])
+        }
+    }
+
+    @Test(
+        "Locked from the beginning: waits for the unlock, which the one who runs the list notices",
+        arguments: [ProtectionClass.complete, .completeUnlessOpen])
+    func lockedFromTheBeginning(protectionClass: ProtectionClass) async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: protectionClass)
+        try bed.keybag.lock()
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let upload = try await queue.add(request(bed))
+        let run = Task { try await queue.run() }
+        while try await queue.download(upload.id).activity != .waitingForUnlock {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        try bed.unlock()
+        #expect(try await upload.value.length == UInt64(bytes.count))
+        run.cancel()
+        try await run.value
+        #expect(taker.bodies == [bytes])
+    }
+
+    @Test("A file that opens while locked is sent while locked")
+    func firstUnlockClass() async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: .completeUntilFirstUserAuthentication)
+        try bed.keybag.lock()
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let id = try await queue.add(request(bed)).id
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(id).state == .finished)
+    }
+
+    // MARK: kills
+
+    @Test("Killed before the answer: sent again, whole, by the next one. Killed behind the answer's head: never again")
+    func killed() async throws {
+        for isAcknowledged in [false, true] {
+            let (bed, server) = (try DownloadBed(), try FaultServer())
+            try bed.put(bytes, as: .complete)
+            let held = Answer(length: 100).with(isAcknowledged ? \.holdAfter : \.cutHeadAfter, isAcknowledged ? 1 : 5)
+            try server.answer("/file", held.with(\.end, .stall), Answer(status: 200))
+            let queue = try DownloadQueue(bed.keybag)
+            let id = try await queue.add(bed.upload(server)).id
+            let worker = try KillTests.start(bed)
+            #expect(try await server.waitUntilHeld())
+            if isAcknowledged {
+                while try await queue.download(id).state != .finished { try await Task.sleep(for: .milliseconds(20)) }
+            }
+            kill(worker.processIdentifier, SIGKILL)
+            worker.waitUntilExit()
+            try server.release()
+            let next = try KillTests.start(bed, "idle")
+            next.waitUntilExit()
+            #expect(try await queue.download(id).state == .finished)
+            let seen = try server.requests()
+            #expect(seen.count == (isAcknowledged ? 1 : 2))
+            #expect(try seen.last?.bodySHA256 == digest(bytes))
+        }
+    }
+}
