@@ -88,6 +88,17 @@ import Testing
         }
     }
 
+    @Test("Whose key is lost is said: no new key is made for a list that holds credentials")
+    func lostKey() async throws {
+        try await queue().addCredential(.password("user", "right", at: server))
+        try FileManager.default.removeItem(atPath: queue().store.directory.appending("key").string)
+        let error = await #expect(throws: DownloadError.self) { try await queue().credentials() }
+        guard case .storeKeyLost? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
     // MARK: refused
 
     @Test("What was refused is not sent again, not after a restart nor for another download, until it is replaced")

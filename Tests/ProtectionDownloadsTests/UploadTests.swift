@@ -145,6 +145,70 @@ private final class Taker: DownloadTransport {
     }
 
     @Test(
+        "An unless-open file stays open between tries: a connection that breaks while locked keeps nothing from going on"
+    )
+    func openBetweenTries() async throws {
+        struct Broken: Error {}
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: .completeUnlessOpen)
+        let hasBroken = Mutex(false)
+        let taker = Taker { sent in
+            guard sent == 150_000, hasBroken.withLock({ !$0 }) else { return }
+            hasBroken.withLock { $0 = true }
+            try bed.keybag.lock()
+            throw Broken()
+        }
+        var request = request(bed)
+        request.retry.firstDelay = 0.01
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let id = try await queue.add(request).id
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(id).state == .finished)
+        #expect(taker.bodies == [bytes])
+    }
+
+    @Test("How far it is can be seen by who has added it, and by others")
+    func progress() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(bytes, as: .complete)
+        let held = Answer(length: 1).with(\.cutHeadAfter, 5).with(\.end, .stall)
+        try server.answer("/file", held, Answer(status: 200))
+        let queue = try DownloadQueue(bed.keybag)
+        let id = try await queue.add(bed.upload(server)).id
+        let run = Task { try await queue.run(untilIdle: true) }
+        #expect(try await server.waitUntilHeld())
+        let here = try await queue.download(id)
+        #expect(here.received == UInt64(bytes.count) && here.length == UInt64(bytes.count))
+        #expect(here.activity == .transferring)
+        let others = try DownloadQueue(bed.keybag)
+        while try await others.download(id).received < UInt64(bytes.count) {
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        try server.release()
+        try await run.value
+        #expect(try await queue.download(id).state == .finished)
+    }
+
+    @Test("Paused before the answer: not sent on; resumed, it is sent whole. Cancelled: the file stays")
+    func pausedAndCancelled() async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: .complete)
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let id = try await queue.add(request(bed)).id
+        try await queue.pause(id)
+        try await queue.run(untilIdle: true)
+        #expect(taker.bodies.isEmpty)
+        try await queue.resume(id)
+        try await queue.run(untilIdle: true)
+        #expect(taker.bodies == [bytes])
+        let second = try await queue.add(request(bed)).id
+        try await queue.cancel(second)
+        try await queue.remove(second)
+        #expect(try bed.contents() == bytes)
+    }
+
+    @Test(
         "Locked from the beginning: waits for the unlock, which the one who runs the list notices",
         arguments: [ProtectionClass.complete, .completeUnlessOpen])
     func lockedFromTheBeginning(protectionClass: ProtectionClass) async throws {

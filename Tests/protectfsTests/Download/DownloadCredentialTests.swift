@@ -32,7 +32,7 @@ struct DownloadCredentialTests {
         let none = try get()
         #expect(none.status == 77 && none.errors.contains("realm \"test\", basic"), "\(none.errors)")
         #expect(
-            none.errors.contains("hint: keep them for it: protectfs download credentials add \(server) --user NAME"))
+            none.errors.contains("hint: keep them for it: protectfs download credentials add '\(server)' --user NAME"))
         for _ in 0..<2 { #expect(try get("--user", "user", "--password-fd", "3", secret: "wrong").status == 77) }
         #expect(try sent.count == 1)
         let right = try get("-u", "user", "--password-fd", "3", secret: "correct horse")
@@ -59,6 +59,20 @@ struct DownloadCredentialTests {
         #expect(try bed.download("credentials", "remove", server, "--user", "another").status == 66)
         #expect(try bed.download("credentials", "remove", server, "--user", "user").status == 0)
         #expect(try get("-o", "b").status == 77)
+    }
+
+    @Test("A password is asked for without echo, by add and by get")
+    func typed() throws {
+        let url = bed.server.url("/a").absoluteString
+        let wrong = try PseudoTerminal.run(
+            ["download", "credentials", "add", server, "-u", "user"], in: bed.sandbox,
+            [.expect("Password of 'user': "), .look, .send("wrong\n")])
+        #expect(wrong.status == 0 && wrong.echo == [false, true] && !wrong.shown.contains("wrong"))
+        let seen = try PseudoTerminal.run(
+            ["download", "get", url, "--only-anchor", "authority.pem", "-u", "user"], in: bed.sandbox,
+            [.expect("Password of 'user': "), .look, .send("correct horse\n")])
+        #expect(seen.status == 0 && seen.echo == [false, true] && !seen.shown.contains("horse"), "\(seen.shown)")
+        #expect(try sent.count == 1)
     }
 
     @Test("A bearer token; a credential for the upload of a file, whose bytes arrive")
