@@ -1,6 +1,5 @@
 import FaultServer
 import Foundation
-import GRDB
 import ProtectionKeys
 import Synchronization
 import Testing
@@ -39,7 +38,11 @@ import Testing
         try server.guardPaths("/", .digest("user", "right"))
         let download = try await bed.run(request(.password("user", "right", at: server)))
         try expectFinished(download)
-        #expect(try queue().store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM credentials") } == 0)
+        #expect(try bed.keptCredentials == 0)
+        let cancelled = try await queue().add(request(.password("user", "right", at: server), as: "cancelled"))
+        #expect(try bed.keptCredentials == 1)
+        try await queue().cancel(cancelled.id)
+        #expect(try bed.keptCredentials == 0)
     }
 
     @Test("What is kept for all is used for each, and survives restarts")
@@ -255,12 +258,18 @@ import Testing
         #expect(try server.authorizations == ["Bearer old", "Bearer new"])
         #expect(try await bed.run(request(.token("old", at: server), as: "second")).state == .finished)
         #expect(try server.authorizations == ["Bearer old", "Bearer new", "Bearer new"])
-        // The only one, and refused: after a restart nothing is sent.
+        // Two that are refused, then the only one: after a restart nothing is sent.
         try server.guardPaths("/", .bearer("newest"))
+        try await queue().addCredential(.token("fourth", at: server))
+        let both = try await bed.run(request(.token("third", at: server), as: "both"))
+        #expect(both.failure?.kind == .credentials)
+        #expect(try await bed.again(both.id).failure?.kind == .credentials)
+        #expect(try server.authorizations.suffix(2) == ["Bearer third", "Bearer fourth"])
+        try await queue().addCredential(.token("new", at: server))
         let download = try await bed.run(request(as: "third"))
         #expect(download.failure?.kind == .credentials)
         #expect(try await bed.again(download.id).failure?.kind == .credentials)
-        #expect(try server.authorizations.count == 4)
+        #expect(try server.authorizations.count == 6)
     }
 
     // MARK: client certificates

@@ -78,6 +78,7 @@ private final class Taker: DownloadTransport {
         request.credentials = [try .password("user", "right", at: server)]
         #expect(try await bed.run(request).state == .finished)
         #expect(try server.requests().last?.bodySHA256 == digest(bytes))
+        #expect(try bed.keptCredentials == 0)
     }
 
     @Test("Tried again after 503; refused for good by 403; credentials missing")

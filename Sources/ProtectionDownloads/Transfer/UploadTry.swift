@@ -1,5 +1,4 @@
 import DataProtection
-import Synchronization
 
 /// One try to send a file: whole, from its first byte.
 struct UploadTry: Sendable {
@@ -12,7 +11,8 @@ struct UploadTry: Sendable {
     let progress: LiveProgress
     let bell: Bell
 
-    /// Ends in every case. `whole`: the server has acknowledged it, and the list knows.
+    /// Ends in every case. `whole`: the server has acknowledged it, and the list knows. So it may after any other end: whatever
+    /// becomes of the rest of the answer changes nothing any more.
     func run() async -> EndOfTry {
         let receiver = Acknowledgement(store, id, length: body.length)
         let noting = Task { try await noteProgress() }
@@ -25,8 +25,6 @@ struct UploadTry: Sendable {
             // draft-ietf-httpapi-idempotency-key-header
             if request.upload == .post { http.headers.append(HTTPHeader("Idempotency-Key", "\"\(id)\"")) }
             do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch {
-                // Whatever became of the rest of its answer.
-                if receiver.isThere { return .whole }
                 try await terms.note(error, tokens)
                 throw error
             }
@@ -52,8 +50,6 @@ private final class Acknowledgement: HTTPReceiver {
     private let store: DownloadStore
     private let id: DownloadID
     private let length: UInt64
-    private let there = Atomic(false)
-    var isThere: Bool { there.load(ordering: .acquiring) }
 
     init(_ store: DownloadStore, _ id: DownloadID, length: UInt64) {
         (self.store, self.id, self.length) = (store, id, length)
@@ -64,7 +60,6 @@ private final class Acknowledgement: HTTPReceiver {
         let file = PublishedFile(
             fileID: [], temporary: [], length: length, isTamperProof: false)
         try store.endUpload(id, file)
-        there.store(true, ordering: .releasing)
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {}

@@ -1,4 +1,5 @@
 import FaultServer
+import GRDB
 import ProtectionKeys
 
 @testable import DataProtection
@@ -23,6 +24,13 @@ extension DownloadBed {
         request.retry.firstDelay = 0.01
         request.retry.maximumFailures = 4
         return request
+    }
+
+    /// How many credentials are in the list.
+    var keptCredentials: Int? {
+        get throws {
+            try DownloadStore(keybag).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM credentials") }
+        }
     }
 
     /// Makes a protected file.
