@@ -19,9 +19,9 @@ import Testing
     private static let worker = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
         .appendingPathComponent("download-worker")
 
-    static func start(_ bed: DownloadBed, _ further: String...) throws -> Process {
+    private func start(_ bed: DownloadBed, _ further: String...) throws -> Process {
         let process = Process()
-        process.executableURL = worker
+        process.executableURL = Self.worker
         process.arguments = [bed.keybag.directory.string] + further
         process.standardInput = FileHandle.nullDevice
         process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
@@ -61,7 +61,7 @@ import Testing
         if locksFirst { try bed.keybag.lock() }
         var generator = SystemRandomNumberGenerator()
         for kill in 0..<Self.kills {
-            let process = try Self.start(bed)
+            let process = try start(bed)
             usleep(.random(in: 20_000...700_000, using: &generator))
             if kill == Self.kills / 2 { try bed.keybag.lock() }
             #expect(process.isRunning)
@@ -73,7 +73,7 @@ import Testing
         }
         // The whole rest comes while locked.
         try server.answer("/file", Answer(length: length))
-        let rest = try Self.start(bed, "idle")
+        let rest = try start(bed, "idle")
         rest.waitUntilExit()
         #expect(rest.terminationStatus == 0)
         let locked = try await queue.download(download.id)
@@ -83,7 +83,7 @@ import Testing
             #expect(throws: DataProtectionError.self) { try bed.contents(name) }
         }
         try bed.unlock()
-        let last = try Self.start(bed, "idle")
+        let last = try start(bed, "idle")
         last.waitUntilExit()
         try bed.keybag.performQueuedWork()
         #expect(try await queue.download(download.id).state == .finished)
@@ -102,7 +102,7 @@ import Testing
         let bed = try DownloadBed()
         let server = try FaultServer()
         try server.answer("/file", Answer(length: 3 << 20))
-        let process = try Self.start(bed)
+        let process = try start(bed)
         defer { process.terminate() }
         let queue = try queue(bed)
         let download = try await queue.add(try request(bed, server))

@@ -253,7 +253,7 @@ private final class Taker: DownloadTransport {
             try server.answer("/file", held.with(\.end, .stall), Answer(status: 200))
             let queue = try DownloadQueue(bed.keybag)
             let id = try await queue.add(bed.upload(server)).id
-            let worker = try KillTests.start(bed)
+            let worker = try DownloadWorker.start(bed)
             #expect(try await server.waitUntilHeld())
             if isAcknowledged {
                 while try await queue.download(id).state != .finished { try await Task.sleep(for: .milliseconds(20)) }
@@ -261,7 +261,7 @@ private final class Taker: DownloadTransport {
             kill(worker.processIdentifier, SIGKILL)
             worker.waitUntilExit()
             try server.release()
-            let next = try KillTests.start(bed, "idle")
+            let next = try DownloadWorker.start(bed, "idle")
             next.waitUntilExit()
             #expect(try await queue.download(id).state == .finished)
             let seen = try server.requests()
