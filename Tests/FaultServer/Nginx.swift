@@ -17,7 +17,8 @@ public final class Nginx: Sendable {
     /// - Parameters:
     ///   - directory: whose files it serves.
     ///   - certificate: a path without `.pem` and `.key`, as ``FaultServer/makeCertificate(_:_:)`` returns it.
-    public init(serving directory: String, certificate: String) throws {
+    ///   - bytesPerSecond: how fast it sends over each connection; nil: as fast as it can.
+    public init(serving directory: String, certificate: String, bytesPerSecond: Int? = nil) throws {
         let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var template = Array("\(parent)/protectfs-nginx-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failure(description: "mkdtemp: \(errno)") }
@@ -27,11 +28,12 @@ public final class Nginx: Sendable {
         let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(scratch)/\($0);" }
         // Its workers would otherwise be another user's, who may not look into the directories of tests.
         let user = geteuid() == 0 ? "user root;" : ""
+        let rate = bytesPerSecond.map { "limit_rate \($0);" } ?? ""
         let configuration = """
             \(user) daemon off; worker_processes 1; pid \(scratch)/pid; error_log \(scratch)/error.log;
             events { worker_connections 256; }
             http {
-                access_log off; sendfile on; keepalive_requests 100000; \(kinds.joined(separator: " "))
+                access_log off; sendfile on; keepalive_requests 100000; \(rate) \(kinds.joined(separator: " "))
                 server {
                     listen 127.0.0.1:\(port) ssl http2; root \(directory);
                     ssl_certificate \(certificate).pem; ssl_certificate_key \(certificate).key;

@@ -6,7 +6,7 @@ import Testing
 @testable import DataProtection
 @testable import ProtectionDownloads
 
-/// "Must show" 1: locked half way, killed again and again, over TLS. `PROTECTFS_DOWNLOAD_BYTES` and `PROTECTFS_KILLS` say how
+/// Over TLS, killed again and again, locked and unlocked meanwhile. `PROTECTFS_DOWNLOAD_BYTES` and `PROTECTFS_KILLS` say how
 /// large and how often.
 @Suite struct KillTests {
     private static func number(_ name: String, _ fallback: Int) -> Int {
@@ -14,68 +14,69 @@ import Testing
     }
     private static let length = number("PROTECTFS_DOWNLOAD_BYTES", 8 << 20)
     private static let kills = number("PROTECTFS_KILLS", 6)
+    private static let bytesPerSecond = max(length / max(4, kills), 1 << 20)
+    private static let pattern = Answer.pattern(0..<length)
 
-    /// The built worker, beside this test's bundle.
-    private static let worker = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appendingPathComponent("download-worker")
+    /// Who sends the file.
+    enum Server: CaseIterable { case ours, nginx }
 
-    private func start(_ bed: DownloadBed, _ further: String...) throws -> Process {
-        let process = Process()
-        process.executableURL = Self.worker
-        process.arguments = [bed.keybag.directory.string] + further
-        process.standardInput = FileHandle.nullDevice
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        try process.run()
-        return process
-    }
+    /// When the keybag is locked: from the beginning, or after a quarter, then again after three quarters.
+    enum Locks: CaseIterable { case first, twice }
 
-    private func queue(_ bed: DownloadBed) throws -> DownloadQueue { try DownloadQueue(bed.keybag) }
-
-    private func digest(_ length: Int) throws -> [UInt8] {
-        var digest = try RunningDigest(.sha256)
-        for start in stride(from: 0, to: length, by: 1 << 20) {
-            try digest.update(Answer.pattern(start..<min(start + 1 << 20, length)))
-        }
-        return try digest.finish()
-    }
-
-    private func request(_ bed: DownloadBed, _ server: FaultServer) throws -> DownloadRequest {
-        var request = DownloadRequest(server.url("/file"), to: bed.path("file"))
+    private func request(_ bed: DownloadBed, _ server: FaultServer, _ url: URL) throws -> DownloadRequest {
+        var request = DownloadRequest(url, to: bed.path("file"))
         let authority = String(decoding: try server.authority, as: UTF8.self)
         request.trust = try ServerTrust(anchors: .only([try Certificate(pem: authority)]))
         request.retry.firstDelay = 0.01
         return request
     }
 
-    @Test(arguments: [false, true])
-    func killedAgainAndAgain(locksFirst: Bool) async throws {
+    private func serve(_ bed: DownloadBed, _ server: FaultServer) throws -> Nginx {
+        let directory = server.directory + "/files"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        try Data(Self.pattern).write(to: URL(fileURLWithPath: directory + "/file"))
+        return try Nginx(
+            serving: directory, certificate: "\(server.directory)/server", bytesPerSecond: Self.bytesPerSecond)
+    }
+
+    @Test(arguments: Server.allCases, Locks.allCases)
+    func killedAgainAndAgain(_ kind: Server, _ locks: Locks) async throws {
+        guard kind == .ours || Nginx.isThere else { return print("skipped: kills beside nginx: it is not installed") }
         let bed = try DownloadBed()
         let server = try FaultServer()
         let length = Self.length
-        try server.answer(
-            "/file", Answer(length: length).with(\.bytesPerSecond, max(length / max(4, Self.kills / 2), 1 << 20)))
-        var request = try request(bed, server)
-        request.checks = [.digest(.sha256, try digest(length)), .length(UInt64(length))]
-        let queue = try queue(bed)
+        try server.answer("/file", Answer(length: length).with(\.bytesPerSecond, Self.bytesPerSecond))
+        let nginx = kind == .nginx ? try serve(bed, server) : nil
+        var request = try request(bed, server, nginx?.url("/file") ?? server.url("/file"))
+        var sum = try RunningDigest(.sha256)
+        try sum.update(Self.pattern)
+        let digest = try sum.finish()
+        request.checks = [.digest(.sha256, digest), .length(UInt64(length))]
+        let queue = try DownloadQueue(bed.keybag)
         let download = try await queue.add(request)
-        if locksFirst { try bed.keybag.lock() }
+        if locks == .first { try bed.keybag.lock() }
         var generator = SystemRandomNumberGenerator()
+        var received: UInt64 = 0
         for kill in 0..<Self.kills {
-            let process = try start(bed)
-            usleep(.random(in: 20_000...700_000, using: &generator))
-            if kill == Self.kills / 2 { try bed.keybag.lock() }
+            let process = try DownloadWorker.start(bed)
+            // What has come is noted once a second: some are killed before, some after.
+            usleep(.random(in: 20_000...2_000_000, using: &generator))
+            if locks == .twice {
+                if kill == Self.kills / 4 || kill == Self.kills * 3 / 4 { try bed.keybag.lock() }
+                if kill == Self.kills / 2 { try bed.unlock() }
+            }
             #expect(process.isRunning)
             Glibc.kill(process.processIdentifier, SIGKILL)
             process.waitUntilExit()
-            // Nothing has its name before it is whole and checked, and nothing can be read while locked.
+            // Nothing has its name before it is whole and checked, and what was noted as flushed stays.
             let now = try await queue.download(download.id)
             if now.state != .finished { #expect(!(try bed.names().contains("file"))) }
+            #expect(now.received >= received)
+            received = now.received
         }
         // The whole rest comes while locked.
-        try server.answer("/file", Answer(length: length))
-        let rest = try start(bed, "idle")
-        rest.waitUntilExit()
-        #expect(rest.terminationStatus == 0)
+        if kind == .ours { try server.answer("/file", Answer(length: length)) }
+        #expect(try DownloadWorker.runUntilIdle(bed) == 0)
         let locked = try await queue.download(download.id)
         #expect(locked.received == UInt64(length) || locked.state == .finished)
         for name in try bed.names() {
@@ -83,18 +84,15 @@ import Testing
             #expect(throws: DataProtectionError.self) { try bed.contents(name) }
         }
         try bed.unlock()
-        let last = try start(bed, "idle")
-        last.waitUntilExit()
+        #expect(try DownloadWorker.runUntilIdle(bed) == 0)
         try bed.keybag.performQueuedWork()
         #expect(try await queue.download(download.id).state == .finished)
         #expect(try bed.names() == ["file"])
         #expect(try bed.protectionClass() == .complete)
-        var found = try RunningDigest(.sha256)
-        let file = try ProtectedFile.open(bed.path("file"), keybag: bed.keybag)
-        for start in stride(from: 0, to: Int64(length), by: 1 << 20) {
-            try found.update(Array(try file.read(1 << 20, at: start)))
-        }
-        #expect(try found.finish() == digest(length))
+        #expect(try bed.digest() == digest)
+        let tries = try await queue.download(download.id).attempts
+        print("download: \(Self.kills) kills beside \(kind), \(tries) tries, \(received) of \(length) bytes before the last")
+        withExtendedLifetime(nginx) {}
     }
 
     /// It ends in order: what has come is noted to the byte.
@@ -102,10 +100,10 @@ import Testing
         let bed = try DownloadBed()
         let server = try FaultServer()
         try server.answer("/file", Answer(length: 3 << 20))
-        let process = try start(bed)
+        let process = try DownloadWorker.start(bed)
         defer { process.terminate() }
-        let queue = try queue(bed)
-        let download = try await queue.add(try request(bed, server))
+        let queue = try DownloadQueue(bed.keybag)
+        let download = try await queue.add(try request(bed, server, server.url("/file")))
         let file = try await download.value
         #expect(file.length == 3 << 20)
         #expect(queue.isRunning)

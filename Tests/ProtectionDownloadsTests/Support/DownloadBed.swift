@@ -1,5 +1,6 @@
 import Foundation
 import KeyQuota
+import ProtectionKeys
 import SystemPackage
 import Testing
 
@@ -65,6 +66,16 @@ final class DownloadBed: Sendable {
     func contents(_ name: String = "file") throws -> [UInt8] {
         let file = try ProtectedFile.open(path(name), keybag: keybag)
         return Array(try file.read(Int(try file.size()), at: 0))
+    }
+
+    /// The SHA-256 of its plaintext, however long it is.
+    func digest(_ name: String = "file") throws -> [UInt8] {
+        var digest = try RunningDigest(.sha256)
+        let file = try ProtectedFile.open(path(name), keybag: keybag)
+        for start in stride(from: 0, to: try file.size(), by: 1 << 20) {
+            try digest.update(Array(try file.read(1 << 20, at: start)))
+        }
+        return try digest.finish()
     }
 
     func protectionClass(_ name: String = "file") throws -> ProtectionClass {
