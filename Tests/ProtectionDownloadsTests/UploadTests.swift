@@ -242,6 +242,24 @@ private final class Taker: DownloadTransport {
         #expect(try await queue.download(id).state == .finished)
     }
 
+    @Test("Over TLS, by libcurl: an unless-open file that is locked while it is sent")
+    func lockedOverTLS() async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        let bytes = Answer.pattern(0..<8 << 20)
+        try bed.put(bytes, as: .completeUnlessOpen)
+        try server.answer("/file", Answer(status: 200))
+        let queue = try DownloadQueue(bed.keybag)
+        let id = try await queue.add(bed.upload(server)).id
+        let run = Task { try await queue.run(untilIdle: true) }
+        while queue.progress(id) == nil { try await Task.sleep(for: .milliseconds(1)) }
+        try bed.keybag.lock()
+        try await run.value
+        let upload = try await queue.download(id)
+        #expect(upload.state == .finished, "\(String(describing: upload.failure))")
+        #expect(throws: DataProtectionError.self) { try bed.contents() }
+        #expect(try server.requests().map(\.bodySHA256) == [digest(bytes)])
+    }
+
     // MARK: kills
 
     @Test("Killed before the answer: sent again, whole, by the next one. Killed behind the answer's head: never again")
