@@ -250,6 +250,18 @@ import Testing
         #expect(try server.authorizations == ["Bearer old", "Bearer new"])
     }
 
+    @Test("The provider's tokens go to no server that the request does not list itself")
+    func providerOfOthers() async throws {
+        try server.guardPaths("/", .bearer("new"), .basic("user", "right"))
+        try await queue().addCredential(.password("user", "right", at: server))
+        var (request, connections) = (try request(), DownloadConnections())
+        request.spaces = [ProtectionSpace(host: "h.test", port: server.port)]
+        let tokens = Tokens()
+        connections.tokens = tokens
+        try expectFinished(await bed.run(request, connections))
+        #expect(await tokens.asked.isEmpty)
+    }
+
     @Test("A kept token is sent at once; one that was refused is never sent again")
     func keptTokens() async throws {
         try server.guardPaths("/", .bearer("new"))

@@ -9,11 +9,13 @@ final class TokensOfDownload: BearerTokens {
     private let store: DownloadStore
     private let id: DownloadID
     private let provider: (any BearerTokens)?
+    /// Those that the request lists: a token goes out unasked, so the provider's go to no server that only the list's entries name.
+    private let spaces: [ProtectionSpace]
     /// What was sent last, if it was a kept one.
     private let sent = Mutex<(Credential, ProtectionSpace)?>(nil)
 
-    init(_ store: DownloadStore, _ id: DownloadID, _ provider: (any BearerTokens)?) {
-        (self.store, self.id, self.provider) = (store, id, provider)
+    init(_ store: DownloadStore, _ id: DownloadID, _ provider: (any BearerTokens)?, for spaces: [ProtectionSpace]) {
+        (self.store, self.id, self.provider, self.spaces) = (store, id, provider, spaces)
     }
 
     func token(for space: ProtectionSpace, rejected: Bool) async throws -> CredentialSecret? {
@@ -30,6 +32,10 @@ final class TokensOfDownload: BearerTokens {
             sent.withLock { $0 = (credential, place) }
             return token
         }
+        let isListed = spaces.contains { entry in
+            ProtectionSpace(entry.kind, host: entry.host, port: entry.port, method: entry.method).matches(place)
+        }
+        guard isListed else { return nil }
         return try await provider?.token(for: space, rejected: rejected && !isOurs)
     }
 

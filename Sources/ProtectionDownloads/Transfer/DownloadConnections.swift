@@ -4,11 +4,11 @@ public struct DownloadConnections: Sendable {
     public var total = 4
     /// How many of them with one server.
     public var perHost = 2
-    /// Where credentials come from, for the spaces that a request lists.
+    /// Where credentials come from, for the spaces that a request or the list names, before the list's own.
     public var credentials: (any CredentialStore)?
     /// Asked about challenges of those spaces.
     public var handler: (any AuthenticationHandler)?
-    /// Where bearer tokens come from.
+    /// Where bearer tokens come from, for the spaces that a request lists itself.
     public var tokens: (any BearerTokens)?
     /// Of requests that name none.
     public var proxy: HTTPProxy?

@@ -34,7 +34,7 @@ struct DownloadTry: Sendable {
             try partial.file.prepare()
             return ResumePlan(offset: partial.file.position, resource: resource)
         }
-        let tokens = terms.tokens(of: record.id)
+        let tokens = terms.tokens(of: record.id, request)
         var http = try await terms.http(for: request, record.id, tokens)
         http.headers += plan.headers
         let receiver = PartialReceiver(request, plan, partial.file, store, progress)

@@ -7,7 +7,9 @@ struct TryTerms: Sendable {
     let connections: DownloadConnections
     let session: SessionCredentials
 
-    func tokens(of id: DownloadID) -> TokensOfDownload { TokensOfDownload(store, id, connections.tokens) }
+    func tokens(of id: DownloadID, _ request: DownloadRequest) -> TokensOfDownload {
+        TokensOfDownload(store, id, connections.tokens, for: request.spaces)
+    }
 
     /// What is asked of the server, without what the try itself adds.
     func http(

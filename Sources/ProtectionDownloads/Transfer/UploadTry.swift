@@ -19,7 +19,7 @@ struct UploadTry: Sendable {
         defer { noting.cancel() }
         do {
             try await BlockingWork.run { try store.beginTry(id) }
-            let tokens = terms.tokens(of: id)
+            let tokens = terms.tokens(of: id, request)
             var http = try await terms.http(for: request, id, tokens)
             (http.method, http.body) = (request.upload?.rawValue ?? "PUT", SentBody(body, id, progress))
             // draft-ietf-httpapi-idempotency-key-header
