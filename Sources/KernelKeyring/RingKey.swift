@@ -43,7 +43,7 @@ public struct RingKey: Hashable, Sendable {
         return key
     }
 
-    /// Removes the key: invalidates it, unlinks it, and looks again.
+    /// Removes the key: unlinks it, invalidates it, and looks again.
     ///
     /// Call within ``RingWriter/run(_:)``. Returns when the search says ENOKEY and nothing else.
     /// - Throws: the last error, if the key is still there.
@@ -79,10 +79,14 @@ public struct RingKey: Hashable, Sendable {
     }
 
     private func remove(_ key: KeySerial) {
-        // Invalidating makes the payload go at once; the link goes when the kernel's collector comes by, and until then a
-        // search says EKEYREVOKED. So both, and the search afterwards is the judge of both.
+        // Unlinked, it is found no more, and the keyring's quota comes back: the kernel's collector, which takes dead keys out
+        // of keyrings, keeps the four bytes that a link costs until the next start. Invalidated, its payload goes for
+        // whoever knows its serial; for that this thread has to possess it still. The search afterwards is the judge.
+        let isPossessed = (try? KeySerial.threadKeyring.link(key)) != nil
+        if isPossessed { try? KeySerial.userKeyring.unlink(key) }
         try? key.invalidate()
-        try? KeySerial.userKeyring.unlink(key)
+        if !isPossessed { try? KeySerial.userKeyring.unlink(key) }
+        try? KeySerial.threadKeyring.unlink(key)  // ends with the thread anyway
     }
 
     private func displace() throws(Errno) -> KeySerial {

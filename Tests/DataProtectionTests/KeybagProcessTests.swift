@@ -1,6 +1,7 @@
 import CKeyutils
 import Glibc
 import KernelKeyring
+import KeyQuota
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -122,6 +123,40 @@ import Testing
                 // The recorded path comes first when there is anything.
                 try bag.deviceKey.overwrite([UInt8](repeating: 1, count: 32))
                 expectError("otherDevice") { try bag.unlock() }
+                try home.remove()
+            }
+        }
+
+        @Test(
+            "However often keys come and go, they leave nothing behind of what a user may have",
+            .enabled(if: geteuid() == 0, "other tests use this uid's; root can become another one"))
+        func quota() async {
+            await #expect(processExitsWith: .success) {
+                let home = try AnotherUser.become()
+                let payload = [UInt8](repeating: 1, count: 56)
+                let keys = (1...3).map { RingKey(description: "protectfs:test:quota:\($0)") }
+                // Several at once: the kernel's collector is on its way for the first while the others go.
+                func turn() throws {
+                    try RingWriter.run { () throws(Errno) in
+                        for key in keys { try payload.lendBytes { bytes throws(Errno) in _ = try key.load(bytes) } }
+                    }
+                    try RingWriter.run { () throws(Errno) in for key in keys { try key.evict() } }
+                }
+                // The kernel forgets dead keys when it has time for it: the least that is seen is what stays.
+                func least() -> Int {
+                    (0..<200).map { _ in
+                        usleep(5_000)
+                        return KeyQuota.bytes
+                    }.min()!
+                }
+                try turn()
+                let before = least()
+                #expect(before > 0)
+                for _ in 0..<400 {
+                    KeyQuota.waitForRoom()
+                    try turn()
+                }
+                #expect(least() == before)
                 try home.remove()
             }
         }

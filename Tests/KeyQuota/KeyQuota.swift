@@ -4,23 +4,32 @@ import Glibc
 public enum KeyQuota {
     /// Waits while half of that is used up, two seconds at most. The tests make keys faster than the kernel forgets them.
     public static func waitForRoom() {
-        for _ in 0..<400 where isShort { usleep(5_000) }
+        var looks = 400
+        while isShort, looks > 0 {
+            looks -= 1
+            usleep(5_000)
+        }
     }
 
-    /// From `/proc/key-users`: `uid: usage nkeys/nikeys qnkeys/maxkeys qnbytes/maxbytes`. proc(5).
-    private static var isShort: Bool {
-        guard let file = fopen("/proc/key-users", "r") else { return false }
+    /// What all keys of this user take up of the user's quota, in bytes.
+    public static var bytes: Int { fields.last?.used ?? 0 }
+
+    private static var isShort: Bool { fields.contains { 2 * $0.used > $0.most } }
+
+    /// Keys, and bytes. From `/proc/key-users`: `uid: usage nkeys/nikeys qnkeys/maxkeys qnbytes/maxbytes`. proc(5).
+    private static var fields: [(used: Int, most: Int)] {
+        guard let file = fopen("/proc/key-users", "r") else { return [] }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 256)
         while fgets(&line, Int32(line.count), file) != nil {
             let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             let fields = text.split { $0 == " " || $0 == "\n" }
             guard fields.count >= 5, fields[0] == "\(geteuid()):" else { continue }
-            return fields[3...4].contains { field in
+            return fields[3...4].compactMap { field in
                 let numbers = field.split(separator: "/").compactMap { Int($0) }
-                return numbers.count == 2 && 2 * numbers[0] > numbers[1]
+                return numbers.count == 2 ? (numbers[0], numbers[1]) : nil
             }
         }
-        return false
+        return []
     }
 }

@@ -50,7 +50,11 @@ final class MemoryFile {
 
     /// Waits until nobody has the file open for writing; two seconds at most, for an editor that never closes it.
     func waitForWriter() {
-        for _ in 0..<100 where protectfs_has_no_writer(descriptor) == 0 { usleep(20_000) }
+        var looks = 100
+        while protectfs_has_no_writer(descriptor) == 0, looks > 0 {
+            looks -= 1
+            usleep(20_000)
+        }
     }
 
     private static func error(_ path: FilePath, _ operation: String) -> DataProtectionError {
