@@ -39,7 +39,7 @@ public struct DownloadRequest: Sendable {
     public var retry = RetryPolicy()
     /// Which servers may be told who we are; the credentials are those of whoever runs the list (``DownloadConnections``).
     public var spaces: [ProtectionSpace] = []
-    /// In bytes per second.
+    /// In bytes per second. Downloads with the same limit share it.
     public var bandwidthLimit: UInt64?
     /// Goes through it, whoever runs the list; without one through that of ``DownloadConnections``, if there is one.
     public var proxy: HTTPProxy?
