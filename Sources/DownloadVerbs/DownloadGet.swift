@@ -19,7 +19,10 @@ package struct DownloadGet: DownloadVerb {
 
     package init() {}
 
-    package func validate() throws { try target.validate(for: urls) }
+    package mutating func validate() throws {
+        urls = LongArgumentLists.expanded(urls)
+        try target.validate(for: urls)
+    }
 }
 
 /// `download add`
@@ -39,5 +42,8 @@ package struct DownloadAdd: DownloadVerb {
 
     package init() {}
 
-    package func validate() throws { try target.validate(for: urls) }
+    package mutating func validate() throws {
+        urls = LongArgumentLists.expanded(urls)
+        try target.validate(for: urls)
+    }
 }

@@ -5,9 +5,11 @@ extension DownloadGet: PerformedVerb {
         let trust = try trust.trust()
         let outcome = Outcome()
         var downloads: [Download] = []
+        let list = try await queue.downloads()
         for url in urls {
             do {
-                downloads.append(try await queue.goOn(with: DownloadRequest(url, to: target, options, trust)))
+                let request = try DownloadRequest(url, to: target, options, trust)
+                downloads.append(try await queue.goOn(with: request, in: list + downloads))
             } catch {
                 outcome.record(error)
             }
