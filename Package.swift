@@ -34,7 +34,7 @@ let package = Package(
         .systemLibrary(name: "CExtendedAttributes"),
         .systemLibrary(name: "CEventFiles"),
         .target(name: "CDirectoryEntries"),
-        .target(name: "CSecretMemory"),
+        .target(name: "CSecretMemory", linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CMemoryFiles"),
         .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),

@@ -20,7 +20,10 @@ package struct DownloadGet: DownloadVerb {
 
     package init() {}
 
-    package func validate() throws { try target.validate(for: urls) }
+    package mutating func validate() throws {
+        urls = LongArgumentLists.expanded(urls)
+        try target.validate(for: urls)
+    }
 }
 
 /// `download add`
@@ -41,5 +44,8 @@ package struct DownloadAdd: DownloadVerb {
 
     package init() {}
 
-    package func validate() throws { try target.validate(for: urls) }
+    package mutating func validate() throws {
+        urls = LongArgumentLists.expanded(urls)
+        try target.validate(for: urls)
+    }
 }

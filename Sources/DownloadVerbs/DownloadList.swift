@@ -38,6 +38,8 @@ package struct DownloadsArgument: ParsableArguments {
     package var ids: [String]
 
     package init() {}
+
+    package mutating func validate() throws { ids = LongArgumentLists.expanded(ids) }
 }
 
 /// `download pause`

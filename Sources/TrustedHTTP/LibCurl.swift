@@ -12,6 +12,8 @@ enum LibCurl {
 
     /// Returned by a callback for the body to get the same bytes again after ``EasyHandle/resume()``.
     static let pause = Int(CURL_WRITEFUNC_PAUSE)
+    /// Returned by a callback that reads a body to be asked again after ``EasyHandle/resume()``.
+    static let pauseRead = Int(CURL_READFUNC_PAUSE)
     /// Returned by a callback that reads a body to give up.
     static let abortRead = Int(CURL_READFUNC_ABORT)
     /// CURLAUTH_…, macros that Swift does not see.

@@ -11,7 +11,7 @@ package enum LongArgumentLists {
     // Set once, before the parser runs.
     private nonisolated(unsafe) static var runs: [[String]] = []
 
-    /// The arguments for the parser. The first of a run may be an option's value and stays.
+    /// The arguments for the parser. The first of a run may be an option's value, the first two the names of a verb: they stay.
     package static func shortened(_ arguments: [String]) -> [String] {
         guard arguments.count > shortest else { return arguments }
         var result: [String] = []
@@ -20,8 +20,8 @@ package enum LongArgumentLists {
             if run.count < shortest {
                 result += run
             } else {
-                result += [run[0], "\(mark)\(runs.count)"]
-                runs.append(Array(run.dropFirst()))
+                result += run.prefix(2) + ["\(mark)\(runs.count)"]
+                runs.append(Array(run.dropFirst(2)))
             }
             run = []
         }
@@ -44,6 +44,9 @@ package enum LongArgumentLists {
         }
         return runs[index]
     }
+
+    /// Arguments that are no paths, with what placeholders among them stand for.
+    package static func expanded(_ arguments: [String]) -> [String] { arguments.flatMap { expand($0) ?? [$0] } }
 
     /// A message of the parser, with the first paths in place of a placeholder.
     package static func readable(_ message: String) -> String {

@@ -154,7 +154,9 @@ final class PartialFile {
 
     /// Takes the next bytes. They are in the file, or will be when ``sync()`` has returned.
     func append(_ bytes: UnsafeRawBufferPointer) throws {
-        if buffer.count > 0 || bytes.count < WriteBuffer.capacity / 4 {
+        // What of a `complete` file is only in memory could not be sealed any more after a lock that nobody has announced.
+        let isBuffered = request.partialClass != .complete && bytes.count < WriteBuffer.capacity / 4
+        if buffer.count > 0 || isBuffered {
             var rest = bytes
             while rest.count > 0 {
                 rest = buffer.fill(rest)

@@ -1,9 +1,6 @@
 import DataProtection
 
 extension DownloadQueue {
-    /// How often what comes is looked at while this process runs the list. Another one rings when it has flushed.
-    private static let tick = Duration.milliseconds(250)
-
     /// What happens to a download, until it is over.
     nonisolated func events(of id: DownloadID) -> AsyncThrowingStream<DownloadEvent, any Error> {
         let (stream, continuation) = AsyncThrowingStream.makeStream(
@@ -22,21 +19,11 @@ extension DownloadQueue {
 
     private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws
     {
-        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Heard before it is looked at: no change falls in between.
-        let listener = BellListener(Bell(directory: store.directory)) { wake.yield() }
-        let ticker = Task { [progress] in
-            while !Task.isCancelled {
-                try await Task.sleep(for: Self.tick)
-                if progress(id) != nil { wake.yield() }
-            }
-        }
-        defer {
-            ticker.cancel()
-            withExtendedLifetime(listener) {}
-        }
+        let changes = changes.listen(to: id)
+        defer { changes.end() }
         var told: Set<DownloadEvent> = []
-        var next = wakes.makeAsyncIterator()
+        var next = changes.stream.makeAsyncIterator()
         repeat {
             let download: Download
             do throws(DownloadError) { download = try await self.download(id) } catch .unknownDownload {

@@ -12,6 +12,7 @@ import Glibc
 public actor DownloadQueue {
     nonisolated let store: DownloadStore
     nonisolated let progress = LiveProgress()
+    nonisolated let changes: ListChanges
     private let transport: any DownloadTransport
     private let connections: DownloadConnections
     /// What a handler has given to this process.
@@ -29,6 +30,7 @@ public actor DownloadQueue {
         connections: DownloadConnections = DownloadConnections()
     ) throws(DownloadError) {
         store = try DownloadStore(keybag)
+        changes = ListChanges(store, progress)
         self.transport = transport
         self.connections = connections
     }

@@ -47,7 +47,7 @@ public struct DownloadRequest: Sendable {
     public var acceptedTypes: [String] = []
     /// How ``target`` is sent to the URL; nil: it is downloaded.
     public private(set) var upload: Upload?
-    /// In bytes per second.
+    /// In bytes per second. Downloads with the same limit share it.
     public var bandwidthLimit: UInt64?
     /// Goes through it, whoever runs the list; without one through that of ``DownloadConnections``, if there is one.
     public var proxy: HTTPProxy?

@@ -120,7 +120,7 @@ actor DownloadRunner {
     ///
     /// - Returns: when to look again, and whether nothing will happen by itself.
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
-        let records = try await blocking { [store] () throws(DownloadError) in try store.records() }
+        let records = try await blocking { [store] () throws(DownloadError) in try store.unfinishedRecords() }
         let byID = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
         for (id, value) in running where byID[id].map(\.state).map({ $0 != .queued && $0 != .publishing }) ?? true {
             value.task.cancel()

@@ -43,9 +43,7 @@ struct DownloadRecord: Sendable {
             (request, resource, failure, result) = (nil, nil, nil, nil)
             return
         }
-        let stored: StoredRequest? = try store.decode(row["request"], .request, id)
-        guard let request = stored?.request else { throw .storeDamaged(store.path, reason: "a request makes no sense") }
-        self.request = request
+        request = try store.request(row["request"], of: id)
         resource = try store.decode(row["resource"], .resource, id)
         failure = try store.decode(row["failure"], .failure, id)
         result = try store.decode(row["result"], .result, id)
@@ -65,6 +63,18 @@ struct PublishedFile: Hashable, Sendable, Codable {
 }
 
 extension DownloadStore {
+    /// Opens and reads a request. It never changes: the same sealed bytes are not opened twice.
+    func request(_ sealed: Data, of id: DownloadID) throws(DownloadError) -> DownloadRequest {
+        if let known = requests.withLock({ $0[id] }), known.sealed == sealed { return known.request }
+        let stored: StoredRequest? = try decode(sealed, .request, id)
+        guard let request = stored?.request else { throw .storeDamaged(path, reason: "a request makes no sense") }
+        requests.withLock { requests in
+            if requests.count >= Self.requestsKept { requests.removeAll() }
+            requests[id] = (sealed, request)
+        }
+        return request
+    }
+
     /// Opens and reads a value; nil if there is none.
     func decode<Value: Decodable>(
         _ sealed: Data?, _ column: SealedColumn, _ id: DownloadID

@@ -9,6 +9,35 @@ extension DownloadStore {
         try records("SELECT * FROM downloads ORDER BY position", [])
     }
 
+    /// Those that a runner has to do with, in the order in which they were added.
+    func unfinishedRecords() throws(DownloadError) -> [DownloadRecord] {
+        let states = [DownloadState.queued, .publishing, .cancelled].map { "\($0.rawValue)" }.joined(separator: ", ")
+        return try records("SELECT * FROM downloads WHERE state IN (\(states)) ORDER BY position", [])
+    }
+
+    /// What tells that a download has changed. Nothing of it is sealed.
+    struct Glance: Hashable, Sendable {
+        let state, activity, attempts, failures: Int
+        let received: Int64
+        let length: Int64?
+    }
+
+    /// One glance at all of them.
+    func glances() throws(DownloadError) -> [DownloadID: Glance] {
+        try read { database in
+            var glances: [DownloadID: Glance] = [:]
+            let rows = try Row.fetchCursor(
+                database, sql: "SELECT id, state, activity, attempts, failures, received, length FROM downloads")
+            while let row = try rows.next() {
+                guard let id = DownloadID(bytes: Array(row[0] as Data)) else { continue }
+                glances[id] = Glance(
+                    state: row[1], activity: row[2], attempts: row[3], failures: row[4], received: row[5],
+                    length: row[6])
+            }
+            return glances
+        }
+    }
+
     /// - Throws: `unknownDownload`.
     func record(_ id: DownloadID) throws(DownloadError) -> DownloadRecord {
         guard let record = try records("SELECT * FROM downloads WHERE id = ?", [Data(id.bytes)]).first else {

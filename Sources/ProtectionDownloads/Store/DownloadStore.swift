@@ -1,4 +1,5 @@
 import DataProtection
+import FoundationEssentials
 import GRDB
 import Glibc
 import ProtectionKeys
@@ -18,6 +19,9 @@ final class DownloadStore: Sendable {
     private let database: DatabaseQueue
     private let keyFile: StoreKeyFile
     private let key = Mutex<StoreKeyFile.Loaded?>(nil)
+    /// Requests that were opened already, and the bytes that they were sealed to.
+    let requests = Mutex<[DownloadID: (sealed: Data, request: DownloadRequest)]>([:])
+    static let requestsKept = 4096
 
     /// Opens the list, or begins one.
     ///

@@ -1,9 +1,14 @@
+import Synchronization
+
 /// How whoever runs the list connects: what holds for all downloads, and what must not be written down.
 public struct DownloadConnections: Sendable {
     /// How many downloads run at once.
     public var total = 4
     /// How many of them with one server.
     public var perHost = 2
+    /// Of all downloads together.
+    public var bandwidth: BandwidthLimit?
+    private let rates = SharedRates()
     /// Where credentials come from, for the spaces that a request or the list names, before the list's own.
     public var credentials: (any CredentialStore)?
     /// Asked about challenges of those spaces.
@@ -27,11 +32,25 @@ public struct DownloadConnections: Sendable {
         http.headers = request.headers
         http.trust = request.trust.excepting(request.trust.exceptions.union(exceptions))
         http.allowsPlainHTTP = request.allowsPlainHTTP
-        http.bandwidthLimit = request.bandwidthLimit
+        http.sharedLimits = rates.limits(of: request) + (bandwidth.map { [$0] } ?? [])
         (http.proxy, http.connectTimeout, http.stallLimit) = (request.proxy ?? proxy, connectTimeout, stallLimit)
         http.acceptedTypes = request.acceptedTypes
         // Also where nothing is listed: then an error says which space was met.
         http.authentication = authentication
         return http
+    }
+}
+
+/// One limit for all downloads that were asked for with the same one.
+private final class SharedRates: Sendable {
+    private let limits = Mutex<[UInt64: BandwidthLimit]>([:])
+
+    func limits(of request: DownloadRequest) -> [BandwidthLimit] {
+        guard let rate = request.bandwidthLimit else { return [] }
+        return limits.withLock { limits in
+            let limit = limits[rate] ?? BandwidthLimit(bytesPerSecond: rate)
+            limits[rate] = limit
+            return [limit]
+        }
     }
 }

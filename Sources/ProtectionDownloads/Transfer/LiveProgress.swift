@@ -7,6 +7,8 @@ final class LiveProgress: Sendable {
     /// Nil if it is not under way in this process.
     func callAsFunction(_ id: DownloadID) -> (received: UInt64, length: UInt64?)? { all.withLock { $0[id] } }
 
+    var isEmpty: Bool { all.withLock { $0.isEmpty } }
+
     func set(_ received: UInt64, of length: UInt64?, for id: DownloadID) {
         all.withLock { $0[id] = (received, length) }
     }

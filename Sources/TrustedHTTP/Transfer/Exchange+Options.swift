@@ -12,6 +12,7 @@ extension Exchange {
         try setCredentials()
         setCallbacks()
         guard easy.failure == CURLE_OK else { throw .transport(LibCurl.text(of: easy.failure)) }
+        try startFeed()
     }
 
     private func setPlace() {
@@ -49,10 +50,6 @@ extension Exchange {
         easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
         easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe
         easy.set(CURLOPT_UPLOAD_BUFFERSIZE, 512 << 10)
-        if let limit = request.bandwidthLimit {
-            easy.setOffset(CURLOPT_MAX_RECV_SPEED_LARGE, Int64(clamping: limit))
-            easy.setOffset(CURLOPT_MAX_SEND_SPEED_LARGE, Int64(clamping: limit))
-        }
     }
 
     private func setMethod() {

@@ -67,13 +67,16 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     private(set) var delivery: Delivery?
     private var kept: [UInt8] = []
     private var bodyCount: UInt64 = 0
+    /// What is sent; one that is in memory needs no thread.
+    private var feed: BodyFeed?
     private var bodyOffset: UInt64 = 0
+    private(set) var pace: Pace
     /// Of the connection in use, which another exchange may have made.
     private var connection: TLSHandshake?
     /// Why a callback has ended it.
     private(set) var failure: HTTPError?
     private var isSkipping = false
-    /// Whether it is paused until the receiver has made room.
+    /// Whether it is paused: until the receiver has made room, there is more to send, or the bandwidth allows it.
     var isPaused = false
 
     /// - Parameters:
@@ -86,6 +89,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     ) {
         (self.plan, self.handshake, self.easy, self.receiver) = (plan, handshake, easy, receiver)
         (self.wakeEngine, self.whenDone) = (wakeEngine, whenDone)
+        pace = Pace(plan.request)
     }
 
     var request: HTTPRequest { plan.request }
@@ -162,13 +166,15 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
 
     /// Bytes of the body; how many were taken, or ``LibCurl/pause``.
     func take(body bytes: UnsafeRawBufferPointer) -> Int {
+        var mustWait = false
         let taken = ending { () throws(HTTPError) in
             switch currentUse {
             case .receive:
                 if let limit = request.maximumResponseSize, bodyCount + UInt64(bytes.count) > limit {
                     throw .responseTooLarge(limit: limit, announced: nil)
                 }
-                isPaused = delivery?.offer(bytes) == false
+                mustWait = !pace.allows() || delivery?.offer(bytes) == false
+                if !mustWait { pace.count(bytes.count) }
             case .follow: isSkipping = bodyCount > Self.skippedSize
             case .keep:
                 kept += bytes
@@ -178,26 +184,54 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
             }
         }
         guard taken, !isSkipping else { return -1 }
-        guard !isPaused else { return LibCurl.pause }
+        guard !mustWait else {
+            isPaused = true
+            return LibCurl.pause
+        }
         bodyCount += UInt64(bytes.count)
         return bytes.count
     }
 
-    /// Copies the next bytes of what is sent.
+    /// Begins to read what is sent.
+    func startFeed() throws(HTTPError) {
+        guard let body = request.body, !(body is BytesToSend) else { return }
+        let feed = BodyFeed(body) { [weak self, wakeEngine] in
+            if let self { wakeEngine(self) }
+        }
+        guard feed.start() else { throw .transport("no thread could be started") }
+        self.feed = feed
+    }
+
+    /// Copies the next bytes of what is sent; how many, or ``LibCurl/pauseRead`` or ``LibCurl/abortRead``.
     func give(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard let body = request.body else { return 0 }
-        do {
-            let wanted = Int(clamping: min(UInt64(buffer.count), body.length - min(body.length, bodyOffset)))
-            let count = try body.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: bodyOffset)
-            bodyOffset += UInt64(count)
+        guard pace.allows() else {
+            isPaused = true
+            return LibCurl.pauseRead
+        }
+        switch feed?.give(into: buffer) ?? giveFromMemory(into: buffer) {
+        case .bytes(let count):
+            pace.count(count)
             return count
-        } catch {
+        case .notYet:
+            isPaused = true
+            return LibCurl.pauseRead
+        case .failed(let error):
             failure = .refused(by: error)
             return LibCurl.abortRead
         }
     }
 
-    func rewind(to offset: UInt64) { bodyOffset = offset }
+    private func giveFromMemory(into buffer: UnsafeMutableRawBufferPointer) -> BodyFeed.Given {
+        guard let body = request.body as? BytesToSend else { return .bytes(0) }
+        let count = body.read(into: buffer, at: bodyOffset)
+        bodyOffset += UInt64(count)
+        return .bytes(count)
+    }
+
+    func rewind(to offset: UInt64) {
+        bodyOffset = offset
+        feed?.rewind(to: offset)
+    }
 
     private func ending(_ body: () throws(HTTPError) -> Void) -> Bool {
         do throws(HTTPError) {
@@ -211,8 +245,17 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
 
     // MARK: what the engine calls
 
+    /// What held it up may be over.
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        pace.resume()
+        easy.resume()
+    }
+
     /// libcurl has ended, in one way or another.
     func end(_ code: CURLcode) {
+        feed?.end()
         let ended = code == CURLE_OK || isSkipping
         if failure == nil, !ended, !isRefusedByProxy(code) { failure = TransferFailure(self, bodyCount).error(code) }
         if failure == nil, ended, !isSkipping, wasCut { failure = .truncated(received: bodyCount, expected: nil) }
@@ -227,6 +270,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     }
 
     func end(_ error: HTTPError) {
+        feed?.end()
         failure = failure ?? error
         if let delivery { delivery.abort() } else { whenDone(.failure(error)) }
     }

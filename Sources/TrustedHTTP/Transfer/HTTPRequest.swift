@@ -26,8 +26,10 @@ public struct HTTPRequest: Sendable {
     public var acceptedTypes: [String] = []
     /// In bytes of the body; a larger one ends the transfer, before it begins if the server says so.
     public var maximumResponseSize: UInt64?
-    /// In bytes per second, on an average of some seconds.
+    /// In bytes per second, of this request alone.
     public var bandwidthLimit: UInt64?
+    /// Limits that this request shares with others. The slowest one counts.
+    public var sharedLimits: [BandwidthLimit] = []
     /// Seconds until the connection is there, TLS included.
     public var connectTimeout = 30.0
     /// Ends a transfer that stays below so many bytes per second for so long.
@@ -61,7 +63,8 @@ public struct HTTPHeader: Hashable, Sendable {
     }
 }
 
-/// What a request carries. It may be sent more than once: after a challenge, or over another connection.
+/// What a request carries. It may be sent more than once: after a challenge, or over another connection. Read by a thread of its
+/// own, ahead of what is sent.
 public protocol HTTPBody: Sendable {
     /// In bytes.
     var length: UInt64 { get }

@@ -88,8 +88,22 @@ final class TransferEngine: Sendable {
                     finish(easy) { $0.end(code) }
                 }
                 // A wake-up that came meanwhile ends this at once.
-                multi.wait(milliseconds: running.isEmpty ? engine.idleTime : 1000)
+                multi.wait(milliseconds: running.isEmpty ? engine.idleTime : resumePaced())
             }
+        }
+
+        /// Lets those go on that have waited for their bandwidth.
+        ///
+        /// - Returns: when the next one will have, in milliseconds.
+        private func resumePaced() -> Int {
+            let now = Pace.now()
+            var next: UInt64 = 1_000_000_000
+            for exchange in running.values {
+                guard exchange.isPaused, let time = exchange.pace.pausedUntil else { continue }
+                if time <= now { exchange.resume() }
+                if let time = exchange.pace.pausedUntil { next = min(next, time - min(time, now)) }
+            }
+            return Int((next + 999_999) / 1_000_000)
         }
 
         /// false at the end: nothing is going on, and the engine was retired or nobody has wanted anything for long.
@@ -119,9 +133,8 @@ final class TransferEngine: Sendable {
             case .look(let exchange):
                 if exchange.delivery?.hasFailed == true {
                     finish(exchange.easy.pointer) { $0.end(.cancelled) }
-                } else if running[exchange.easy.pointer] === exchange, exchange.isPaused {
-                    exchange.isPaused = false
-                    exchange.easy.resume()
+                } else if running[exchange.easy.pointer] === exchange {
+                    exchange.resume()
                 }
             }
         }

@@ -1,7 +1,9 @@
 extension DownloadQueue {
     /// The download of that URL and target that is in the list, told to go on; else a new one.
-    func goOn(with request: DownloadRequest) async throws -> Download {
-        for download in try await downloads() {
+    ///
+    /// - Parameter list: as it was not long ago: a long one is not read again for each of many requests.
+    func goOn(with request: DownloadRequest, in list: [Download]) async throws -> Download {
+        for download in list {
             guard let other = download.request, other.url == request.url, other.target == request.target else {
                 continue
             }

@@ -6,9 +6,11 @@ extension DownloadGet: PerformedVerb {
         let given = try credentials.given()
         let outcome = Outcome()
         var downloads: [Download] = []
+        let list = try await queue.downloads()
         for url in urls {
             do {
-                downloads.append(try await queue.goOn(with: DownloadRequest(url, to: target, options, trust, given)))
+                let request = try DownloadRequest(url, to: target, options, trust, given)
+                downloads.append(try await queue.goOn(with: request, in: list + downloads))
             } catch {
                 outcome.record(error)
             }

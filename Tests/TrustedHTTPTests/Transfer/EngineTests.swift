@@ -18,6 +18,12 @@ struct EngineTests {
         #expect(hasEnded.withLock { $0 })
     }
 
+    @Test("A process ends well while its connections are being closed")
+    func exit() async {
+        // Each time somewhere else: between the engine's thread and exit(3) nothing is agreed.
+        for _ in 0..<8 { await #expect(processExitsWith: .success) { try await EndsAtOnce.run() } }
+    }
+
     @Test("libcurl's memory keeps its content when it moves")
     func memory() throws {
         var block = try #require(protectfs_curl_realloc(nil, 10))
@@ -40,6 +46,20 @@ struct EngineTests {
         case .digest: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.digest) }
         default: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.ntlm) }
         }
+    }
+}
+
+/// Lets go of connections, and ends.
+private enum EndsAtOnce {
+    static func run() async throws {
+        let server = try FaultServer()
+        try server.answer("/", Answer(status: 200, "inside"))
+        do {
+            // Each with an engine of its own.
+            let clients = (0..<8).map { _ in HTTPClient() }
+            for client in clients { _ = try await client.send(try server.request("/")) }
+        }
+        withExtendedLifetime(server) { Glibc.exit(EXIT_SUCCESS) }
     }
 }
 

@@ -149,18 +149,6 @@ struct TransferTests {
         #expect(body == Answer.pattern(99_000..<100_000))
     }
 
-    @Test("A limit for the bandwidth")
-    func bandwidth() async throws {
-        try server.answer("/limited", Answer(length: 600_000))
-        var request = try server.request("/limited")
-        request.bandwidthLimit = 200_000
-        let clock = ContinuousClock()
-        let begin = clock.now
-        #expect(try await client.send(request).body.count == 600_000)
-        // Never an upper bound: the machine may be busy. Without the limit it takes some milliseconds.
-        #expect(clock.now - begin > .seconds(1))
-    }
-
     @Test("Nothing of a transfer stays when it is over")
     func released() async throws {
         try server.answer("/released", Answer(length: 100_000))

@@ -34,6 +34,19 @@ struct DownloadVerbTests {
         }
     }
 
+    @Test("More URLs than the parser is given, options before or behind them")
+    func many() throws {
+        let urls = (0..<70).map { bed.server.url("/file-\($0)").absoluteString }
+        for index in 0..<70 { try bed.server.answer("/file-\(index)", Answer(length: 100 + index)) }
+        let added = try bed.sandbox.run(["download", "add"] + urls + ["--only-anchor", "authority.pem"])
+        #expect(added.status == 0, "\(added.errors)")
+        #expect(added.text.split(separator: "\n").count == 70)
+        let done = try bed.sandbox.run(["download", "get", "--only-anchor", "authority.pem"] + urls)
+        #expect(done.status == 0, "\(done.errors)")
+        let lengths = try bed.list().map { $0["received"] as? Int }
+        #expect(lengths == (0..<70).map { 100 + $0 })
+    }
+
     @Test("add prints ids; list says why they wait; pause, resume and cancel; run --until-idle does what is left")
     func list() throws {
         for name in ["a", "b", "c"] { try bed.server.answer("/\(name)", Answer(length: 1000)) }
