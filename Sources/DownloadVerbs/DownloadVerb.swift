@@ -16,8 +16,10 @@ package struct DownloadCommand: ParsableCommand {
         subcommands: verbs)
 
     package static let verbs: [any ParsableCommand.Type] = [
-        DownloadGet.self, DownloadAdd.self, DownloadList.self, DownloadRun.self, DownloadPause.self,
-        DownloadResume.self, DownloadCancel.self, DownloadProbe.self, DownloadTrust.self,
+        DownloadGet.self, DownloadAdd.self, DownloadList.self, DownloadRun.self, DownloadInstall.self,
+        DownloadPause.self,
+        DownloadResume.self, DownloadCancel.self, DownloadClear.self, DownloadProbe.self, DownloadTrust.self,
+        DownloadKey.self,
     ]
 
     package init() {}
