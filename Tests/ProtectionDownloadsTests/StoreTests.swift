@@ -76,6 +76,25 @@ import Testing
         #expect(try await queue.download(one.id).request?.target == bed.path("a"))
     }
 
+    /// The lock of SQLite on the database tells other processes that its log is in use.
+    @Test func aSecondListOfThisProcessTakesNoLockAway() throws {
+        let bed = try DownloadBed()
+        let first = try bed.queue()
+        let path = bed.keybag.directory.appending("downloads/queue.sqlite").string
+        let inode = try #require(
+            FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? NSNumber)
+        func locks() throws -> Int {
+            try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").filter {
+                $0.contains("POSIX") && $0.contains(" \(getpid()) ") && $0.contains(":\(inode) ")
+            }.count
+        }
+        let before = try locks()
+        #expect(before > 0)
+        let second = try bed.queue()
+        #expect(try locks() == before)
+        withExtendedLifetime((first, second)) {}
+    }
+
     @Test func aDamagedDatabase() async throws {
         let bed = try DownloadBed()
         do { _ = try await bed.queue().add(bed.request()) }
