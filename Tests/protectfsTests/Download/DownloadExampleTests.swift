@@ -32,7 +32,10 @@ struct DownloadExampleTests {
         #expect(try waits { try bed.list().first?["state"] as? String == "finished" })
         #expect(try bed.sandbox.run("class", "a").text == "unless-open\n")
         #expect(try bed.sandbox.run("cat", "a").status == 75)
-        try bed.sandbox.unlock()
+        // Without the command, which would begin to raise the file as well.
+        let passcode = CommandSandbox.passcode.utf8
+        try Keybag(at: FilePath(bed.sandbox.keybagDirectory)).unlock(
+            passcode: SecretBytes(byteCount: passcode.count) { $0.copyBytes(from: passcode) })
         program.waitUntilExit()
         #expect(program.terminationStatus == 0)
         let said = String(decoding: try bed.sandbox.stored("said"), as: UTF8.self).split(separator: "\n")
