@@ -22,7 +22,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, and an example
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, download run, and an example
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),  // the queue of downloads
     ],
     targets: [
@@ -86,6 +86,9 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // How programs that run for long tell what they do.
+        .target(
+            name: "LineLog", dependencies: [.product(name: "Logging", package: "swift-log")], swiftSettings: strict),
         // The words of `protectfs download`, without what does them.
         .target(
             name: "DownloadVerbs",
@@ -106,7 +109,7 @@ let package = Package(
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "DataProtection", "SessionLock", "LockSchedule", "CSecretMemory",
+                "DataProtection", "SessionLock", "LockSchedule", "CSecretMemory", "LineLog",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -114,8 +117,9 @@ let package = Package(
         .executableTarget(
             name: "protectfs-download",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection",
+                "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),
@@ -132,6 +136,12 @@ let package = Package(
         .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
         .executableTarget(
             name: "PortFromIOS", dependencies: ["DataProtection"], path: "Examples/PortFromIOS/Linux",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "LockedDownload", dependencies: ["ProtectionDownloads"], path: "Examples/LockedDownload",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "PinnedRequest", dependencies: ["TrustedHTTP"], path: "Examples/PinnedRequest",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
             name: "ProtectedLog",
@@ -208,7 +218,7 @@ let package = Package(
                 "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock",
+                "SaveBeforeLock", "LockedDownload", "PinnedRequest",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -26,8 +26,25 @@ package struct DownloadRun: DownloadVerb {
         help: ArgumentHelp(
             "Where a download names none, go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
     package var proxy: String?
+    @Flag(help: "Log URLs, names, and why a try failed, too.")
+    package var verbose = false
     @OptionGroup package var connection: ConnectionOptions
     @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// `download install`
+package struct DownloadInstall: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "install", abstract: "Have systemd run the list from each login on, and now.",
+        discussion: """
+            Writes the unit protectfs-download.service of the user's own systemd, enables and starts it: download run for \
+            your keybag. Without systemd nothing is installed, and it is said what to do instead.
+            """)
+
+    @Flag(help: "Print the unit, and change nothing.")
+    package var print = false
 
     package init() {}
 }
@@ -69,9 +86,26 @@ package struct DownloadResume: DownloadVerb {
 package struct DownloadCancel: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "End downloads, remove what has come of them, and take them out of the list.",
-        discussion: "Of one that is finished the file stays.")
+        discussion: """
+            Of one that is finished the file stays. While another process runs the list, that one ends the download and removes \
+            what has come, and the download stays in the list as cancelled until clear.
+            """)
 
     @OptionGroup package var downloads: DownloadsArgument
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// `download clear`
+package struct DownloadClear: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "clear", abstract: "Take finished and cancelled downloads out of the list.",
+        discussion: """
+            Finished files stay. By itself the list forgets them thirty days after they ended, and keeps the last thousand. \
+            Failed ones stay until cancel.
+            """)
+
     @OptionGroup package var keybag: KeybagOption
 
     package init() {}

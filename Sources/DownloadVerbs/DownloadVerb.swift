@@ -16,9 +16,9 @@ package struct DownloadCommand: ParsableCommand {
         subcommands: verbs)
 
     package static let verbs: [any ParsableCommand.Type] = [
-        DownloadGet.self, DownloadAdd.self, DownloadList.self, DownloadRun.self, DownloadPause.self,
-        DownloadResume.self, DownloadCancel.self, DownloadUpload.self, DownloadProbe.self, DownloadTrust.self,
-        DownloadCredentials.self,
+        DownloadGet.self, DownloadAdd.self, DownloadUpload.self, DownloadList.self, DownloadRun.self,
+        DownloadInstall.self, DownloadPause.self, DownloadResume.self, DownloadCancel.self, DownloadClear.self,
+        DownloadProbe.self, DownloadTrust.self, DownloadCredentials.self, DownloadKey.self,
     ]
 
     package init() {}

@@ -2,6 +2,7 @@ import CSecretMemory
 import DataProtection
 import Dispatch
 import Glibc
+import LineLog
 import Logging
 import SessionLock
 
@@ -10,7 +11,7 @@ import SessionLock
 struct ProtectfsAgent {
     static func main() async {
         refuseDumps()
-        let log = Logger(label: "protectfs-agent") { _ in LineLog() }
+        let log = Logger(label: "protectfs-agent") { _ in LineLog("protectfs-agent") }
         do throws(Ending) {
             let arguments = try Arguments(CommandLine.unsafeArgv, count: Int(CommandLine.argc))
             try await run(arguments, log)

@@ -54,7 +54,9 @@ struct FlushOrderTests {
                     if written > 0 { all += 1 }
                 case "fsync", "fdatasync":
                     if isOfDownload { flushing[line.thread] = written }
-                    if line.ends, let count = flushing.removeValue(forKey: line.thread) { flushed = max(flushed, count) }
+                    if line.ends, let count = flushing.removeValue(forKey: line.thread) {
+                        flushed = max(flushed, count)
+                    }
                 default: break
                 }
             }

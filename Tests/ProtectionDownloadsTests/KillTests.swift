@@ -91,7 +91,9 @@ import Testing
         #expect(try bed.protectionClass() == .complete)
         #expect(try bed.digest() == digest)
         let tries = try await queue.download(download.id).attempts
-        print("download: \(Self.kills) kills beside \(kind), \(tries) tries, \(received) of \(length) bytes before the last")
+        print(
+            "download: \(Self.kills) kills beside \(kind), \(tries) tries, \(received) of \(length) bytes before the last"
+        )
         withExtendedLifetime(nginx) {}
     }
 

@@ -40,7 +40,9 @@ struct PublicationKillTests {
     }
 
     /// Whatever was left: under the name is nothing, or everything; and the next run ends with everything, once.
-    private func expectWhole(_ bed: DownloadBed, _ id: DownloadID, _ moment: Comment, isLocked: Bool = false) async throws {
+    private func expectWhole(_ bed: DownloadBed, _ id: DownloadID, _ moment: Comment, isLocked: Bool = false)
+        async throws
+    {
         if !isLocked, try bed.names().contains("file") { #expect(try bed.contents() == Self.bytes, moment) }
         #expect(try DownloadWorker.runUntilIdle(bed) == 0, moment)
         #expect(try await bed.queue().download(id).state == .finished, moment)

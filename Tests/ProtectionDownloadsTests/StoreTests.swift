@@ -71,12 +71,28 @@ import Testing
                 sql: "UPDATE downloads SET request = (SELECT request FROM downloads WHERE id = ?) WHERE id = ?",
                 arguments: [Data(one.id.bytes), Data(two.id.bytes)])
         }
-        let error = await #expect(throws: DownloadError.self) { try await queue.download(two.id) }
-        guard case .storeDamaged? = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        let moved = try await queue.download(two.id)
+        #expect(moved.request == nil && moved.failure?.kind == .damaged)
         #expect(try await queue.download(one.id).request?.target == bed.path("a"))
+    }
+
+    /// The lock of SQLite on the database tells other processes that its log is in use.
+    @Test func aSecondListOfThisProcessTakesNoLockAway() throws {
+        let bed = try DownloadBed()
+        let first = try bed.queue()
+        let path = bed.keybag.directory.appending("downloads/queue.sqlite").string
+        let inode = try #require(
+            FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? NSNumber)
+        func locks() throws -> Int {
+            try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").filter {
+                $0.contains("POSIX") && $0.contains(" \(getpid()) ") && $0.contains(":\(inode) ")
+            }.count
+        }
+        let before = try locks()
+        #expect(before > 0)
+        let second = try bed.queue()
+        #expect(try locks() == before)
+        withExtendedLifetime((first, second)) {}
     }
 
     @Test func aDamagedDatabase() async throws {

@@ -1,7 +1,7 @@
 /// Why a download has failed for good, or the last time: as it is kept in the list, for whoever asks later, and elsewhere.
 public struct DownloadFailure: Error, Hashable, Sendable, Codable {
     /// In which way.
-    public enum Kind: String, Hashable, Sendable, Codable {
+    public enum Kind: String, Hashable, Sendable, Codable, CaseIterable {
         /// A digest, a MAC or a length is another one than was expected. Nothing was published, the partial was removed.
         case checksum
         /// The server is not trusted. No request was sent.
@@ -24,6 +24,8 @@ public struct DownloadFailure: Error, Hashable, Sendable, Codable {
         case targetExists
         /// What had come was removed or damaged by somebody else.
         case lost
+        /// Its entry in the list was altered or damaged. It can only be taken out of the list.
+        case damaged
         /// An integrity key is unknown, retired or weak.
         case integrityKey
     }

@@ -15,6 +15,9 @@ public struct DownloadID: Hashable, Comparable, Sendable, CustomStringConvertibl
         self.bytes = bytes
     }
 
+    /// As it is in the list, where somebody may have altered it.
+    init(stored bytes: [UInt8]) { self.bytes = bytes }
+
     /// Reads 32 hexadecimal digits; nil for anything else.
     public init?(_ description: String) {
         let digits = description.utf8.count == 32 ? description.compactMap(\.hexDigitValue) : []

@@ -17,6 +17,26 @@ extension DownloadQueue {
         return stream
     }
 
+    /// The whole list, now and after every change, whichever process makes it; until the task is cancelled.
+    public nonisolated var lists: AsyncThrowingStream<[Download], any Error> {
+        let (stream, continuation) = AsyncThrowingStream.makeStream(
+            of: [Download].self, bufferingPolicy: .bufferingNewest(1))
+        let task = Task {
+            let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let listener = BellListener(Bell(directory: store.directory)) { wake.yield() }
+            var next = wakes.makeAsyncIterator()
+            do {
+                repeat { continuation.yield(try await downloads()) } while await next.next() != nil
+                continuation.finish()
+            } catch {
+                continuation.finish(throwing: error)
+            }
+            withExtendedLifetime(listener) {}
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
     private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws
     {
         // Heard before it is looked at: no change falls in between.

@@ -98,6 +98,7 @@ public actor DownloadQueue {
     /// - Throws: `wrongState` if it is finished, or about to get its name.
     public func cancel(_ id: DownloadID) async throws(DownloadError) {
         try await changing { store throws(DownloadError) in
+            if try store.record(id).isDamaged { return }
             try store.change(id, from: [.queued, .paused, .failed, .cancelled], to: .cancelled)
             try Self.clear(id, store)
         }
@@ -110,6 +111,7 @@ public actor DownloadQueue {
         try await changing { store throws(DownloadError) in
             let record = try store.record(id)
             guard record.state.isOver else { throw .wrongState(id, record.state) }
+            if record.isDamaged { return try store.remove(id, isDamaged: true) }
             // Its name cannot be read before the first unlock, and its files would stay for ever.
             guard let request = record.request else { throw .beforeFirstUnlock(store.keybag.directory) }
             if record.state != .finished {
@@ -117,6 +119,12 @@ public actor DownloadQueue {
             }
             try store.remove(id)
         }
+    }
+
+    /// Takes all out of the list that are finished or cancelled. Finished files stay. By itself the list forgets them after
+    /// thirty days, and keeps a thousand at most.
+    public func removeEnded() async throws(DownloadError) {
+        try await changing { store throws(DownloadError) in try store.forgetEnded() }
     }
 
     /// Where nobody runs the list, nobody else removes what is left of a cancelled one.

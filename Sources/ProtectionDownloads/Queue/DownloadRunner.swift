@@ -121,7 +121,7 @@ actor DownloadRunner {
     /// - Returns: when to look again, and whether nothing will happen by itself.
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
         let records = try await blocking { [store] () throws(DownloadError) in try store.unfinishedRecords() }
-        let byID = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
+        let byID = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }
         for (id, value) in running where byID[id].map(\.state).map({ $0 != .queued && $0 != .publishing }) ?? true {
             value.task.cancel()
         }
@@ -189,7 +189,7 @@ actor DownloadRunner {
         _ store: DownloadStore, but running: Set<DownloadID> = []
     ) throws(DownloadError) {
         for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
-            guard let request = record.request, try !store.segments(of: record.id).isEmpty else { continue }
+            guard let request = record.request, try store.hasSegments(record.id) else { continue }
             try PartialFile.remove(PartialName(target: request.target, id: record.id))
             try store.forgetSegments(of: record.id)
         }
@@ -200,7 +200,8 @@ actor DownloadRunner {
         try await blocking { [store] () throws(DownloadError) in
             try store.resetActivities()
             for record in try store.records() where record.state == .failed || record.state == .cancelled {
-                guard let request = record.request, try store.segments(of: record.id).isEmpty else { continue }
+                if record.isDamaged { continue }
+                guard let request = record.request, try !store.hasSegments(record.id) else { continue }
                 try? PartialFile.remove(PartialName(target: request.target, id: record.id))
             }
         }

@@ -25,28 +25,73 @@ struct DownloadRecord: Sendable {
     let failure: DownloadFailure?
     /// While it is published, and afterwards.
     let result: PublishedFile?
+    /// Whether somebody has altered the row: then it counts as failed, and nothing is done with it any more.
+    let isDamaged: Bool
 
-    /// - Throws: `storeDamaged`.
+    /// - Throws: what is wrong with the key. What is wrong with the row is in ``failure``, so that the others go on.
     init(_ row: Row, _ store: DownloadStore, isOpen: Bool) throws(DownloadError) {
-        guard let id = DownloadID(bytes: Array(row["id"] as Data)), let state = DownloadState(rawValue: row["state"])
-        else { throw .storeDamaged(store.path, reason: "an id or a state is none") }
-        self.id = id
-        self.state = state
-        activity = DownloadActivity(rawValue: row["activity"]) ?? .waiting
-        (priority, position, added, began) = (row["priority"], row["position"], row["added"], row["began"])
-        (notBefore, failures, attempts) = (row["notBefore"], row["failures"], row["attempts"])
-        received = UInt64(clamping: row["received"] as Int64)
-        furthest = UInt64(clamping: row["furthest"] as Int64)
-        length = (row["length"] as Int64?).map { UInt64(clamping: $0) }
-        isWhole = row["isWhole"]
-        guard isOpen else {
-            (request, resource, failure, result) = (nil, nil, nil, nil)
-            return
+        let values = StoredRow(row)
+        id = DownloadID(stored: values.bytes("id"))
+        let activity = DownloadActivity(rawValue: Int(values.number("activity")))
+        (priority, position) = (Int(values.number("priority")), values.number("position"))
+        (added, began, notBefore) = (values.number("added"), values.number("began"), values.number("notBefore"))
+        (failures, attempts) = (Int(values.number("failures")), Int(values.number("attempts")))
+        received = UInt64(clamping: values.number("received"))
+        furthest = UInt64(clamping: values.number("furthest"))
+        length = values.optionalNumber("length").map { UInt64(clamping: $0) }
+        isWhole = values.number("isWhole") != 0
+        let state = DownloadState(rawValue: Int(values.number("state")))
+        var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
+        if isOpen {
+            do throws(DownloadError) { try sealed.open(values, id, store) } catch .storeDamaged { damage = true }
         }
-        request = try store.request(row["request"], of: id)
-        resource = try store.decode(row["resource"], .resource, id)
-        failure = try store.decode(row["failure"], .failure, id)
-        result = try store.decode(row["result"], .result, id)
+        self.state = damage ? .failed : state ?? .failed
+        self.activity = activity ?? .waiting
+        isDamaged = damage
+        (request, resource, result) = (sealed.request, sealed.resource, damage ? nil : sealed.result)
+        failure =
+            damage ? DownloadFailure(.damaged, "what the list says of it was altered or damaged") : sealed.failure
+    }
+
+    /// What is sealed of a row, as far as it can be opened.
+    private struct Sealed {
+        var request: DownloadRequest?
+        var resource: ResourceIdentity?
+        var failure: DownloadFailure?
+        var result: PublishedFile?
+
+        mutating func open(
+            _ values: StoredRow, _ id: DownloadID, _ store: DownloadStore
+        ) throws(DownloadError) {
+            request = try store.request(values.data("request") ?? Data(), of: id)
+            resource = try store.decode(values.data("resource"), .resource, id)
+            failure = try store.decode(values.data("failure"), .failure, id)
+            result = try store.decode(values.data("result"), .result, id)
+            if values.isDamaged { throw .storeDamaged(store.path, reason: "a value has another type") }
+        }
+    }
+}
+
+/// Reads the values of a row. SQLite lets any column hold any type, and GRDB traps on another one than is asked for.
+final class StoredRow {
+    private let row: Row
+    private(set) var isDamaged = false
+
+    init(_ row: Row) { self.row = row }
+
+    /// 0 if it is none.
+    func number(_ column: String) -> Int64 { value(column) ?? damaged(0) }
+    func optionalNumber(_ column: String) -> Int64? { isNull(column) ? nil : number(column) }
+    func bytes(_ column: String) -> [UInt8] { data(column).map(Array.init) ?? damaged([]) }
+    func data(_ column: String) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
+
+    private func isNull(_ column: String) -> Bool { (row[column] as DatabaseValue).isNull }
+    private func value<Value: DatabaseValueConvertible>(_ column: String) -> Value? {
+        Value.fromDatabaseValue(row[column] as DatabaseValue)
+    }
+    private func damaged<Value>(_ value: Value) -> Value {
+        isDamaged = true
+        return value
     }
 }
 

@@ -22,6 +22,7 @@ enum DownloadSchema {
                         position INTEGER NOT NULL,
                         added INTEGER NOT NULL,
                         began INTEGER NOT NULL,
+                        ended INTEGER,
                         notBefore INTEGER NOT NULL DEFAULT 0,
                         failures INTEGER NOT NULL DEFAULT 0,
                         attempts INTEGER NOT NULL DEFAULT 0,

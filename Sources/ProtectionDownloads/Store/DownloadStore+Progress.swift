@@ -25,10 +25,24 @@ extension DownloadStore {
                 database, sql: "SELECT * FROM segments WHERE download = ? ORDER BY number",
                 arguments: [Data(id.bytes)]
             ).map {
-                SegmentRecord(
-                    number: $0["number"], start: UInt64(clamping: $0["start"] as Int64),
-                    synced: UInt64(clamping: $0["synced"] as Int64))
+                let values = StoredRow($0)
+                let segment = SegmentRecord(
+                    number: Int(values.number("number")), start: UInt64(clamping: values.number("start")),
+                    synced: UInt64(clamping: values.number("synced")))
+                guard !values.isDamaged, !segment.start.addingReportingOverflow(segment.synced).overflow else {
+                    throw DownloadError.failed(
+                        DownloadFailure(.damaged, "the list of its parts was altered or damaged"))
+                }
+                return segment
             }
+        }
+    }
+
+    /// Whether there are any, whatever is said of them.
+    func hasSegments(_ id: DownloadID) throws(DownloadError) -> Bool {
+        try read { database in
+            try Row.fetchOne(
+                database, sql: "SELECT 1 FROM segments WHERE download = ? LIMIT 1", arguments: [Data(id.bytes)]) != nil
         }
     }
 
@@ -201,8 +215,11 @@ extension DownloadStore {
         let state: DownloadState = failure == nil ? .finished : .failed
         try write { database in
             try database.execute(
-                sql: "UPDATE downloads SET state = ?, failure = ? WHERE id = ? AND state = ?",
-                arguments: [state.rawValue, sealed, Data(id.bytes), DownloadState.publishing.rawValue])
+                sql: "UPDATE downloads SET state = ?, failure = ?, ended = ? WHERE id = ? AND state = ?",
+                arguments: [
+                    state.rawValue, sealed, Int64(clamping: Clock.wallTime() / 1_000_000), Data(id.bytes),
+                    DownloadState.publishing.rawValue,
+                ])
             guard failure == nil else { return }
             try Self.forgetCredentials(of: id, database)
             try database.execute(

@@ -17,9 +17,7 @@ extension DownloadStore {
 
     /// What tells that a download has changed. Nothing of it is sealed.
     struct Glance: Hashable, Sendable {
-        let state, activity, attempts, failures: Int
-        let received: Int64
-        let length: Int64?
+        fileprivate let values: [DatabaseValue]
     }
 
     /// One glance at all of them.
@@ -29,10 +27,8 @@ extension DownloadStore {
             let rows = try Row.fetchCursor(
                 database, sql: "SELECT id, state, activity, attempts, failures, received, length FROM downloads")
             while let row = try rows.next() {
-                guard let id = DownloadID(bytes: Array(row[0] as Data)) else { continue }
-                glances[id] = Glance(
-                    state: row[1], activity: row[2], attempts: row[3], failures: row[4], received: row[5],
-                    length: row[6])
+                let id = DownloadID(stored: StoredRow(row).bytes("id"))
+                glances[id] = Glance(values: row.databaseValues.dropFirst().map { $0 })
             }
             return glances
         }
@@ -74,6 +70,7 @@ extension DownloadStore {
         for credential in request.credentials { credentials.append(try seal(credential)) }
         let now = Int64(clamping: Clock.wallTime() / 1_000_000)
         try write { database in
+            try Self.forgetOld(database, now: now)
             let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")
             try database.execute(
                 sql: """
@@ -96,14 +93,13 @@ extension DownloadStore {
         // Whoever resumes it by hand does not want to wait for the next try.
         let isResumed = state == .queued
         try write { database in
-            let there = try Int.fetchOne(
-                database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
+            let there = try Self.state(of: id, database)
             guard let there else { throw DownloadError.unknownDownload(id) }
             let current = DownloadState(rawValue: there) ?? .failed
             guard states.contains(current) else { throw DownloadError.wrongState(id, current) }
             try database.execute(
-                sql: "UPDATE downloads SET state = ?, activity = 0 WHERE id = ?",
-                arguments: [state.rawValue, Data(id.bytes)])
+                sql: "UPDATE downloads SET state = ?, activity = 0, ended = ? WHERE id = ?",
+                arguments: [state.rawValue, state.isOver ? now : nil, Data(id.bytes)])
             if state == .cancelled { try Self.forgetCredentials(of: id, database) }
             guard isResumed else { return }
             try database.execute(
@@ -112,16 +108,23 @@ extension DownloadStore {
         }
     }
 
-    /// Takes a download that is over out of the list.
+    /// Takes a download that is over, or whose row is damaged, out of the list.
     ///
     /// - Throws: `unknownDownload`, `wrongState`.
-    func remove(_ id: DownloadID) throws(DownloadError) {
+    func remove(_ id: DownloadID, isDamaged: Bool = false) throws(DownloadError) {
         try write { database in
-            let there = try Int.fetchOne(
-                database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
-            guard let state = there.flatMap(DownloadState.init) else { throw DownloadError.unknownDownload(id) }
-            guard state.isOver else { throw DownloadError.wrongState(id, state) }
+            let there = try Self.state(of: id, database)
+            guard let there else { throw DownloadError.unknownDownload(id) }
+            let state = DownloadState(rawValue: there) ?? .failed
+            guard state.isOver || isDamaged else { throw DownloadError.wrongState(id, state) }
             try database.execute(sql: "DELETE FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
         }
+    }
+
+    /// The number that is there as its state, 0 if it is none; nil if there is no such download.
+    private static func state(of id: DownloadID, _ database: Database) throws -> Int? {
+        let row = try Row.fetchOne(
+            database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
+        return row.map { Int(StoredRow($0).number("state")) }
     }
 }

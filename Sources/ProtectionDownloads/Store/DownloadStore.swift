@@ -32,17 +32,26 @@ final class DownloadStore: Sendable {
         keyFile = StoreKeyFile(keybag: keybag)
         try protected { [directory] () throws(DataProtectionError) in try OwnDirectory.make(directory) }
         let path = directory.appending(Self.databaseName)
-        // SQLite would make it 0644; what it puts beside it has the same mode.
-        let file = path.withPlatformString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-        guard file >= 0 else { throw .protection(.system(path, operation: "open", Errno(rawValue: errno))) }
-        close(file)
-        database = try Self.open(path)
+        // SQLite would make it 0644; what it puts beside it has the same mode. Never opened here: closing it again would drop the
+        // locks of every other connection of this process (fcntl_locking(2)), and another one would take away its log.
+        guard path.withPlatformString({ mknod($0, S_IFREG | 0o600, 0) }) == 0 || errno == EEXIST else {
+            throw .protection(.system(path, operation: "mknod", Errno(rawValue: errno)))
+        }
+        database = try Self.openBesideOthers(path)
     }
 
     /// What the user has excepted from trust: hosts and certificates, in clear.
     var trustExceptions: TrustExceptionStore { TrustExceptionStore(directory.appending("trust-exceptions")) }
 
     var path: FilePath { directory.appending(Self.databaseName) }
+
+    /// Who opens a new list at the same moment as another process finds tables that were not there a moment ago.
+    private static func openBesideOthers(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
+        for _ in 0..<20 {
+            do throws(DownloadError) { return try open(path) } catch .store { usleep(20_000) }
+        }
+        return try open(path)
+    }
 
     private static func open(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
         try translating(path) {

@@ -2,7 +2,7 @@ extension DownloadFailure {
     /// The exit status that says the same.
     var exitStatus: ExitStatus {
         switch kind {
-        case .checksum, .unusable, .lost: .damaged
+        case .checksum, .unusable, .lost, .damaged: .damaged
         case .untrusted: .untrusted
         case .credentials, .authenticationUnsupported: .refused
         case .gaveUp, .connection, .refused: .notNow

@@ -7,6 +7,8 @@ extension DownloadQueue {
             guard let other = download.request, other.url == request.url, other.target == request.target else {
                 continue
             }
+            // Nothing comes of one that somebody has altered.
+            if download.failure?.kind == .damaged { continue }
             switch download.state {
             case .finished, .cancelled: continue
             case .publishing: return download

@@ -20,6 +20,10 @@ extension DownloadCancel: PerformedVerb {
     }
 }
 
+extension DownloadClear: PerformedVerb {
+    func perform() async throws { try await keybag.downloads().removeEnded() }
+}
+
 extension DownloadsArgument {
     /// Does it to all of them; what fails is said, and the others go on.
     fileprivate func each(

@@ -1,6 +1,5 @@
 import ArgumentParser
 import DataProtection
-import Glibc
 
 /// Has systemd start the agent with each session.
 struct AgentInstall: ParsableCommand {
@@ -14,34 +13,16 @@ struct AgentInstall: ParsableCommand {
     @Flag(help: "Print the unit, and change nothing.")
     var print = false
 
-    func run() throws {
-        let program = try SiblingProgram.command()
-        let unit = AgentUnit(program: program)
-        if print { return try StandardOutput.write(unit.text) }
-        guard AgentUnit.isSystemdRunning else {
-            throw Failure(
-                .unavailable, "systemd does not run here, so nothing is installed",
-                hint: "put this where your session starts programs: \(quoted(program)) agent run &")
-        }
-        try unit.install()
-        for words in [["daemon-reload"], ["enable", "--now", AgentUnit.name]] { try Self.systemctl(words) }
-    }
+    func run() throws { try UserUnit.agent(SiblingProgram.command()).install(isPrinted: print) }
+}
 
-    private static func systemctl(_ words: [String]) throws(Failure) {
-        let command = ["systemctl", "--user"] + words
-        var child = pid_t()
-        // PATH is the user's own here: nothing is handed over.
-        let arguments = CWords(command)
-        let result = withExtendedLifetime(arguments) {
-            posix_spawnp(&child, "systemctl", nil, nil, arguments.pointers, environ)
-        }
-        guard result == 0 else { throw Failure(.systemRefused, "systemctl: \(Errno(rawValue: result).spoken)") }
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) == -1, errno == EINTR {}
-        guard status == 0 else {
-            throw Failure(
-                .systemRefused, "\(command.joined(separator: " ")) failed",
-                hint: "the unit is written; try again in a session of this user's own, not by su or sudo")
-        }
+extension UserUnit {
+    /// The one that runs the agent.
+    ///
+    /// - Parameter program: `protectfs`.
+    static func agent(_ program: FilePath) -> UserUnit {
+        UserUnit(
+            "protectfs-agent.service", "Lock protected files when the session locks, sleeps or ends", running: program,
+            "agent run", restartDelay: "3s", finalStatuses: "64 65 66 75 77 78", addressFamilies: "AF_UNIX")
     }
 }

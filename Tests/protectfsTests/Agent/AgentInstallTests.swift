@@ -23,23 +23,38 @@ struct AgentInstallTests {
         #expect(try sandbox.objections(to: wrong, named: "protectfs-agent.service")?.contains("UMaskk") == true)
     }
 
+    @Test("download install: a unit that systemd takes, for the program that lies beside")
+    func downloadUnit() throws {
+        let unit = try sandbox.run("download", "install", "--print").text
+        #expect(unit.contains("\nExecStart=\(CommandSandbox.executable.resolved) download run\n"))
+        #expect(unit.contains("\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n"))
+        #expect(!unit.contains("\nProtect") && !unit.contains("\nPrivate"), "that means a user namespace")
+        let objections = try sandbox.objections(to: unit, named: "protectfs-download.service")
+        #expect(objections == nil || objections == "")
+        guard !UserUnit.isSystemdRunning else {
+            return print("skipped: download install without systemd: it runs here")
+        }
+        let done = try sandbox.run("download", "install")
+        #expect(done.status == 69 && done.errors.hasSuffix("download run &\n"))
+    }
+
     @Test("A path that systemd would read otherwise is quoted")
     func quotedPath() throws {
-        let unit = AgentUnit(program: "/opt/100% \"mine\"/protectfs").text
+        let unit = UserUnit.agent("/opt/100% \"mine\"/protectfs").text
         #expect(unit.contains("ExecStart=\"/opt/100%% \\\"mine\\\"/protectfs\" agent run\n"))
     }
 
     @Test("Is written whole, where the user's systemd looks")
     func written() throws {
         CommandSandbox.isolate()
-        try AgentUnit(program: "/bin/true").install()
+        try UserUnit.agent("/bin/true").write()
         let path = String(cString: getenv("XDG_CONFIG_HOME")) + "/systemd/user/protectfs-agent.service"
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == AgentUnit(program: "/bin/true").text)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == UserUnit.agent("/bin/true").text)
     }
 
     @Test("Without systemd nothing is installed, and it is said what to do instead")
     func withoutSystemd() throws {
-        guard !AgentUnit.isSystemdRunning else {
+        guard !UserUnit.isSystemdRunning else {
             print("skipped: agent install without systemd: systemd runs here")
             return
         }

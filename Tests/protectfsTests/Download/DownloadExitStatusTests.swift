@@ -2,11 +2,70 @@ import FaultServer
 import Foundation
 import Testing
 
+@testable import protectfs_download
+
 @Suite("download: exit status")
 struct DownloadExitStatusTests {
     private let bed: DownloadSandbox
 
     init() throws { bed = try DownloadSandbox() }
+
+    /// A row for every case; the switch below does not compile without one for a new case.
+    private static let errors: [(DownloadError, Int32)] = [
+        (.invalidRequest(reason: ""), 64), (.targetExists("/a"), 73), (.noDirectory("/a"), 66),
+        (.unknownDownload(id), 66), (.wrongState(id, .finished), 75),
+        (.failed(DownloadFailure(.checksum, "")), 65), (.cancelled(id), 130), (.unknownIntegrityKey(id: "k"), 78),
+        (.retiredIntegrityKey(id: "k"), 78), (.weakIntegrityKey(id: "k", bytes: 1), 64),
+        (.integrityKeyExists(id: "k"), 73), (.beforeFirstUnlock("/a"), 75), (.alreadyRunning("/a"), 75),
+        (.storeDamaged("/a", reason: ""), 65), (.storeKeyLost("/a"), 65), (.storeNewer("/a"), 65),
+        (.store("/a", code: 13, reason: "full"), 74), (.protection(.notProtected("/a")), 65),
+        (.cryptography(.authenticationFailed), 70),
+    ]
+    private static let id = DownloadID("00112233445566778899aabbccddeeff")!
+
+    private static func row(of error: DownloadError) -> Int {
+        switch error {
+        case .invalidRequest: 0
+        case .targetExists: 1
+        case .noDirectory: 2
+        case .unknownDownload: 3
+        case .wrongState: 4
+        case .failed: 5
+        case .cancelled: 6
+        case .unknownIntegrityKey: 7
+        case .retiredIntegrityKey: 8
+        case .weakIntegrityKey: 9
+        case .integrityKeyExists: 10
+        case .beforeFirstUnlock: 11
+        case .alreadyRunning: 12
+        case .storeDamaged: 13
+        case .storeKeyLost: 14
+        case .storeNewer: 15
+        case .store: 16
+        case .protection: 17
+        case .cryptography: 18
+        }
+    }
+
+    @Test("Every error of the library has its status, and says what is wrong on one line")
+    func everyError() {
+        for (index, (error, status)) in Self.errors.enumerated() {
+            #expect(Self.row(of: error) == index)
+            #expect(error.exitStatus.rawValue == status, "\(error)")
+            #expect(!error.message.contains("\n"))
+        }
+    }
+
+    @Test("Every way in which a download fails has its status")
+    func everyFailure() {
+        let statuses: [DownloadFailure.Kind: Int32] = [
+            .checksum: 65, .unusable: 65, .lost: 65, .damaged: 65, .untrusted: 76, .credentials: 77, .refused: 75,
+            .gaveUp: 75, .connection: 75, .disk: 74, .targetExists: 73, .integrityKey: 78,
+        ]
+        for kind in DownloadFailure.Kind.allCases {
+            #expect(DownloadFailure(kind, "").exitStatus.rawValue == statuses[kind], "\(kind)")
+        }
+    }
 
     @Test("65: another checksum; nothing has the file's name")
     func checksum() throws {

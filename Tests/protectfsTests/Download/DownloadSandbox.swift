@@ -6,8 +6,9 @@ struct DownloadSandbox {
     let sandbox: CommandSandbox
     let server: FaultServer
 
-    init() throws {
-        (sandbox, server) = (try CommandSandbox(), try FaultServer())
+    /// - Parameter variables: more for the environment of its commands.
+    init(variables: [String: String] = [:]) throws {
+        (sandbox, server) = (try CommandSandbox(variables: variables), try FaultServer())
         try sandbox.unlock()
         try sandbox.put(String(decoding: server.authority, as: UTF8.self), at: "authority.pem")
     }

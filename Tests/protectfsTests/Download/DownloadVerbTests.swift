@@ -68,6 +68,18 @@ struct DownloadVerbTests {
         #expect(try bed.download("pause", "ffffffff").status == 66)
     }
 
+    @Test("Several processes may begin the list at the same moment")
+    func beginning() throws {
+        for _ in 0..<4 {
+            let done = try bed.sandbox.shell(
+                """
+                rm -rf "$PROTECTFS_KEYBAG/downloads"
+                for number in 1 2 3 4; do "$PROTECTFS" download list --json || echo failed & done; wait
+                """)
+            #expect(!done.text.contains("failed"), "\(done.errors)")
+        }
+    }
+
     @Test("Before the first unlock nothing is added, and the list says what it waits for")
     func beforeFirstUnlock() throws {
         let url = bed.server.url("/a").absoluteString

@@ -2,9 +2,9 @@ import DataProtection
 import Glibc
 
 /// A program that lies beside the command: not one that is found through PATH.
-enum SiblingProgram {
-    /// Where the command is that is running.
-    static func command() throws(Failure) -> FilePath {
+package enum SiblingProgram {
+    /// Where the program is that is running.
+    package static func command() throws(Failure) -> FilePath {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard readlink("/proc/self/exe", &buffer, buffer.count - 1) > 0 else {
             throw Failure(.systemRefused, "/proc/self/exe: \(Errno.current.spoken)")
@@ -15,7 +15,7 @@ enum SiblingProgram {
     /// Replaces this process by another program of protectfs.
     ///
     /// - Returns: why it could not.
-    static func become(_ name: String, _ words: [[UInt8]]) -> Failure {
+    package static func become(_ name: String, _ words: [[UInt8]]) -> Failure {
         do throws(Failure) {
             let program = try command().removingLastComponent().appending(name)
             ProcessHardening.restoreBrokenPipe()

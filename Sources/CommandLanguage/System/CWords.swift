@@ -1,10 +1,10 @@
 import Glibc
 
 /// Words as posix_spawn(3) and execvp(3) take them: C strings, and a null pointer behind the last one.
-final class CWords {
-    var pointers: [UnsafeMutablePointer<CChar>?]
+package final class CWords {
+    package var pointers: [UnsafeMutablePointer<CChar>?]
 
-    init(_ words: [[UInt8]]) {
+    package init(_ words: [[UInt8]]) {
         pointers = words.map { word in
             (word + [0]).withUnsafeBytes { strdup($0.assumingMemoryBound(to: CChar.self).baseAddress!) }
         }
@@ -15,5 +15,5 @@ final class CWords {
 }
 
 extension CWords {
-    convenience init(_ words: [String]) { self.init(words.map { Array($0.utf8) }) }
+    package convenience init(_ words: [String]) { self.init(words.map { Array($0.utf8) }) }
 }

@@ -1,0 +1,122 @@
+import DataProtection
+import Glibc
+
+/// A unit of the user's own systemd that runs a program of protectfs from login on.
+package struct UserUnit {
+    /// `protectfs-agent.service`
+    package let name: String
+    let summary: String
+    /// The command, as an absolute path, and what it is told.
+    let program: FilePath
+    let words: String
+    /// How long after a failure it is started again, and after which statuses not.
+    let restartDelay: String
+    let finalStatuses: String
+    /// Which sockets it needs.
+    let addressFamilies: String
+
+    package init(
+        _ name: String, _ summary: String, running program: FilePath, _ words: String, restartDelay: String,
+        finalStatuses: String, addressFamilies: String
+    ) {
+        (self.name, self.summary, self.program, self.words) = (name, summary, program, words)
+        (self.restartDelay, self.finalStatuses) = (restartDelay, finalStatuses)
+        self.addressFamilies = addressFamilies
+    }
+
+    /// Whether the machine was started by systemd. sd_booted(3).
+    package static var isSystemdRunning: Bool { access("/run/systemd/system", F_OK) == 0 }
+
+    /// What the unit says.
+    ///
+    /// Of systemd's hardening only what needs no namespace. For a unit of a user, ProtectSystem=, PrivateTmp= and the like
+    /// mean a user namespace (systemd.exec(5), PrivateUsers=), and in a user namespace the user keyring is another, empty one.
+    package var text: String {
+        """
+        [Unit]
+        Description=\(summary)
+        Documentation=man:protectfs(1)
+
+        [Service]
+        Type=exec
+        ExecStart=\(Self.word(program)) \(words)
+        Restart=on-failure
+        RestartSec=\(restartDelay)
+        RestartPreventExitStatus=\(finalStatuses)
+        Environment=SWIFT_BACKTRACE=enable=no
+        KeyringMode=inherit
+        LimitCORE=0
+        LockPersonality=yes
+        MemoryDenyWriteExecute=yes
+        NoNewPrivileges=yes
+        RestrictAddressFamilies=\(addressFamilies)
+        RestrictNamespaces=yes
+        RestrictRealtime=yes
+        RestrictSUIDSGID=yes
+        SystemCallArchitectures=native
+        SystemCallFilter=@system-service memfd_secret
+        SystemCallErrorNumber=EPERM
+        UMask=0077
+
+        [Install]
+        WantedBy=default.target
+
+        """
+    }
+
+    /// Writes it, enables it and starts it; or says what to do where there is no systemd.
+    ///
+    /// - Parameter isPrinted: print the unit instead, and change nothing.
+    package func install(isPrinted: Bool) throws {
+        if isPrinted { return try StandardOutput.write(text) }
+        guard Self.isSystemdRunning else {
+            throw Failure(
+                .unavailable, "systemd does not run here, so nothing is installed",
+                hint: "put this where your session starts programs: \(quoted(program)) \(words) &")
+        }
+        try write()
+        for words in [["daemon-reload"], ["enable", "--now", name]] { try Self.systemctl(words) }
+    }
+
+    /// Writes it where the user's systemd looks.
+    package func write() throws(Failure) {
+        let directory = Locations.configuration.removingLastComponent().removingLastComponent()
+            .appending("systemd").appending("user")
+        do throws(DataProtectionError) {
+            try OwnDirectory.make(directory)
+            try AtomicReplace.write(Array(text.utf8), to: name, in: directory, through: ".\(name).new")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    private static func systemctl(_ words: [String]) throws(Failure) {
+        let command = ["systemctl", "--user"] + words
+        var child = pid_t()
+        // PATH is the user's own here: nothing is handed over.
+        let arguments = CWords(command)
+        let result = withExtendedLifetime(arguments) {
+            posix_spawnp(&child, "systemctl", nil, nil, arguments.pointers, environ)
+        }
+        guard result == 0 else { throw Failure(.systemRefused, "systemctl: \(Errno(rawValue: result).spoken)") }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) == -1, errno == EINTR {}
+        guard status == 0 else {
+            throw Failure(
+                .systemRefused, "\(command.joined(separator: " ")) failed",
+                hint: "the unit is written; try again in a session of this user's own, not by su or sudo")
+        }
+    }
+
+    /// A word of ExecStart=: quoted, with what systemd would replace doubled. systemd.service(5), "Command lines".
+    private static func word(_ path: FilePath) -> String {
+        let text = path.string.map { character in
+            switch character {
+            case "%", "$": "\(character)\(character)"
+            case "\"", "\\": "\\\(character)"
+            default: "\(character)"
+            }
+        }.joined()
+        return text.allSatisfy { $0.isLetter || $0.isNumber || "/._-".contains($0) } ? text : "\"\(text)\""
+    }
+}

@@ -1,0 +1,65 @@
+/// `download key`
+package struct DownloadKey: ParsableCommand {
+    package static let configuration = CommandConfiguration(
+        commandName: "key", abstract: "Keep the keys for --hmac.",
+        discussion: """
+            A key is at least 32 bytes that whoever makes a file and whoever downloads it share; its id is what they call it. \
+            Keys and ids are sealed in the list.
+            """,
+        subcommands: [DownloadKeyAdd.self, DownloadKeyList.self, DownloadKeyRetire.self])
+
+    package init() {}
+}
+
+/// `download key add`
+package struct DownloadKeyAdd: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Keep a key under an id.",
+        discussion: """
+            The key is all bytes of the file or descriptor, a newline at its end too. An id is never given to a second key, not \
+            even after the first was retired.
+            """)
+
+    @Argument(help: "What the key is called, in --hmac too.")
+    package var id: String
+    @Option(
+        name: .customLong("key-fd"),
+        help: ArgumentHelp("Read the key from this file descriptor, up to its end.", valueName: "n"))
+    package var descriptor: Int32?
+    @Option(help: ArgumentHelp("Read the key from this file.", valueName: "file"))
+    package var keyFile: PathArgument?
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+
+    package func validate() throws {
+        guard (descriptor == nil) != (keyFile == nil) else {
+            throw ValidationError("give the key: --key-fd N or --key-file FILE")
+        }
+        if let descriptor, descriptor < 0 { throw ValidationError("--key-fd needs a file descriptor") }
+    }
+}
+
+/// `download key list`
+package struct DownloadKeyList: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the ids of the keys, and which ones are retired.")
+
+    @Flag(help: "As JSON.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// `download key retire`
+package struct DownloadKeyRetire: DownloadVerb {
+    package static let configuration = CommandConfiguration(
+        commandName: "retire", abstract: "Destroy a key; what needs it fails, and says so.")
+
+    @Argument(help: "What the key is called.")
+    package var id: String
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}

@@ -1,0 +1,124 @@
+import Foundation
+import GRDB
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionDownloads
+
+/// Somebody has altered a row: it is shown as damaged, does nothing any more, and keeps nobody from anything.
+@Suite struct DamagedRowTests {
+    private func list() async throws -> (bed: DownloadBed, queue: DownloadQueue, altered: DownloadID, other: DownloadID)
+    {
+        let bed = try DownloadBed()
+        for name in ["a", "b"] { bed.server[name] = .init(bytes: noise(1000)) }
+        bed.server["a"] = nil
+        let queue = try bed.queue()
+        let altered = try await queue.add(bed.request("a")).id
+        let other = try await queue.add(bed.request("b")).id
+        // With a resource and a failure, so that there is something to alter.
+        try queue.store.note(ResourceIdentity(entityTag: "\"1\"", length: 1000), of: altered)
+        try queue.store.retry(altered, at: 0, after: DownloadFailure(.connection, "it broke"))
+        try queue.store.beginPublishing(
+            altered,
+            PublishedFile(fileID: Array(repeating: 1, count: 16), temporary: [1], length: 1, isTamperProof: true))
+        try queue.store.write { try $0.execute(sql: "UPDATE downloads SET state = 1 WHERE state = 3") }
+        return (bed, queue, altered, other)
+    }
+
+    private static let columns = [
+        "state", "activity", "priority", "position", "added", "began", "notBefore", "failures", "attempts", "received",
+        "furthest", "length", "isWhole", "request", "resource", "failure", "result",
+    ]
+
+    @Test(arguments: columns) func anyColumn(_ column: String) async throws {
+        let (bed, queue, altered, other) = try await list()
+        let value: any DatabaseValueConvertible =
+            ["request", "resource", "failure", "result"].contains(column) ? Data([1, 2, 3]) : "no number"
+        try queue.store.write {
+            try $0.execute(
+                sql: "UPDATE downloads SET \(column) = ? WHERE id = ?", arguments: [value, Data(altered.bytes)])
+        }
+        let shown = try await queue.download(altered)
+        #expect(shown.state == .failed && shown.failure?.kind == .damaged)
+        #expect(try await queue.downloads().map(\.id).contains(other))
+        try await bed.runUntilIdle()
+        #expect(try await queue.download(other).state == .finished)
+        #expect(try bed.names() == ["b"])
+        await #expect(throws: DownloadError.self) { try await shown.value }
+        try await queue.cancel(altered)
+        try await queue.remove(altered)
+        #expect(try await queue.downloads().map(\.id) == [other])
+    }
+
+    /// A row that has another id: its values do not open there.
+    @Test(arguments: [Data(repeating: 9, count: 16), Data([9, 9, 9])]) func theID(_ id: Data) async throws {
+        let (bed, queue, altered, other) = try await list()
+        try queue.store.write {
+            try $0.execute(sql: "UPDATE downloads SET id = ? WHERE id = ?", arguments: [id, Data(altered.bytes)])
+        }
+        let shown = try #require(try await queue.downloads().first { $0.id != other })
+        #expect(shown.failure?.kind == .damaged)
+        try await bed.runUntilIdle()
+        #expect(try await queue.download(other).state == .finished)
+        try await queue.remove(shown.id)
+        #expect(try await queue.downloads().map(\.id) == [other])
+    }
+
+    @Test(arguments: ["number", "start", "synced"]) func thePartsOfOne(_ column: String) async throws {
+        let (bed, queue, altered, other) = try await list()
+        try queue.store.add(SegmentRecord(number: 0, start: 0, synced: 0), to: altered)
+        try queue.store.write { try $0.execute(sql: "UPDATE segments SET \(column) = 'none'") }
+        try await bed.runUntilIdle()
+        #expect(try await queue.download(other).state == .finished)
+        #expect(try await queue.download(altered).failure?.kind == .damaged)
+        try await queue.cancel(altered)
+        try await queue.remove(altered)
+    }
+
+    // MARK: what stays
+
+    @Test func whatIsOverForLongIsForgotten() async throws {
+        let bed = try DownloadBed()
+        bed.server["file"] = .init(bytes: [1])
+        let queue = try bed.queue()
+        let old = try await bed.result().id
+        let young = try await { () in
+            var request = bed.request()
+            request.replacesExisting = true
+            return try await bed.result(request).id
+        }()
+        let failed = try await queue.add(bed.request("failed")).id
+        try queue.store.write { database in
+            try database.execute(
+                sql: "UPDATE downloads SET ended = ended - ? WHERE id = ?",
+                arguments: [DownloadStore.keptTime + 1000, Data(old.bytes)])
+            try database.execute(
+                sql: "UPDATE downloads SET state = 5, ended = 0 WHERE id = ?", arguments: [Data(failed.bytes)])
+        }
+        let new = try await queue.add(bed.request("new")).id
+        #expect(try await queue.downloads().map(\.id) == [young, failed, new])
+        #expect(try bed.names() == ["file"])
+        try await queue.removeEnded()
+        #expect(try await queue.downloads().map(\.id) == [failed, new])
+    }
+
+    @Test func onlyTheLastThousandStay() async throws {
+        let bed = try DownloadBed()
+        let queue = try bed.queue()
+        let first = try await queue.add(bed.request()).id
+        try queue.store.write { database in
+            for number in 1...DownloadStore.keptCount + 5 {
+                try database.execute(
+                    sql: """
+                        INSERT INTO downloads (id, state, priority, position, added, began, ended, request)
+                        SELECT ?, 4, 0, ?, added, added, added + ?, request FROM downloads WHERE id = ?
+                        """, arguments: [Data("\(number)".utf8), number + 1, number, Data(first.bytes)])
+            }
+        }
+        _ = try await queue.add(bed.request("other"))
+        let ids = try await queue.downloads().map(\.id)
+        #expect(ids.count == DownloadStore.keptCount + 2)
+        #expect(ids.contains(first) && !ids.contains(DownloadID(stored: Array("5".utf8))))
+        #expect(ids.contains(DownloadID(stored: Array("6".utf8))))
+    }
+}
