@@ -26,27 +26,34 @@ struct DownloadRecord: Sendable {
     /// While it is published, and afterwards.
     let result: PublishedFile?
 
+    /// What is selected, in this order: a long list is read often, and to look for each column by its name takes most of the time.
+    static let columns = """
+        id, state, activity, priority, position, added, began, notBefore, failures, attempts, received, furthest, length, \
+        isWhole, request, resource, failure, result
+        """
+
+    /// - Parameter row: of ``columns``.
     /// - Throws: `storeDamaged`.
     init(_ row: Row, _ store: DownloadStore, isOpen: Bool) throws(DownloadError) {
-        guard let id = DownloadID(bytes: Array(row["id"] as Data)), let state = DownloadState(rawValue: row["state"])
+        guard let id = DownloadID(bytes: Array(row[0] as Data)), let state = DownloadState(rawValue: row[1])
         else { throw .storeDamaged(store.path, reason: "an id or a state is none") }
         self.id = id
         self.state = state
-        activity = DownloadActivity(rawValue: row["activity"]) ?? .waiting
-        (priority, position, added, began) = (row["priority"], row["position"], row["added"], row["began"])
-        (notBefore, failures, attempts) = (row["notBefore"], row["failures"], row["attempts"])
-        received = UInt64(clamping: row["received"] as Int64)
-        furthest = UInt64(clamping: row["furthest"] as Int64)
-        length = (row["length"] as Int64?).map { UInt64(clamping: $0) }
-        isWhole = row["isWhole"]
+        activity = DownloadActivity(rawValue: row[2]) ?? .waiting
+        (priority, position, added, began) = (row[3], row[4], row[5], row[6])
+        (notBefore, failures, attempts) = (row[7], row[8], row[9])
+        received = UInt64(clamping: row[10] as Int64)
+        furthest = UInt64(clamping: row[11] as Int64)
+        length = (row[12] as Int64?).map { UInt64(clamping: $0) }
+        isWhole = row[13]
         guard isOpen else {
             (request, resource, failure, result) = (nil, nil, nil, nil)
             return
         }
-        request = try store.request(row["request"], of: id)
-        resource = try store.decode(row["resource"], .resource, id)
-        failure = try store.decode(row["failure"], .failure, id)
-        result = try store.decode(row["result"], .result, id)
+        request = try store.request(row[14], of: id)
+        resource = try store.decode(row[15], .resource, id)
+        failure = try store.decode(row[16], .failure, id)
+        result = try store.decode(row[17], .result, id)
     }
 }
 
