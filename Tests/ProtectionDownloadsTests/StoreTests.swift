@@ -97,7 +97,14 @@ import Testing
 
     @Test func aDamagedDatabase() async throws {
         let bed = try DownloadBed()
-        do { _ = try await bed.queue().add(bed.request()) }
+        weak var store: DownloadStore?
+        do {
+            let queue = try bed.queue()
+            store = queue.store
+            _ = try await queue.add(bed.request())
+        }
+        // A thread that has just worked for it may still have it in its hands, and would write to the database as it closes it.
+        while store != nil { try await Task.sleep(for: .milliseconds(1)) }
         let path = bed.keybag.directory.appending("downloads/queue.sqlite")
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path.string + suffix) }
         try Data(repeating: 7, count: 20_000).write(to: URL(fileURLWithPath: path.string))

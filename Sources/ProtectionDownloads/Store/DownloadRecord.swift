@@ -28,19 +28,26 @@ struct DownloadRecord: Sendable {
     /// Whether somebody has altered the row: then it counts as failed, and nothing is done with it any more.
     let isDamaged: Bool
 
+    /// What is selected, in this order: a long list is read often, and to look for each column by its name takes most of the time.
+    static let columns = """
+        id, state, activity, priority, position, added, began, notBefore, failures, attempts, received, furthest, length, \
+        isWhole, request, resource, failure, result
+        """
+
+    /// - Parameter row: of ``columns``.
     /// - Throws: what is wrong with the key. What is wrong with the row is in ``failure``, so that the others go on.
     init(_ row: Row, _ store: DownloadStore, isOpen: Bool) throws(DownloadError) {
         let values = StoredRow(row)
-        id = DownloadID(stored: values.bytes("id"))
-        let activity = DownloadActivity(rawValue: Int(values.number("activity")))
-        (priority, position) = (Int(values.number("priority")), values.number("position"))
-        (added, began, notBefore) = (values.number("added"), values.number("began"), values.number("notBefore"))
-        (failures, attempts) = (Int(values.number("failures")), Int(values.number("attempts")))
-        received = UInt64(clamping: values.number("received"))
-        furthest = UInt64(clamping: values.number("furthest"))
-        length = values.optionalNumber("length").map { UInt64(clamping: $0) }
-        isWhole = values.number("isWhole") != 0
-        let state = DownloadState(rawValue: Int(values.number("state")))
+        id = DownloadID(stored: values.bytes(0))
+        let (state, activity) = (
+            DownloadState(rawValue: Int(values.number(1))), DownloadActivity(rawValue: Int(values.number(2)))
+        )
+        (priority, position) = (Int(values.number(3)), values.number(4))
+        (added, began, notBefore) = (values.number(5), values.number(6), values.number(7))
+        (failures, attempts) = (Int(values.number(8)), Int(values.number(9)))
+        (received, furthest) = (UInt64(clamping: values.number(10)), UInt64(clamping: values.number(11)))
+        length = values.optionalNumber(12).map { UInt64(clamping: $0) }
+        isWhole = values.number(13) != 0
         var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
         if isOpen {
             do throws(DownloadError) { try sealed.open(values, id, store) } catch .storeDamaged { damage = true }
@@ -63,10 +70,10 @@ struct DownloadRecord: Sendable {
         mutating func open(
             _ values: StoredRow, _ id: DownloadID, _ store: DownloadStore
         ) throws(DownloadError) {
-            request = try store.request(values.data("request") ?? Data(), of: id)
-            resource = try store.decode(values.data("resource"), .resource, id)
-            failure = try store.decode(values.data("failure"), .failure, id)
-            result = try store.decode(values.data("result"), .result, id)
+            request = try store.request(values.data(14) ?? Data(), of: id)
+            resource = try store.decode(values.data(15), .resource, id)
+            failure = try store.decode(values.data(16), .failure, id)
+            result = try store.decode(values.data(17), .result, id)
             if values.isDamaged { throw .storeDamaged(store.path, reason: "a value has another type") }
         }
     }
@@ -80,13 +87,13 @@ final class StoredRow {
     init(_ row: Row) { self.row = row }
 
     /// 0 if it is none.
-    func number(_ column: String) -> Int64 { value(column) ?? damaged(0) }
-    func optionalNumber(_ column: String) -> Int64? { isNull(column) ? nil : number(column) }
-    func bytes(_ column: String) -> [UInt8] { data(column).map(Array.init) ?? damaged([]) }
-    func data(_ column: String) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
+    func number(_ column: Int) -> Int64 { value(column) ?? damaged(0) }
+    func optionalNumber(_ column: Int) -> Int64? { isNull(column) ? nil : number(column) }
+    func bytes(_ column: Int) -> [UInt8] { data(column).map(Array.init) ?? damaged([]) }
+    func data(_ column: Int) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
 
-    private func isNull(_ column: String) -> Bool { (row[column] as DatabaseValue).isNull }
-    private func value<Value: DatabaseValueConvertible>(_ column: String) -> Value? {
+    private func isNull(_ column: Int) -> Bool { (row[column] as DatabaseValue).isNull }
+    private func value<Value: DatabaseValueConvertible>(_ column: Int) -> Value? {
         Value.fromDatabaseValue(row[column] as DatabaseValue)
     }
     private func damaged<Value>(_ value: Value) -> Value {

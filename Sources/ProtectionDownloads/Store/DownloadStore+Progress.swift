@@ -22,13 +22,13 @@ extension DownloadStore {
     func segments(of id: DownloadID) throws(DownloadError) -> [SegmentRecord] {
         try read { database in
             try Row.fetchAll(
-                database, sql: "SELECT * FROM segments WHERE download = ? ORDER BY number",
+                database, sql: "SELECT number, start, synced FROM segments WHERE download = ? ORDER BY number",
                 arguments: [Data(id.bytes)]
             ).map {
                 let values = StoredRow($0)
                 let segment = SegmentRecord(
-                    number: Int(values.number("number")), start: UInt64(clamping: values.number("start")),
-                    synced: UInt64(clamping: values.number("synced")))
+                    number: Int(values.number(0)), start: UInt64(clamping: values.number(1)),
+                    synced: UInt64(clamping: values.number(2)))
                 guard !values.isDamaged, !segment.start.addingReportingOverflow(segment.synced).overflow else {
                     throw DownloadError.failed(
                         DownloadFailure(.damaged, "the list of its parts was altered or damaged"))
@@ -48,12 +48,13 @@ extension DownloadStore {
 
     /// Changes a queued download and its segments in one transaction.
     ///
+    /// - Parameter lasting: false for what may be taken back by a power cut.
     /// - Throws: ``Superseded``, ``DownloadError``.
     private func update(
-        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments,
+        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments, lasting: Bool = true,
         _ further: (Database) throws -> Void = { _ in }
     ) throws {
-        let isQueued = try write { database in
+        let body = { (database: Database) in
             try database.execute(
                 sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)",
                 arguments: arguments + [Data(id.bytes)])
@@ -61,17 +62,19 @@ extension DownloadStore {
             try further(database)
             return true
         }
+        let isQueued = lasting ? try write(body) : try writeWithoutFlush(body)
         if !isQueued { throw Superseded() }
     }
 
     /// What the download does now. A word for people; nothing depends on it.
     func set(_ activity: DownloadActivity, of id: DownloadID) throws {
-        try update(id, "activity = ?", [activity.rawValue])
+        try update(id, "activity = ?", [activity.rawValue], lasting: false)
     }
 
     /// A try begins.
     func beginTry(_ id: DownloadID) throws {
-        try update(id, "activity = ?, attempts = attempts + 1", [DownloadActivity.transferring.rawValue])
+        let activity = DownloadActivity.transferring.rawValue
+        try update(id, "activity = ?, attempts = attempts + 1", [activity], lasting: false)
     }
 
     /// A part begins: noted before its file is there, so that it is found however it ends.

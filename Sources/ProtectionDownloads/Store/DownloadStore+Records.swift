@@ -6,13 +6,13 @@ import GRDB
 extension DownloadStore {
     /// All downloads, in the order in which they were added; without what is sealed before the first unlock.
     func records() throws(DownloadError) -> [DownloadRecord] {
-        try records("SELECT * FROM downloads ORDER BY position", [])
+        try records("ORDER BY position", [])
     }
 
     /// Those that a runner has to do with, in the order in which they were added.
     func unfinishedRecords() throws(DownloadError) -> [DownloadRecord] {
         let states = [DownloadState.queued, .publishing, .cancelled].map { "\($0.rawValue)" }.joined(separator: ", ")
-        return try records("SELECT * FROM downloads WHERE state IN (\(states)) ORDER BY position", [])
+        return try records("WHERE state IN (\(states)) ORDER BY position", [])
     }
 
     /// What tells that a download has changed. Nothing of it is sealed.
@@ -27,7 +27,7 @@ extension DownloadStore {
             let rows = try Row.fetchCursor(
                 database, sql: "SELECT id, state, activity, attempts, failures, received, length FROM downloads")
             while let row = try rows.next() {
-                let id = DownloadID(stored: StoredRow(row).bytes("id"))
+                let id = DownloadID(stored: StoredRow(row).bytes(0))
                 glances[id] = Glance(values: row.databaseValues.dropFirst().map { $0 })
             }
             return glances
@@ -36,13 +36,14 @@ extension DownloadStore {
 
     /// - Throws: `unknownDownload`.
     func record(_ id: DownloadID) throws(DownloadError) -> DownloadRecord {
-        guard let record = try records("SELECT * FROM downloads WHERE id = ?", [Data(id.bytes)]).first else {
+        guard let record = try records("WHERE id = ?", [Data(id.bytes)]).first else {
             throw .unknownDownload(id)
         }
         return record
     }
 
-    private func records(_ sql: String, _ arguments: StatementArguments) throws(DownloadError) -> [DownloadRecord] {
+    private func records(_ which: String, _ arguments: StatementArguments) throws(DownloadError) -> [DownloadRecord] {
+        let sql = "SELECT \(DownloadRecord.columns) FROM downloads \(which)"
         let rows = try read { try Row.fetchAll($0, sql: sql, arguments: arguments) }
         let isOpen = rows.isEmpty ? true : try canOpen()
         var records: [DownloadRecord] = []
@@ -125,6 +126,6 @@ extension DownloadStore {
     private static func state(of id: DownloadID, _ database: Database) throws -> Int? {
         let row = try Row.fetchOne(
             database, sql: "SELECT state FROM downloads WHERE id = ?", arguments: [Data(id.bytes)])
-        return row.map { Int(StoredRow($0).number("state")) }
+        return row.map { Int(StoredRow($0).number(0)) }
     }
 }

@@ -8,7 +8,8 @@ import TrustedHTTP
 
 /// The list of downloads on disk: `downloads/queue.sqlite` in the keybag's directory. FORMAT.md §2.14.
 ///
-/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`).
+/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`), but for the words for
+/// people, which a power cut may take back.
 /// States, counts and times can be read in every lock state, sealed values not before the first unlock.
 final class DownloadStore: Sendable {
     static let databaseName = "queue.sqlite"
@@ -82,6 +83,26 @@ final class DownloadStore: Sendable {
     /// Changes in one transaction. When this returns it lasts; when it throws nothing has changed.
     func write<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
         try Self.translating(path) { try database.write(body) }
+    }
+
+    /// The same, but a power cut may take it back: no flush, and those of later changes make it last too. A kill takes nothing back.
+    func writeWithoutFlush<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
+        try Self.translating(path) {
+            try database.writeWithoutTransaction { database in
+                // Not possible within a transaction. In WAL mode, NORMAL flushes only when the log is emptied.
+                try database.execute(sql: "PRAGMA synchronous = NORMAL")
+                let result = Result {
+                    var result: R?
+                    try database.inTransaction {
+                        result = try body(database)
+                        return .commit
+                    }
+                    return result!
+                }
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+                return try result.get()
+            }
+        }
     }
 
     private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {
