@@ -19,7 +19,7 @@ struct DownloadExitStatusTests {
         (.integrityKeyExists(id: "k"), 73), (.beforeFirstUnlock("/a"), 75), (.alreadyRunning("/a"), 75),
         (.storeDamaged("/a", reason: ""), 65), (.storeKeyLost("/a"), 65), (.storeNewer("/a"), 65),
         (.store("/a", code: 13, reason: "full"), 74), (.protection(.notProtected("/a")), 65),
-        (.cryptography(.authenticationFailed), 70),
+        (.cryptography(.authenticationFailed), 70), (.unusableIdentity(.wrongPassphrase), 77),
     ]
     private static let id = DownloadID("00112233445566778899aabbccddeeff")!
 
@@ -44,6 +44,7 @@ struct DownloadExitStatusTests {
         case .store: 16
         case .protection: 17
         case .cryptography: 18
+        case .unusableIdentity: 19
         }
     }
 
@@ -60,6 +61,7 @@ struct DownloadExitStatusTests {
     func everyFailure() {
         let statuses: [DownloadFailure.Kind: Int32] = [
             .checksum: 65, .unusable: 65, .lost: 65, .damaged: 65, .untrusted: 76, .credentials: 77, .refused: 75,
+            .authenticationUnsupported: 77,
             .gaveUp: 75, .connection: 75, .disk: 74, .targetExists: 73, .integrityKey: 78,
         ]
         for kind in DownloadFailure.Kind.allCases {
