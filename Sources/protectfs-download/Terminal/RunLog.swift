@@ -29,7 +29,8 @@ actor RunLog {
         case .paused, .cancelled, .publishing: log.info("download \(id): \(download.state.word)")
         case .queued where download.activity == .waitingToRetry: log.info("download \(id): tried again later\(kind)")
         // What everything does first is worth no line of its own.
-        case .queued where download.activity == .waiting: log.debug("download \(id): \(download.words(isRunning: true))")
+        case .queued where download.activity == .waiting:
+            log.debug("download \(id): \(download.words(isRunning: true))")
         case .queued: log.info("download \(id): \(download.words(isRunning: true))")
         }
         guard let request = download.request else { return }
