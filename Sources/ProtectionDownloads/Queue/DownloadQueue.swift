@@ -85,7 +85,7 @@ public actor DownloadQueue {
 
     /// Lets it go on: a paused one, one that has failed, or one that waits for its next try.
     ///
-    /// - Throws: `wrongState`, `targetExists`.
+    /// - Throws: `wrongState`.
     public func resume(_ id: DownloadID) async throws(DownloadError) {
         try await changing { store throws(DownloadError) in
             try store.change(id, from: [.queued, .paused, .failed], to: .queued)
