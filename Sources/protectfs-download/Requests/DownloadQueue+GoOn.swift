@@ -16,7 +16,7 @@ extension DownloadQueue {
                 // One with other checks, or that believes other servers, would not be what is asked for now.
                 guard request.isSatisfied(by: other) else {
                     // Nothing is lost of one that has failed before a byte came; what is asked for now is what it was missing.
-                    if download.state == .failed, download.received == 0 {
+                    if download.state == .failed, download.received == 0, other.upload == nil {
                         try await remove(download.id)
                         continue
                     }
