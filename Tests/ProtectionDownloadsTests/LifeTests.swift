@@ -144,6 +144,32 @@ import Testing
         #expect(ranges.count == 2 && ranges[1] != nil)
     }
 
+    /// A lock is announced: what is to stop has stopped, flushed to the byte, before the keys go; when it is called off it goes on.
+    @Test func suspendedBeforeTheLock() async throws {
+        let bed = try bed()
+        var request = bed.request()
+        request.whileLocked = .suspend
+        let queue = try bed.queue()
+        let download = try await queue.add(request)
+        bed.server.beforeEachPiece { sent in
+            guard sent == 300_000 else { return }
+            bed.server.beforeEachPiece(nil)
+            _ = try bed.keybag.armLock(seconds: 3600)
+            try await Task.sleep(for: .seconds(20))
+        }
+        let running = Task { try await queue.run() }
+        for try await event in download.events where event == .state(.queued, .waitingForUnlock) { break }
+        #expect(try bed.keybag.state() == .unlocked)
+        #expect(try await bed.queue().download(download.id).received == 300_000)
+        #expect(try bed.keybag.cancelArmedLock())
+        _ = try await download.value
+        running.cancel()
+        try await running.value
+        #expect(try bed.contents() == bytes)
+        let ranges = bed.server.requests.map { $0.headers.first { $0.name == "Range" }?.value }
+        #expect(ranges == [nil, "bytes=300000-"])
+    }
+
     // MARK: before the first unlock
 
     @Test func beforeTheFirstUnlock() async throws {

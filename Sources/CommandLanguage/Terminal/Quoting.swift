@@ -24,14 +24,24 @@ private func quoted(_ bytes: [UInt8]) -> String {
     return text + "'"
 }
 
+/// Text that others have a say in, with what a terminal must not get written as a number.
+package func printable(_ text: String) -> String {
+    guard hasUnprintable(Array(text.utf8)) else { return text }
+    return text.unicodeScalars.map { scalar in
+        isUnprintable(scalar) ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+    }.joined()
+}
+
 /// Whether there are control characters, marks that turn the direction of writing, or bytes that are not UTF-8.
 package func hasUnprintable(_ bytes: [UInt8]) -> Bool {
     if bytes.allSatisfy({ 0x20..<0x7F ~= $0 }) { return false }
     guard let text = String(validating: bytes, as: UTF8.self) else { return true }
-    return text.unicodeScalars.contains { scalar in
-        switch scalar.value {
-        case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
-        default: false
-        }
+    return text.unicodeScalars.contains(where: isUnprintable)
+}
+
+private func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    default: false
     }
 }

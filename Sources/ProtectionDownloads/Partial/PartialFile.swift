@@ -271,6 +271,7 @@ final class PartialFile {
     /// Removes what is left of a download. Where its directory has gone nothing is left.
     static func remove(_ name: PartialName) throws(DownloadError) {
         do throws(DataProtectionError) { try name.removeAll() } catch .system(_, _, .noSuchFileOrDirectory) {
+        } catch .system(_, _, .notDirectory) {
         } catch {
             throw .protection(error)
         }

@@ -25,11 +25,15 @@ struct ResourceIdentity: Hashable, Sendable, Codable {
     /// What goes into If-Range: nothing that is weak ever does, or bytes of two versions could be put together.
     var validator: String? { entityTag ?? lastModified }
 
-    /// Whether a later response is of another version.
-    func differs(from other: ResourceIdentity) -> Bool {
-        if let length, let there = other.length, length != there { return true }
-        if let entityTag { return other.entityTag.map { $0 != entityTag } ?? false }
-        return lastModified != nil && other.lastModified != nil && lastModified != other.lastModified
+    /// Whether a part that was asked for with ``validator`` could be one of another version.
+    ///
+    /// - Parameter total: the length of the whole, as that answer gives it.
+    func differs(fromPart response: HTTPResponse, of total: UInt64?) -> Bool {
+        if let length, let total, length != total { return true }
+        // A part has the tag that the whole would have (RFC 9110 §15.3.7): without it the server may not know If-Range. The date
+        // need not come again.
+        if let entityTag { return response["ETag"] != entityTag }
+        return response["Last-Modified"].map { $0 != lastModified } ?? false
     }
 
     private static func isStrong(_ tag: String) -> Bool {

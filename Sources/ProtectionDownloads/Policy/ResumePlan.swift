@@ -71,8 +71,7 @@ struct ResumePlan: Hashable, Sendable {
         guard case .bytes(let range, let total)? = response["Content-Range"].flatMap(ContentRange.init),
             range.lowerBound == offset, length == nil || length == UInt64(range.count)
         else { return .askForAll }
-        let now = ResourceIdentity(response, length: total)
-        if resource.differs(from: now) { return .askForAll }
+        if resource.differs(fromPart: response, of: total) { return .askForAll }
         var known = resource
         known.length = resource.length ?? total
         return .goOn(last: range.upperBound, known)

@@ -26,7 +26,12 @@ extension DownloadQueue {
             let listener = BellListener(Bell(directory: store.directory)) { wake.yield() }
             var next = wakes.makeAsyncIterator()
             do {
-                repeat { continuation.yield(try await downloads()) } while await next.next() != nil
+                repeat {
+                    let began = ContinuousClock.now
+                    continuation.yield(try await downloads())
+                    // As ListChanges: not more than a third of the time goes into looking.
+                    try await Task.sleep(for: (ContinuousClock.now - began) * 2)
+                } while await next.next() != nil
                 continuation.finish()
             } catch {
                 continuation.finish(throwing: error)

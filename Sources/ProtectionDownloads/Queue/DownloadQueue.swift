@@ -40,16 +40,15 @@ public actor DownloadQueue {
     /// Adds a download or an upload. When this returns it is not forgotten, whatever happens.
     ///
     /// - Throws: `invalidRequest`, `targetExists`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
-    ///   `retiredIntegrityKey`; `protection` if what is to be uploaded is no protected file; what is wrong with the list.
+    ///   `retiredIntegrityKey`; `protection` if the target is a directory or its name too long, or what is to be uploaded is no
+    ///   protected file; what is wrong with the list.
     public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
         let id = try await changing { store throws(DownloadError) in
             try request.check()
-            let directory = request.target.directory
             if request.upload != nil {
                 _ = try protected { () throws(DataProtectionError) in try ProtectedFileInfo(of: request.target) }
             } else {
-                guard Self.isDirectory(directory) else { throw .noDirectory(directory) }
-                if !request.replacesExisting, Self.exists(request.target) { throw .targetExists(request.target) }
+                try Self.checkTarget(of: request)
             }
             _ = try store.integrityKeys(for: request.checks)
             return try store.add(request)
@@ -86,7 +85,7 @@ public actor DownloadQueue {
 
     /// Lets it go on: a paused one, one that has failed, or one that waits for its next try.
     ///
-    /// - Throws: `wrongState`, `targetExists`.
+    /// - Throws: `wrongState`.
     public func resume(_ id: DownloadID) async throws(DownloadError) {
         try await changing { store throws(DownloadError) in
             try store.change(id, from: [.queued, .paused, .failed], to: .queued)
@@ -174,14 +173,21 @@ public actor DownloadQueue {
 
     // MARK: in common
 
-    private static func exists(_ path: FilePath) -> Bool {
+    /// What would only be found out when everything has come: whether a file can get that name, as things are now.
+    ///
+    /// - Throws: `noDirectory`, `targetExists`; `protection` for a directory, and a name that is too long.
+    private static func checkTarget(of request: DownloadRequest) throws(DownloadError) {
+        let target = request.target
         var status = stat()
-        return path.withPlatformString { lstat($0, &status) } == 0
-    }
-
-    private static func isDirectory(_ path: FilePath) -> Bool {
-        var status = stat()
-        return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
+        guard target.directory.withPlatformString({ stat($0, &status) }) == 0, status.isDirectory else {
+            throw .noDirectory(target.directory)
+        }
+        guard target.withPlatformString({ lstat($0, &status) }) == 0 else {
+            if errno == ENOENT { return }
+            throw .protection(.system(target, operation: "lstat", Errno(rawValue: errno)))
+        }
+        if status.isDirectory { throw .protection(.notRegularFile(target)) }
+        if !request.replacesExisting { throw .targetExists(target) }
     }
 
     func changing<R: Sendable>(
@@ -202,4 +208,8 @@ public actor DownloadQueue {
             throw .store(store.path, code: 1, reason: "\(error)")
         }
     }
+}
+
+extension stat {
+    fileprivate var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
 }

@@ -30,7 +30,10 @@ extension DownloadRunner {
     private func settleUpload(_ end: EndOfTry, _ id: DownloadID, _ request: DownloadRequest) async throws {
         let store = store
         switch end {
-        case .failed(let reason, let failure): return try await retry(id, request, after: reason, failure)
+        case .failed(let reason, let failure):
+            try await retry(id, request, after: reason, failure)
+            if bodies.count > Self.openFiles { bodies[id] = nil }
+            return
         case .stopped, .askForAll: return
         case .whole: break
         case .locked:

@@ -23,6 +23,7 @@ extension DownloadRunner {
             failure = .store(store.path, code: 1, reason: "\(error)")
         }
         running[record.id] = nil
+        ended.insert(record.id)
         progress.remove(record.id)
         bell.ring()
         wakes.continuation.yield()
@@ -71,9 +72,14 @@ extension DownloadRunner {
             await close(id)
             try await BlockingWork.run { try store.fail(id, with: failure) }
         case .lost(let failure):
-            try await BlockingWork.run { try partial.file.startOver() }
+            do { try await BlockingWork.run { try partial.file.startOver() } } catch {
+                // Its directory cannot be read either.
+                return try await settle(EndOfTry(error), id, request, partial)
+            }
             try await retry(id, request, after: .resourceChanged, failure)
-        case .failed(let reason, let failure): try await retry(id, request, after: reason, failure)
+        case .failed(let reason, let failure):
+            try await retry(id, request, after: reason, failure)
+            if partials.count > Self.openFiles { await close(id) }
         }
     }
 
@@ -113,7 +119,8 @@ extension DownloadRunner {
                 // Not even under another name: what is not what it should be helps nobody but whoever has sent it.
                 return try await BlockingWork.run {
                     try store.failAndForget(id, with: failure)
-                    try partial.file.remove()
+                    // Whoever runs the list next looks again whether anything is left.
+                    try? partial.file.remove()
                 }
             }
             try await BlockingWork.run { try store.beginPublishing(id, try partial.file.finish()) }

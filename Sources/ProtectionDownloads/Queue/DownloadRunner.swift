@@ -16,11 +16,15 @@ actor DownloadRunner {
 
     /// What is under way, and what it is.
     var running: [DownloadID: (task: Task<Void, Never>, item: HostSchedule.Item?, isSuspending: Bool)] = [:]
+    /// What has ended since the list was read last: what was read of it may be from before, and would begin it again too early.
+    var ended: Set<DownloadID> = []
     /// Open partials: one that was closed while locked could not be opened again.
     var partials: [DownloadID: PartialBox] = [:]
     /// Files that are being sent, open for the same reason; and those of which one needs a key that is not there.
     var bodies: [DownloadID: ProtectedFileBody] = [:]
     var closedBodies: Set<DownloadID> = []
+    /// More files than these are not kept open while they wait for their next try.
+    static let openFiles = 32
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -91,7 +95,7 @@ actor DownloadRunner {
         }
     }
 
-    static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
+    static var now: Int64 { DownloadStore.now }
 
     private func stop() async {
         for (task, _, _) in running.values { task.cancel() }
@@ -120,7 +124,12 @@ actor DownloadRunner {
     ///
     /// - Returns: when to look again, and whether nothing will happen by itself.
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
+        ended = []
         let records = try await blocking { [store] () throws(DownloadError) in try store.unfinishedRecords() }
+        if records.contains(where: { $0.state == .queued && $0.began > Self.now }) {
+            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack() }
+            wakes.continuation.yield()
+        }
         let byID = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }
         for (id, value) in running where byID[id].map(\.state).map({ $0 != .queued && $0 != .publishing }) ?? true {
             value.task.cancel()
@@ -133,7 +142,7 @@ actor DownloadRunner {
         }
         let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
         var waiting: [HostSchedule.Item] = []
-        for record in records where running[record.id] == nil {
+        for record in records where running[record.id] == nil && !ended.contains(record.id) {
             switch record.state {
             case .publishing: begin(record, nil)
             case .queued:
@@ -154,7 +163,7 @@ actor DownloadRunner {
         }
         let plan = schedule.plan(waiting: waiting, running: running.values.compactMap(\.item), now: Self.now)
         for id in plan.begin { begin(byID[id]!, waiting.first { $0.id == id }) }
-        return (plan.askAgainAt, running.isEmpty && plan.askAgainAt == nil)
+        return (plan.askAgainAt, running.isEmpty && ended.isEmpty && plan.askAgainAt == nil)
     }
 
     private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {
@@ -190,7 +199,12 @@ actor DownloadRunner {
     ) throws(DownloadError) {
         for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
             guard let request = record.request, try store.hasSegments(record.id) else { continue }
-            try PartialFile.remove(PartialName(target: request.target, id: record.id))
+            // Where its directory cannot be read the next one who looks tries again; the other downloads do not wait for that.
+            do throws(DownloadError) {
+                try PartialFile.remove(PartialName(target: request.target, id: record.id))
+            } catch .protection {
+                continue
+            }
             try store.forgetSegments(of: record.id)
         }
     }

@@ -158,16 +158,16 @@ extension DownloadStore {
     func fail(_ id: DownloadID, with failure: DownloadFailure) throws {
         let sealed = try encode(failure, .failure, id)
         try update(
-            id, "state = ?, failure = ?, failures = failures + 1, activity = 0",
-            [DownloadState.failed.rawValue, sealed])
+            id, "state = ?, failure = ?, failures = failures + 1, activity = 0, ended = ?",
+            [DownloadState.failed.rawValue, sealed, Self.now])
     }
 
     /// It has failed, and nothing of it is to stay.
     func failAndForget(_ id: DownloadID, with failure: DownloadFailure) throws {
         let sealed = try encode(failure, .failure, id)
         try update(
-            id, "state = ?, failure = ?, failures = failures + 1, activity = 0, received = 0, isWhole = 0",
-            [DownloadState.failed.rawValue, sealed]
+            id, "state = ?, failure = ?, failures = failures + 1, activity = 0, ended = ?, received = 0, isWhole = 0",
+            [DownloadState.failed.rawValue, sealed, Self.now]
         ) { database in
             try database.execute(
                 sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
@@ -187,11 +187,12 @@ extension DownloadStore {
         try write { database in
             try database.execute(
                 sql: """
-                    UPDATE downloads SET state = ?, result = ?, received = ?, length = ?, failure = NULL, activity = 0
+                    UPDATE downloads
+                    SET state = ?, result = ?, received = ?, length = ?, failure = NULL, activity = 0, ended = ?
                     WHERE id = ? AND state IN (?, ?)
                     """,
                 arguments: [
-                    DownloadState.finished.rawValue, sealed, length, length, Data(id.bytes),
+                    DownloadState.finished.rawValue, sealed, length, length, Self.now, Data(id.bytes),
                     DownloadState.queued.rawValue, DownloadState.paused.rawValue,
                 ])
             try Self.forgetCredentials(of: id, database)
@@ -201,6 +202,15 @@ extension DownloadStore {
     /// Whoever said what it did is dead.
     func resetActivities() throws(DownloadError) {
         try write { try $0.execute(sql: "UPDATE downloads SET activity = 0") }
+    }
+
+    /// What was added in the future was added before the clock was set back: what is noted of its next try means nothing now, and the
+    /// time after which it is given up begins anew.
+    func clockWasSetBack() throws(DownloadError) {
+        try write { database in
+            try database.execute(
+                sql: "UPDATE downloads SET began = ?, notBefore = 0 WHERE began > ?", arguments: [Self.now, Self.now])
+        }
     }
 
     /// Everything is there and was checked. From now on it can only get its name, or fail to.

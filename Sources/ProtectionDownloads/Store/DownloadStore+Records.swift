@@ -69,7 +69,7 @@ extension DownloadStore {
         let stored = try encode(StoredRequest(request), .request, id)
         var credentials: [SealedCredential] = []
         for credential in request.credentials { credentials.append(try seal(credential)) }
-        let now = Int64(clamping: Clock.wallTime() / 1_000_000)
+        let now = Self.now
         try write { database in
             try Self.forgetOld(database, now: now)
             let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")
@@ -90,7 +90,7 @@ extension DownloadStore {
     ///
     /// - Throws: `unknownDownload`, `wrongState`.
     func change(_ id: DownloadID, from states: [DownloadState], to state: DownloadState) throws(DownloadError) {
-        let now = Int64(clamping: Clock.wallTime() / 1_000_000)
+        let now = Self.now
         // Whoever resumes it by hand does not want to wait for the next try.
         let isResumed = state == .queued
         try write { database in

@@ -74,11 +74,19 @@ enum EndOfTry: Error {
         case .protection(.busy(let path)):
             .failed(.connection(isTransient: true), DownloadFailure(.disk, "somebody else has \(path) open"))
         case .protection(.system(let path, let operation, let errno)):
-            .failedForGood(DownloadFailure(.disk, "\(operation) \(path): \(errno)"))
+            Self.end(of: errno, DownloadFailure(.disk, "\(operation) \(path): \(errno)"))
         case .protection(.handleFailed(let path, let errno)):
             .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
         case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
         default: .failedForGood(DownloadFailure(.disk, "\(error)"))
+        }
+    }
+
+    /// What a process or the machine has too little of now it may have enough of later; a disk waits for somebody to see to it.
+    private static func end(of errno: Errno, _ failure: DownloadFailure) -> EndOfTry {
+        switch errno {
+        case .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory: .failed(.connection(isTransient: true), failure)
+        default: .failedForGood(failure)
         }
     }
 }

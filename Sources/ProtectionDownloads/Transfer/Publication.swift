@@ -22,7 +22,8 @@ struct Publication {
                 return DownloadFailure(.lost, "what was downloaded has been removed")
             }
             try AtomicReplace.flushDirectory(request.target.directory)
-            try keybag.performQueuedWork()
+            // Only this file's part of the queue, which may be long; and what of it is left is for the next unlock.
+            _ = try? keybag.performQueuedWork(only: { $0.path == request.target }, keepingLost: false)
             return nil
         } catch .exists(let path) {
             return DownloadFailure(.targetExists, "\(path) has appeared meanwhile")

@@ -12,8 +12,8 @@ extension DownloadFailure {
         }
     }
 
-    /// On one line.
-    var words: String { message.split(separator: "\n").joined(separator: "; ") }
+    /// On one line, and without what a terminal would obey: servers have a say in it, and names of files.
+    var words: String { printable(message.split(separator: "\n").joined(separator: "; ")) }
 }
 
 extension DownloadError: SpokenError {

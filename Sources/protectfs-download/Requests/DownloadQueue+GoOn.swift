@@ -15,6 +15,11 @@ extension DownloadQueue {
             case .queued, .paused, .failed:
                 // One with other checks, or that believes other servers, would not be what is asked for now.
                 guard request.isSatisfied(by: other) else {
+                    // Nothing is lost of one that has failed before a byte came; what is asked for now is what it was missing.
+                    if download.state == .failed, download.received == 0, other.upload == nil {
+                        try await remove(download.id)
+                        continue
+                    }
                     throw Failure(
                         .exists, "download \(download.id) of this file was asked for with other options",
                         hint: "to begin it again: protectfs download cancel \(download.id)")

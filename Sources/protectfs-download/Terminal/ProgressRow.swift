@@ -43,9 +43,9 @@ struct ProgressRow {
     /// `alps.map  [########      ]  45 %`, or a word where nothing moves; never longer than `columns`.
     func line(_ columns: Int) -> String {
         let room = max(8, columns / 3)
-        let shown = name.count > room ? name.prefix(room - 1) + "…" : name + ""
-        let head = shown + String(repeating: " ", count: room - shown.count) + "  "
-        return String((head + tail(columns - head.count)).prefix(max(0, columns)))
+        let shown = name.fitted(to: room, mark: "…")
+        let head = shown + String(repeating: " ", count: room - shown.columns + 2)
+        return (head + tail(columns - head.columns)).fitted(to: max(0, columns))
     }
 
     private func tail(_ columns: Int) -> String {

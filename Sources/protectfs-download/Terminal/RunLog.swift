@@ -28,6 +28,9 @@ actor RunLog {
         case .failed: log.warning("download \(id): failed\(kind)")
         case .paused, .cancelled, .publishing: log.info("download \(id): \(download.state.word)")
         case .queued where download.activity == .waitingToRetry: log.info("download \(id): tried again later\(kind)")
+        // What everything does first is worth no line of its own.
+        case .queued where download.activity == .waiting:
+            log.debug("download \(id): \(download.words(isRunning: true))")
         case .queued: log.info("download \(id): \(download.words(isRunning: true))")
         }
         guard let request = download.request else { return }

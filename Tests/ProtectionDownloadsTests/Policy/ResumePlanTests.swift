@@ -51,17 +51,34 @@ import TrustedHTTP
         let plan = ResumePlan(offset: 5, resource: tagged)
         let good = ["Content-Range": "bytes 5-99/100", "Content-Length": "95", "ETag": "\"a\""]
         #expect(plan.read(response(206, good)) == .goOn(last: 99, tagged))
-        #expect(plan.read(response(206, ["Content-Range": "bytes 5-49/100"])) == .goOn(last: 49, tagged))
-        #expect(plan.read(response(206, ["Content-Range": "bytes 5-99/*"])) == .goOn(last: 99, tagged))
+        for (range, last) in [("5-49/100", 49), ("5-99/*", 99)] as [(String, UInt64)] {
+            let headers = ["Content-Range": "bytes \(range)", "ETag": "\"a\""]
+            #expect(plan.read(response(206, headers)) == .goOn(last: last, tagged))
+        }
         let unknown = ResumePlan(offset: 5, resource: ResourceIdentity(entityTag: "\"a\""))
         #expect(unknown.read(response(206, good)) == .goOn(last: 99, tagged))
+    }
+
+    /// What was asked for by its date comes with that date or none.
+    @Test func theRestOfWhatHasADate() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let dated = ResourceIdentity(lastModified: date, length: 100)
+        let plan = ResumePlan(offset: 5, resource: dated)
+        let range = ["Content-Range": "bytes 5-99/100"]
+        #expect(plan.read(response(206, range)) == .goOn(last: 99, dated))
+        #expect(plan.read(response(206, range.merging(["Last-Modified": date]) { $1 })) == .goOn(last: 99, dated))
+        // Of the second in which it is answered: no validator, but another date.
+        let now = ["Last-Modified": "Sun, 06 Nov 1994 09:00:00 GMT", "Date": "Sun, 06 Nov 1994 09:00:00 GMT"]
+        #expect(plan.read(response(206, range.merging(now) { $1 })) == .askForAll)
     }
 
     @Test(arguments: [
         [:], ["Content-Range": "bytes 4-99/100"], ["Content-Range": "bytes 6-99/100"],
         ["Content-Range": "bytes 0-99/100"], ["Content-Range": "bytes 5-99/101"], ["Content-Range": "bytes 5-99/99"],
         ["Content-Range": "bytes 5-4/100"], ["Content-Range": "bytes */100"], ["Content-Range": "pages 5-99/100"],
-        ["Content-Range": "bytes 5-99/100", "ETag": "\"b\""],
+        ["Content-Range": "bytes 5-99/100", "ETag": "\"b\""], ["Content-Range": "bytes 5-99/100", "ETag": "W/\"a\""],
+        // A server that does not know If-Range could send this of any version.
+        ["Content-Range": "bytes 5-99/100"],
         ["Content-Range": "bytes 5-99/100", "Content-Length": "96"],
         ["Content-Range": "bytes 5-99999999999999999999/100"], ["Content-Range": "bytes 5-99"],
         ["Content-Type": "multipart/byteranges; boundary=x"],

@@ -69,6 +69,12 @@ struct DownloadExitStatusTests {
         }
     }
 
+    @Test("What a server says moves no cursor")
+    func words() {
+        let failure = DownloadFailure(.unusable, "encoded (\u{1B}[2Jgzip\u{202E})\nsecond ü")
+        #expect(failure.words == "encoded (\\u{1b}[2Jgzip\\u{202e}); second ü")
+    }
+
     @Test("65: another checksum; nothing has the file's name")
     func checksum() throws {
         try bed.server.answer("/a", Answer(length: 1000))

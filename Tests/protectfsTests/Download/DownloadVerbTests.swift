@@ -128,6 +128,15 @@ struct DownloadVerbTests {
         #expect(done.errors.contains("other options"))
     }
 
+    @Test("What a get was missing that failed before a byte came is given with the next one")
+    func missingAnchor() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        #expect(try bed.download("get", bed.server.url("/a").absoluteString).status == 76)
+        let done = try bed.get("/a")
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(try bed.list().map { $0["state"] as? String } == ["finished"])
+    }
+
     @Test(
         "probe shows chain, pins and verdict; trust add accepts one reason for one certificate, and is listed and removed"
     )

@@ -22,12 +22,22 @@ struct ProgressRowTests {
     @Test("No line is longer than the terminal is wide, whatever the name is", arguments: [0, 1, 7, 20, 40, 79, 200])
     func width(columns: Int) {
         let long = String(repeating: "long name ", count: 20)
+        let wide = row("地図データ👩‍👩‍👧", .state(.queued, .transferring), .progress(received: 1, of: 3))
+        #expect(wide.line(columns).columns <= columns)
         for row in [
             row(long), row(long, .state(.queued, .transferring), .progress(received: 1, of: 3)),
             row("a", .failed(DownloadFailure(.lost, "gone"))),
         ] {
             #expect(row.line(columns).count <= columns)
         }
+    }
+
+    @Test(
+        "Wide characters take two columns, marks none",
+        arguments: [("ab", 2), ("地図", 4), ("e\u{301}é", 2), ("👩‍👩‍👧x", 3)])
+    func wide(text: String, columns: Int) {
+        #expect(text.columns == columns)
+        #expect(row("地図データ", .state(.queued, .waitingForUnlock)).line(24) == "地図デ…   waiting for an")
     }
 
     @Test("More than there is room for: those that move, and a line for all")
