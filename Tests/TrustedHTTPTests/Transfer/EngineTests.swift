@@ -47,6 +47,9 @@ struct EngineTests {
         default: await #expect(processExitsWith: .success) { try await PasswordSearch.run(.ntlm) }
         }
     }
+
+    @Test("Nor is a token that went over HTTP/2", .enabled(if: Nginx.isThere, "there is no nginx"))
+    func tokens() async { await #expect(processExitsWith: .success) { try await PasswordSearch.runToken() } }
 }
 
 /// Lets go of connections, and ends.
@@ -99,6 +102,28 @@ private enum PasswordSearch {
             guard try await client.send(request).response.status == 200 else { throw Found() }
         }
         for _ in 0..<100 {  // until the engine's thread has let its connections go
+            if try !isInMemory() { return }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        throw Found()
+    }
+
+    /// The same for a token, which goes out unasked, over HTTP/2.
+    static func runToken() async throws {
+        struct Token: BearerTokens {
+            func token(for space: ProtectionSpace, rejected: Bool) -> CredentialSecret? { PasswordSearch.password() }
+        }
+        let server = try FaultServer()
+        try Data("inside".utf8).write(to: URL(fileURLWithPath: "\(server.directory)/file"))
+        let nginx = try Nginx(serving: server.directory, certificate: "\(server.directory)/server")
+        do {
+            var request = HTTPRequest(nginx.url("/file"))
+            request.trust = try server.trust
+            request.authentication = HTTPAuthentication(
+                [ProtectionSpace(host: "localhost", port: nginx.port)], tokens: Token())
+            guard try await HTTPClient().send(request).response.status == 200 else { throw NotFound() }
+        }
+        for _ in 0..<100 {
             if try !isInMemory() { return }
             try await Task.sleep(for: .milliseconds(20))
         }
