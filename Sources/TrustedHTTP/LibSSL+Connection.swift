@@ -15,7 +15,9 @@ extension LibSSL {
                 handshake.note(version: SSL_get_version(connection).map { String(cString: $0) } ?? "")
             }
             // The level of the alert is in the upper byte, what it says in the lower one.
-            if place == SSL_CB_READ_ALERT, alert & 0xFF == SSL3_AD_CLOSE_NOTIFY { handshake.noteClosing() }
+            guard place == SSL_CB_READ_ALERT else { return }
+            if alert & 0xFF == SSL3_AD_CLOSE_NOTIFY { handshake.noteClosing() }
+            if alert >> 8 == SSL3_AL_FATAL { handshake.note(alert: alert & 0xFF) }
         }
     }
 }

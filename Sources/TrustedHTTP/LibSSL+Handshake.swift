@@ -4,7 +4,7 @@ extension LibSSL {
     /// Makes a TLS client refuse every server that `handshake` does not trust, before anything else is sent.
     ///
     /// Sets, for all connections of the context: TLS 1.2 at least, 112 bits of security at least, no resumed sessions (a server
-    /// presents nothing in one), a verdict on the presented certificates in place of libssl's own, and the client's
+    /// presents nothing in one), no log of keys, a verdict on the presented certificates in place of libssl's own, and the client's
     /// certificate if the server asks for one. The context keeps `handshake` until it is freed.
     ///
     /// Whoever owns the context must leave all that alone afterwards, and switch off checks of their own for names.
@@ -25,6 +25,8 @@ extension LibSSL {
         SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
         // SSL_OP_NO_TICKET, a macro that Swift does not see.
         SSL_CTX_set_options(context, 1 << 14)
+        // libcurl writes the keys of connections where SSLKEYLOGFILE of the environment says.
+        SSL_CTX_set_keylog_callback(context, nil)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(context, judge, nil)
         SSL_CTX_set_cert_cb(context, showIdentity, nil)

@@ -98,7 +98,9 @@ struct AuthenticationRun {
     /// What was sent was refused, unless it was for another realm.
     private mutating func noteFailure(of answer: ChallengeAnswer?, _ challenges: [Challenge]) async throws(HTTPError) {
         guard let answer else { return }
-        let isSameRealm = challenges.contains { $0.realm == answer.space.realm }
+        // Basic was sent at once: a refusal without a challenge is one of it.
+        let isSameRealm =
+            challenges.contains { $0.realm == answer.space.realm } || challenges.isEmpty && answer.method == .basic
         guard isSameRealm || answer.method == .bearer || answer.method == .ntlm else { return }
         failureCounts[Self.key(answer.space), default: 0] += 1
         // Tokens are the provider's own affair.
@@ -162,14 +164,19 @@ struct AuthenticationRun {
     // MARK: client certificates
 
     /// Whether, after this error, the request is made again with a client certificate that the handler gives.
-    mutating func showsIdentity(after error: HTTPError, at origin: Origin) async throws(HTTPError) -> Bool {
+    ///
+    /// - Parameter isCertain: whether the server itself has said so. A connection that anybody on the way has broken is no reason
+    ///   to remember a certificate as refused.
+    mutating func showsIdentity(
+        after error: HTTPError, isCertain: Bool, at origin: Origin
+    ) async throws(HTTPError) -> Bool {
         let space = ProtectionSpace(host: origin.host, port: origin.port, method: .clientCertificate)
         guard let terms, terms.spaces.contains(where: { $0.matches(space) }) else { return false }
         switch error {
         case .clientCertificateRefused:
             guard let identity else { return false }
             failureCounts[Self.key(space), default: 0] += 1
-            try await remember(identity)
+            if isCertain { try await remember(identity) }
         case .clientCertificateRequired: break
         default: return false
         }

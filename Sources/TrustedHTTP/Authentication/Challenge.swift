@@ -6,6 +6,8 @@ struct Challenge: Hashable, Sendable {
     private(set) var parameters: [String: String] = [:]
     /// In place of parameters: NTLM's messages, for one.
     private(set) var token: String?
+    /// Whether libcurl, which is less strict, reads the same. Only then it may answer: it would take another realm otherwise.
+    private(set) var isUnmistakable = true
 
     var realm: String? { parameters["realm"] }
 
@@ -15,7 +17,7 @@ struct Challenge: Hashable, Sendable {
         case "basic": .basic
         case "ntlm": .ntlm
         case "bearer": .bearer
-        case "digest" where digestAlgorithm != nil && offersPlainQuality: .digest
+        case "digest" where isUnmistakable && digestAlgorithm != nil && offersPlainQuality: .digest
         default: nil
         }
     }
@@ -56,13 +58,37 @@ struct Challenge: Hashable, Sendable {
                 scanner.skipElement()
             }
         }
-        return challenges
+        return judged(challenges, in: field, isPlain: scanner.isPlain)
     }
+
+    /// libcurl looks for `Digest` behind every comma, those in strings too, and takes for its parameters whatever follows in the
+    /// field, of several with one name the last.
+    private static func judged(_ challenges: [Challenge], in field: String, isPlain: Bool) -> [Challenge] {
+        let elements = field.split(separator: ",").map { String($0.drop(while: " \t".contains)) }
+        guard elements.contains(where: namesDigest) else { return challenges }
+        var judged = challenges
+        for index in challenges.indices {
+            let hasStrayParameters = challenges[(index + 1)...].contains { later in
+                let count = later.parameters.count + (later.token == nil ? 0 : 1)
+                return count > 1 || !later.isUnmistakable || namesDigest(later.scheme)
+            }
+            if hasStrayParameters || !isPlain { judged[index].isUnmistakable = false }
+        }
+        let seen = challenges.filter { namesDigest($0.scheme) }
+        guard elements.filter(namesDigest).count != seen.count else { return judged }
+        var hidden = Challenge(scheme: "Digest")
+        hidden.isUnmistakable = false
+        return [hidden] + judged
+    }
+
+    private static func namesDigest(_ text: String) -> Bool { text.lowercased().hasPrefix("digest") }
 
     private init(scheme: String) { self.scheme = scheme }
 
     private mutating func add(_ name: String, _ value: String) {
         let name = name.lowercased()
+        // libcurl cuts off what is longer.
+        isUnmistakable = isUnmistakable && parameters[name] == nil && name.utf8.count < 200 && value.utf8.count < 1000
         if parameters[name] == nil { parameters[name] = value }
     }
 }
@@ -70,6 +96,8 @@ struct Challenge: Hashable, Sendable {
 /// Goes through a field byte by byte. Never beyond its end, whatever is in it.
 private struct Scanner {
     private var rest: Substring.UTF8View
+    /// Whether nothing was met that readers differ in: spaces around `=`, escaped bytes, strings without an end, garbage.
+    private(set) var isPlain = true
 
     init(_ text: String) { rest = Substring(text).utf8 }
 
@@ -84,7 +112,10 @@ private struct Scanner {
         return rest.count < before
     }
 
-    mutating func skipElement() { rest = rest.drop { $0 != UInt8(ascii: ",") } }
+    mutating func skipElement() {
+        isPlain = isPlain && isAtElementEnd
+        rest = rest.drop { $0 != UInt8(ascii: ",") }
+    }
 
     /// A token (RFC 9110 §5.6.2).
     mutating func word() -> String? {
@@ -96,12 +127,14 @@ private struct Scanner {
     /// What follows `=`: a token, or a string in quotes. nil, and nothing is skipped, if there is no `=` with one after it.
     mutating func value() -> String? {
         var ahead = self
-        ahead.skip(" \t")
+        var hasSpace = ahead.skip(" \t")
         guard ahead.rest.first == UInt8(ascii: "=") else { return nil }
         ahead.rest = ahead.rest.dropFirst()
-        ahead.skip(" \t")
+        hasSpace = ahead.skip(" \t") || hasSpace
         guard let value = ahead.rest.first == UInt8(ascii: "\"") ? ahead.quoted() : ahead.word() else { return nil }
         self = ahead
+        ahead.skip(" \t")
+        isPlain = isPlain && !hasSpace && ahead.isAtElementEnd
         return value
     }
 
@@ -109,10 +142,14 @@ private struct Scanner {
     private mutating func quoted() -> String? {
         var bytes: [UInt8] = []
         rest = rest.dropFirst()
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "\"") { break }
+        var hasEnded = false
+        while !hasEnded, let byte = rest.popFirst() {
+            hasEnded = byte == UInt8(ascii: "\"")
+            if hasEnded { break }
+            isPlain = isPlain && byte != UInt8(ascii: "\\")
             bytes.append(byte == UInt8(ascii: "\\") ? rest.popFirst() ?? byte : byte)
         }
+        isPlain = isPlain && hasEnded
         return String(decoding: bytes, as: UTF8.self)
     }
 

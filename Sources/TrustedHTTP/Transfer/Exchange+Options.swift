@@ -27,6 +27,7 @@ extension Exchange {
         // An empty string: no proxy, whatever the environment has.
         easy.set(CURLOPT_PROXY, request.proxy.map(Self.url(of:)) ?? "")
         easy.set(CURLOPT_NOPROXY, "")
+        easy.set(CURLOPT_SOCKS5_AUTH, Int(bitPattern: LibCurl.bit(of: .basic)))  // and no user: Kerberos is not offered
         // Trust is judged by `TLSHandshake`: the roots that libcurl would load have no say, nor have its own name checks.
         easy.set(CURLOPT_SSL_VERIFYPEER, true)
         easy.set(CURLOPT_SSL_VERIFYHOST, 0)
@@ -34,7 +35,7 @@ extension Exchange {
         easy.clear(CURLOPT_CAPATH)
         easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         easy.set(CURLOPT_SSL_SESSIONID_CACHE, false)
-        easy.set(CURLOPT_HTTP_VERSION, usesNTLM ? Int(CURL_HTTP_VERSION_1_1) : Int(CURL_HTTP_VERSION_2TLS))
+        easy.set(CURLOPT_HTTP_VERSION, plan.speaksHTTP1 ? Int(CURL_HTTP_VERSION_1_1) : Int(CURL_HTTP_VERSION_2TLS))
         // What NTLM has said of a connection must not serve another request.
         easy.set(CURLOPT_FRESH_CONNECT, usesNTLM || plan.connectsOnly)
         easy.set(CURLOPT_FORBID_REUSE, usesNTLM)

@@ -10,30 +10,6 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     let handshake: TLSHandshake
     let easy: EasyHandle
 
-    /// What is to be done.
-    struct Plan: Sendable {
-        let request: HTTPRequest
-        let origin: Origin
-        var answers = Answers()
-        var identity: ClientIdentity?
-        /// Whether a 401 or 407 is looked at before the receiver gets it.
-        var keepsRefusals = false
-        /// Only the handshake; nothing is asked.
-        var connectsOnly = false
-
-        /// Decides by its head what becomes of a response.
-        func use(of response: HTTPResponse) -> Use {
-            if keepsRefusals, response.status == 401 || response.status == 407 { return .keep }
-            return request.maximumRedirects > 0 && Redirect.isOne(response) ? .follow : .receive
-        }
-    }
-
-    /// Credentials for the server and for the proxy.
-    struct Answers: Sendable {
-        var server: ChallengeAnswer?
-        var proxy: ChallengeAnswer?
-    }
-
     /// How it ends.
     enum End: Sendable {
         /// The receiver has got everything.
@@ -76,6 +52,10 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     /// Why a callback has ended it.
     private(set) var failure: HTTPError?
     private var isSkipping = false
+    /// How many refusals libcurl was left to answer.
+    private var answered = 0
+    /// Digest and NTLM, of proxy and server, with a nonce that was too old, need no more.
+    private static let maximumAnswered = 5
     /// Whether it is paused: until the receiver has made room, there is more to send, or the bandwidth allows it.
     var isPaused = false
 
@@ -116,11 +96,15 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
         // The proxy's answer to CONNECT: what counts in it is a refusal, by which libcurl ends.
         if isProxysOwn {
             try checkSpace(of: response, plan.answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+            // libcurl would take it for the server's, which has not spoken yet.
+            if response.status == 401, let proxy = request.proxy { throw .proxyRefused(proxy, status: 401) }
             if response.status == 407 { self.response = response }
             return
         }
         try checkSpace(of: response, plan.answers.server, field: "WWW-Authenticate", refusal: 401)
-        try checkSpace(of: response, plan.answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+        if !origin.isSecure {
+            try checkSpace(of: response, plan.answers.proxy, field: "Proxy-Authenticate", refusal: 407)
+        }
         self.response = response
         connection = easy.tls.flatMap { LibSSL.handshake(of: $0) }
         currentUse = plan.use(of: response)
@@ -143,6 +127,8 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     ) throws(HTTPError) {
         guard response.status == refusal, let answer, answer.method == .digest || answer.method == .ntlm else { return }
         try answer.check(Challenge.all(in: response, named: field))
+        answered += 1
+        guard answered <= Self.maximumAnswered else { throw .credentialRefused(answer.space) }
     }
 
     private func beginDelivery(of response: HTTPResponse) throws(HTTPError) {
@@ -278,7 +264,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
     /// Whether a body that ends with the connection (RFC 9112 §6.3) has ended by somebody else's hand than the server's.
     private var wasCut: Bool {
         guard origin.isSecure, let response, response.version.hasPrefix("1."), response.mayHaveBody(to: request.method),
-            response["Content-Length"] == nil, response["Transfer-Encoding"] == nil
+            announcedCount == nil, response["Transfer-Encoding"]?.lowercased().contains("chunked") != true
         else { return false }
         return connection?.wasClosed != true
     }

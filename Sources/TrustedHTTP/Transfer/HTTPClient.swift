@@ -2,11 +2,13 @@ import Synchronization
 
 /// Makes requests, over connections that are checked before anything is sent.
 ///
-/// Connections are shared by requests of one client whose trust and client certificate are equal, and by no others.
+/// Connections are shared by requests of one client whose trust and client certificate are equal, and by no others. A request
+/// that carries a password or a token itself goes over HTTP/1.1.
 public final class HTTPClient: Sendable {
     private struct Terms: Hashable {
         let trust: ServerTrust
         let identity: ClientIdentity?
+        let speaksHTTP1: Bool
     }
 
     private let engines = Mutex<[Terms: TransferEngine]>([:])
@@ -32,14 +34,18 @@ public final class HTTPClient: Sendable {
         while true {
             let origin = try RequestCheck.origin(of: request)
             let (answers, identity) = try await authentication.begin(at: origin, request)
+            let plan = Exchange.Plan(
+                request: request, origin: origin, answers: answers, identity: identity,
+                keepsRefusals: authentication.isThere)
+            let handshake = TLSHandshake(plan)
             let end: Exchange.End
             do throws(HTTPError) {
-                end = try await exchange(
-                    Exchange.Plan(
-                        request: request, origin: origin, answers: answers, identity: identity,
-                        keepsRefusals: authentication.isThere), receiver)
+                end = try await run(plan, handshake, receiver).get()
             } catch {
-                guard try await authentication.showsIdentity(after: error, at: origin) else { throw error }
+                let isCertain = handshake.hasRefusedIdentity
+                guard try await authentication.showsIdentity(after: error, isCertain: isCertain, at: origin) else {
+                    throw error
+                }
                 continue
             }
             switch end {
@@ -61,13 +67,6 @@ public final class HTTPClient: Sendable {
         }
     }
 
-    /// One request, without redirects and challenges.
-    private func exchange(
-        _ plan: Exchange.Plan, _ receiver: any HTTPReceiver
-    ) async throws(HTTPError) -> Exchange.End {
-        try await run(plan, TLSHandshake(plan), receiver).get()
-    }
-
     /// What the server shows in a handshake, over a connection of its own.
     func handshake(_ request: HTTPRequest, to origin: Origin) async -> (HTTPError?, TLSHandshake) {
         let plan = Exchange.Plan(request: request, origin: origin, connectsOnly: true)
@@ -76,12 +75,14 @@ public final class HTTPClient: Sendable {
         return (result.failure, handshake)
     }
 
+    /// One request, without redirects and challenges.
     private func run(
         _ plan: Exchange.Plan, _ handshake: TLSHandshake, _ receiver: any HTTPReceiver
     ) async -> Result<Exchange.End, HTTPError> {
         guard !Task.isCancelled else { return .failure(.cancelled) }
         guard let easy = EasyHandle() else { return .failure(.transport("libcurl cannot be used")) }
-        let terms = Terms(trust: plan.request.trust, identity: plan.identity)
+        let terms = Terms(
+            trust: plan.request.trust, identity: plan.identity, speaksHTTP1: plan.speaksHTTP1)
         let current = Mutex<Cancellation?>(nil)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -24,6 +24,9 @@ enum RequestCheck {
             }
             guard !managed.contains(header.name.lowercased()) else { throw .managedHeader(name: header.name) }
         }
+        if let proxy = request.proxy, Origin(scheme: "http", host: proxy.host, port: proxy.port) == nil {
+            throw .unsupportedProxy("neither a host nor an address, or no port")
+        }
         try checkPlain(origin, request)
         return origin
     }

@@ -4,11 +4,15 @@ import FoundationEssentials
 struct ResponseHead {
     /// In bytes, and in fields.
     static let (maximumSize, maximumCount) = (256 << 10, 500)
+    /// Heads of one exchange: interim ones, those that libcurl has answered, and the last.
+    static let maximumHeads = 100
 
     private(set) var status = 0
     private(set) var version = ""
     private(set) var headers: [HTTPHeader] = []
     private var size = 0
+    private var isComplete = false
+    private var heads = 0
 
     /// What a line means.
     enum Step: Equatable {
@@ -26,7 +30,10 @@ struct ResponseHead {
             return .more
         }
         guard status != 0 else { throw .malformedResponse("it has no status line") }
-        guard !text.isEmpty else { return .complete }
+        guard !text.isEmpty else {
+            isComplete = true
+            return .complete
+        }
         size += text.count
         guard size <= Self.maximumSize, headers.count < Self.maximumCount else {
             throw .malformedResponse("its head is larger than \(Self.maximumSize) bytes or \(Self.maximumCount) fields")
@@ -37,11 +44,14 @@ struct ResponseHead {
     }
 
     private mutating func begin(_ text: Slice<UnsafeRawBufferPointer>) throws(HTTPError) {
+        // In the middle of a head libcurl takes it for a field, and goes by the first one.
+        guard status == 0 || isComplete else { throw .malformedResponse("it has a status line among its fields") }
+        guard heads < Self.maximumHeads else { throw .malformedResponse("it has more than \(heads) heads") }
         let parts = text.split(separator: 0x20, maxSplits: 2)
         guard parts.count >= 2, parts[1].count == 3, let status = Int(String(decoding: parts[1], as: UTF8.self)),
             status >= 100
         else { throw .malformedResponse("its status line has no status") }
-        self = ResponseHead()
+        (self, heads) = (ResponseHead(), heads + 1)
         self.status = status
         version = String(decoding: parts[0].dropFirst(5), as: UTF8.self)
     }
@@ -50,6 +60,10 @@ struct ResponseHead {
         let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
         if let first = text.first, isSpace(first) {  // a folded line (RFC 9112 §5.2)
             guard let last = headers.popLast() else { throw .malformedResponse("it begins with a folded line") }
+            // libcurl reads the first line of it alone.
+            guard !last.name.lowercased().hasSuffix("-authenticate") else {
+                throw .malformedResponse("a challenge in folded lines")
+            }
             let rest = String(decoding: text.drop(while: isSpace), as: UTF8.self)
             headers.append(HTTPHeader(last.name, last.value + " " + rest))
             return

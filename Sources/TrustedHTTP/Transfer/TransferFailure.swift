@@ -17,9 +17,11 @@ struct TransferFailure {
         case CURLE_OPERATION_TIMEDOUT: timeout
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER:
             refusalOfProxy ?? handshakeFailure
+        // Who ends the connection before it has got the request may have said why, but that cannot be read any more.
+        case CURLE_SEND_ERROR: refusalOfProxy ?? refusalOfClient(isCertain: false) ?? .connectionLost
         case CURLE_PARTIAL_FILE: .truncated(received: received, expected: exchange.announcedCount)
-        case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
-            refusalOfProxy ?? refusalOfClient ?? .connectionLost
+        case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
+            refusalOfProxy ?? refusalOfClient() ?? .connectionLost
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: .connectionLost
         case CURLE_PROXY: refusalOfProxy ?? cannotConnect
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
@@ -55,13 +57,16 @@ struct TransferFailure {
             .serverNotTrusted(
                 verdict,
                 exchange.handshake.chain ?? PresentedChain(certificates: [], host: origin.host, port: origin.port))
-        default: refusalOfClient ?? .tlsFailed(host: origin.host, port: origin.port)
+        default: refusalOfClient() ?? .tlsFailed(host: origin.host, port: origin.port)
         }
     }
 
-    /// The server has ended the connection right after it asked for a client certificate (TLS 1.3 does it after the handshake).
-    private var refusalOfClient: HTTPError? {
-        guard exchange.handshake.askedForIdentity, !exchange.hasHead else { return nil }
+    /// The server has asked for a client certificate, and then ended the connection for what it got (TLS 1.3 does it after the
+    /// handshake). That it was only lost says nothing.
+    private func refusalOfClient(isCertain: Bool = true) -> HTTPError? {
+        guard exchange.handshake.askedForIdentity, !exchange.hasHead,
+            exchange.handshake.hasRefusedIdentity || !isCertain
+        else { return nil }
         return exchange.handshake.identity == nil
             ? .clientCertificateRequired(host: origin.host, port: origin.port)
             : .clientCertificateRefused(host: origin.host, port: origin.port)

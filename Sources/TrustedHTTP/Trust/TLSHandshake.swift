@@ -19,6 +19,7 @@ package final class TLSHandshake: Sendable {
         var askedForIdentity = false
         var version: String?
         var wasClosed = false
+        var hasRefusedIdentity = false
     }
     private let seen = Mutex(Seen())
 
@@ -44,6 +45,9 @@ package final class TLSHandshake: Sendable {
     /// Whether the server has ended the connection with TLS's closing words (RFC 8446 §6.1): nobody has cut it short.
     var wasClosed: Bool { seen.withLock(\.wasClosed) }
 
+    /// Whether the server has ended the connection with a word about the client's certificate, or that there is none.
+    var hasRefusedIdentity: Bool { seen.withLock(\.hasRefusedIdentity) }
+
     /// The server has presented these, DER, its own first.
     ///
     /// - Returns: whether the handshake may go on.
@@ -63,6 +67,14 @@ package final class TLSHandshake: Sendable {
     }
 
     func note(version: String) { seen.withLock { $0.version = version } }
+    /// - Parameter alert: a fatal one of the server.
+    func note(alert: Int32) {
+        // handshake_failure, which TLS 1.2 says if there is none; those about certificates; access_denied, decrypt_error,
+        // certificate_required (RFC 8446 §6.2).
+        if [40, 42, 43, 44, 45, 46, 48, 49, 51, 116].contains(alert) {
+            seen.withLock { $0.hasRefusedIdentity = $0.askedForIdentity }
+        }
+    }
     func noteClosing() { seen.withLock { $0.wasClosed = true } }
     func noteRequestForIdentity() { seen.withLock { $0.askedForIdentity = true } }
 }

@@ -103,6 +103,19 @@ struct AuthenticationTests {
         #expect(last.bodyCount == 300_000 && Array(last.body) == Answer.pattern(0..<65_536))
     }
 
+    @Test("What NTLM has said of a connection serves no other request")
+    func connectionsOfNTLM() async throws {
+        try server.guardPaths("/", .ntlm("user", "correct horse"))
+        let authentication = HTTPAuthentication([space], credentials: await store(password()))
+        #expect(try await client.send(request(authentication)).response.status == 200)
+        let first = try server.requests()
+        #expect(try await client.send(server.request("/")).response.status == 401)
+        #expect(try await client.send(request(authentication)).response.status == 200)
+        let proved = first.filter { $0["Authorization"] != nil }.map(\.connection)
+        #expect(Set(proved).count == 1)
+        #expect(try server.requests().dropFirst(first.count).allSatisfy { !proved.contains($0.connection) })
+    }
+
     @Test("A nonce that is too old is replaced")
     func staleNonce() async throws {
         try server.guardPaths("/", .digest("user", "correct horse").with(\.uses, 1))
@@ -277,7 +290,9 @@ struct AuthenticationTests {
         let credential = Credential(.password(user: "user", .text("correct horse")), persistence: .none)
         _ = try await client.send(
             request(HTTPAuthentication([space], credentials: store, handler: Scripted(.use(credential)))))
-        #expect(await store.credential(for: space) == nil)
+        // Asked for as it was met: an entry with a realm is not for a space without.
+        let met = ProtectionSpace(host: "localhost", port: server.port, realm: "test", method: .basic)
+        #expect(await store.credential(for: met) == nil)
     }
 
     @Test("Cancel, reject, go on without, and the default without a credential")

@@ -27,7 +27,7 @@ struct ChallengeTests {
                 HTTPHeader("www-authenticate", "basic REALM=\"ä\""), HTTPHeader("Proxy-Authenticate", "NTLM"),
             ], url: try #require(URL(string: "https://example.org/")), version: "1.1")
         let all = Challenge.all(in: response, named: "WWW-Authenticate")
-        #expect(all.map(\.realm) == ["a", "ä"] && all.map(\.method) == [.digest, .basic])
+        #expect(all.map(\.realm) == ["a", "ä"] && all.map(\.method) == [nil, .basic])
         #expect(all[0].digestAlgorithm == "SHA-256")
     }
 
@@ -35,6 +35,27 @@ struct ChallengeTests {
         "Digest that libcurl cannot do is no method",
         arguments: ["Digest realm=a, algorithm=SHA-512-256", "Digest realm=a, qop=\"auth-int\"", "Digest algorithm=x"])
     func unknownDigest(field: String) { #expect(Challenge.all(in: field).map(\.method) == [nil]) }
+
+    @Test(
+        "Digest that libcurl could read otherwise is no method",
+        arguments: [
+            "Digest realm=a, realm=b", "Digest realm=a b", "Digest realm =a", "Digest realm= a", #"Digest realm="a"#,
+            #"Digest realm="a\b""#, #"Digest realm="a"b"#, "Digest realm=a, Basic realm=a, realm=b",
+            "Digest realm=a, ;;",
+            "Digest realm=a, Digest realm=a", "Digest realm=a, NTLM a=, realm=b",
+            #"Digest realm="a, digest realm=b""#, "Digest realm=" + String(repeating: "a", count: 1000),
+        ])
+    func mistakable(field: String) throws {
+        let first = try #require(Challenge.all(in: field).first { $0.scheme == "Digest" })
+        #expect(first.method == nil)
+    }
+
+    @Test("One that is hidden in another challenge's string comes first, because libcurl finds it")
+    func hidden() {
+        let all = Challenge.all(in: #"Basic realm="a, Digest realm=b""#)
+        #expect(all.map(\.scheme) == ["Digest", "Basic"] && all.map(\.method) == [nil, .basic])
+        #expect(Challenge.all(in: #"Basic realm="a", Digest realm="b", Basic realm="c""#)[1].method == .digest)
+    }
 
     @Test("Garbage is no crash, and hides nothing that follows")
     func garbage() {
@@ -96,7 +117,9 @@ struct ChallengeDecisionTests {
     private func decide(
         _ field: String, _ listed: [ProtectionSpace]? = nil, at place: ProtectionSpace? = nil, hasTokens: Bool = false
     ) -> ChallengeDecision {
-        .of(Challenge.all(in: field), at: place ?? self.place, listed: listed ?? [self.place], hasTokens: hasTokens)
+        .of(
+            field.split(separator: "\n").flatMap { Challenge.all(in: String($0)) }, at: place ?? self.place,
+            listed: listed ?? [self.place], hasTokens: hasTokens)
     }
 
     private func order(_ decision: ChallengeDecision) -> [String] {
@@ -115,9 +138,9 @@ struct ChallengeDecisionTests {
 
     @Test("Of several of Digest the first, because that is what libcurl answers")
     func firstDigest() {
-        #expect(order(decide("Digest realm=a, algorithm=SHA-256, Digest realm=a, algorithm=MD5")) == ["digest/SHA-256"])
+        #expect(order(decide("Digest realm=a, algorithm=SHA-256\nDigest realm=a, algorithm=MD5")) == ["digest/SHA-256"])
         #expect(
-            order(decide("Digest realm=a, algorithm=SHA-512-256, Digest realm=a, algorithm=MD5, Basic realm=a")) == [
+            order(decide("Digest realm=a, algorithm=SHA-512-256\nDigest realm=a, algorithm=MD5, Basic realm=a")) == [
                 "basic/"
             ])
     }

@@ -175,6 +175,25 @@ struct LiveTrustTests {
         #expect(try server.requests().last?.clientSubject == "commonName=client")
     }
 
+    @Test(
+        "A connection that is lost is no word on the client certificate: it can be shown again",
+        arguments: ["1.2", "1.3"])
+    func lostIsNotRefused(version: String) async throws {
+        let port = try listen(["server", "intermediate"], clients: "root", atMost: version == "1.2" ? "1.2" : nil)
+        try server.answer(
+            "/", Answer(length: 10).with(\.cutHeadAfter, 0).with(\.end, .reset), Answer(status: 200, "inside"))
+        let space = ProtectionSpace(host: "localhost", port: port, method: .clientCertificate)
+        let store = SessionCredentials()
+        await store.keep(Credential(.identity(try identity("client"))), for: space)
+        var request = try request(port, .root())
+        request.authentication = HTTPAuthentication([space], credentials: store)
+        guard case .connectionLost = try await client.failure(request) else {
+            Issue.record("not lost")
+            return
+        }
+        try await expectTrusted(request)
+    }
+
     @Test("The space's own client certificate, and one that a handler gives")
     func clientCertificatesOfSpaces() async throws {
         let port = try listen(["server", "intermediate"], clients: "root")

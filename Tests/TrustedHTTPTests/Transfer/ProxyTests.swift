@@ -31,6 +31,8 @@ struct ProxyTests {
     func socks() async throws {
         #expect(try await client.send(request(.socks5h, host: "example.test")).body == Answer.pattern(0..<100_000))
         #expect(try server.proxied() == ["name example.test:\(server.port)"])
+        // Version 5, one method, and that is to say nothing of oneself: no ticket of Kerberos is offered.
+        #expect(try server.received().starts(with: [5, 1, 0]))
     }
 
     @Test("A plain request is handed to the proxy whole")
@@ -113,6 +115,61 @@ struct ProxyTests {
         }
     }
 
+    @Test("A server behind the tunnel that speaks as if it were the proxy gets a proxy's credential from nobody")
+    func serverAsProxy() async throws {
+        let challenge = ["Proxy-Authenticate", "Basic realm=\"x\""]
+        try server.answer("/", Answer(status: 407, "inside", headers: [challenge]))
+        let proxy = ProtectionSpace(.proxy, host: "127.0.0.1", port: server.proxyPort, method: .basic)
+        let store = SessionCredentials()
+        await store.keep(Credential(.password(user: "user", .text("correct horse"))), for: proxy)
+        var request = try request(.http)
+        request.authentication = HTTPAuthentication([proxy], credentials: store)
+        let (response, body) = try await client.send(request)
+        #expect(response.status == 407 && body == Array("inside".utf8))
+        #expect(try server.requests().allSatisfy { $0["Proxy-Authorization"] == nil })
+    }
+
+    @Test("A tunnel that somebody has proved himself for is for nobody else")
+    func tunnelsOfOthers() async throws {
+        try server.guardPaths("localhost", Scheme.basic("user", "correct horse").with(\.proxy, true))
+        let proxy = ProtectionSpace(.proxy, host: "127.0.0.1", port: server.proxyPort, method: .basic)
+        let store = SessionCredentials()
+        await store.keep(Credential(.password(user: "user", .text("correct horse"))), for: proxy)
+        var request = try request(.http)
+        let nobody = request
+        request.authentication = HTTPAuthentication([proxy], credentials: store)
+        #expect(try await client.send(request).response.status == 200)
+        guard case .proxyRefused(_, status: 407) = try await client.failure(nobody) else {
+            Issue.record("through the other one's tunnel")
+            return
+        }
+    }
+
+    @Test("Headers of the caller are for the server, not for the proxy")
+    func headers() async throws {
+        var request = try request(.http)
+        request.headers = [HTTPHeader("Authorization", "Bearer planted"), HTTPHeader("Cookie", "a=b")]
+        _ = try await client.send(request)
+        let seen = try server.requests()
+        #expect(seen.map(\.method) == ["CONNECT", "GET"] && seen[1]["Authorization"] == "Bearer planted")
+        #expect(seen[0]["Authorization"] == nil && seen[0]["Cookie"] == nil)
+    }
+
+    @Test(
+        "A proxy that is no host and port, however it was made",
+        arguments: [
+            ("user:password@127.0.0.1", 1), ("127.0.0.1/", 1), ("", 1), ("127.0.0.1", 0), ("127.0.0.1", 70_000),
+        ])
+    func malformed(host: String, port: Int) async throws {
+        var request = try server.request("/")
+        request.proxy = HTTPProxy(.http, host: host, port: port == 1 ? server.proxyPort : port)
+        guard case .unsupportedProxy = try await client.failure(request) else {
+            Issue.record("used")
+            return
+        }
+        #expect(try server.accepted() == 0)
+    }
+
     @Test("No variable of the environment brings a proxy")
     func environment() async throws {
         // A process of its own: setenv(3) and threads do not go together.
@@ -124,6 +181,21 @@ struct ProxyTests {
             let server = try FaultServer()
             try server.answer("/", Answer(status: 200))
             #expect(try await HTTPClient().send(server.request("/")).response.status == 200)
+        }
+    }
+
+    @Test("No variable of the environment gets the keys of connections")
+    func keyLog() async throws {
+        await #expect(processExitsWith: .success) {
+            let log = FileManager.default.temporaryDirectory.path + "/protectfs-keys-\(getpid())"
+            setenv("SSLKEYLOGFILE", log, 1)
+            let server = try FaultServer()
+            try server.answer("/", Answer(status: 200))
+            #expect(try await HTTPClient().send(server.request("/")).response.status == 200)
+            // libcurl makes the file; what counts is that nothing is in it.
+            let keys = try? Data(contentsOf: URL(fileURLWithPath: log))
+            unlink(log)
+            #expect(keys?.isEmpty ?? true)
         }
     }
 }

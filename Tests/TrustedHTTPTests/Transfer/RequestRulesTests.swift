@@ -32,9 +32,9 @@ struct RequestRulesTests {
         try await check(request) { if case .credentialsOverPlainHTTP(host: "localhost") = $0 { true } else { false } }
     }
 
-    @Test("User and password in the URL")
-    func credentialsInURL() async throws {
-        let url = try #require(URL(string: "https://user:password@localhost:\(server.port)/"))
+    @Test("User and password in the URL", arguments: ["user:password", "user", ":password", "", ":"])
+    func credentialsInURL(user: String) async throws {
+        let url = try #require(URL(string: "https://\(user)@localhost:\(server.port)/"))
         try await check(HTTPRequest(url)) { if case .credentialsInURL = $0 { true } else { false } }
     }
 

@@ -112,6 +112,29 @@ struct TransferFaultTests {
         #expect(refused.isTransient && unknown.isTransient)
     }
 
+    @Test("Interim responses without end are cut off")
+    func endlessInterim() async throws {
+        let interim = String(repeating: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", count: 5000)
+        let raw = Data((interim + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").utf8)
+        try server.answer("/interim", Answer(status: 200).with(\.raw, raw))
+        guard case .malformedResponse = try await client.failure(server.request("/interim")) else {
+            Issue.record("no end")
+            return
+        }
+    }
+
+    @Test(
+        "A body that is cut, and whose head says nothing of its length that could be believed",
+        arguments: ["Transfer-Encoding: identity", "Content-Length: 99999999999999999999"])
+    func cutWithoutLength(line: String) async throws {
+        let raw = Data("HTTP/1.1 200 OK\r\n\(line)\r\nConnection: close\r\n\r\nhalf".utf8)
+        try server.answer("/cut", Answer(status: 200).with(\.raw, raw).with(\.end, .abort))
+        guard case .truncated(received: 4, expected: nil) = try await client.failure(server.request("/cut")) else {
+            Issue.record("whole")
+            return
+        }
+    }
+
     @Test("Heads without end are cut off", arguments: [(1, 400_000), (3000, 10)])
     func endlessHead(fields: Int, length: Int) async throws {
         let headers = (0..<fields).map { ["X-\($0)", String(repeating: "x", count: length)] }
