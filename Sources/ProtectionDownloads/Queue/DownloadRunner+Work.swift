@@ -24,6 +24,7 @@ extension DownloadRunner {
         }
         running[record.id] = nil
         progress.remove(record.id)
+        refill()
         bell.ring()
         wakes.continuation.yield()
     }
@@ -101,7 +102,7 @@ extension DownloadRunner {
         do {
             let failure = try await withTaskCancellationHandler {
                 try await BlockingWork.run {
-                    try store.set(.checking, of: id)
+                    if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
                     try partial.file.prepare()
                     return try partial.file.check()
                 }
