@@ -118,6 +118,7 @@ let package = Package(
             name: "protectfs-download",
             dependencies: [
                 "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog",
+                "CSecretMemory",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),

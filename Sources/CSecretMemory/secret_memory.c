@@ -2,6 +2,7 @@
 #include "secret_memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -42,6 +43,11 @@ __attribute__((noinline)) void protectfs_scrub_stack(void) {
 }
 
 int protectfs_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+void protectfs_keep_heap_small(void) {
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+}
 
 // No function has to keep vector registers for its caller: on x86-64 none, on AArch64 none but 8 to 15, which libcrypto puts
 // back. The compiler of a program for every x86-64 processor does not know those above 15, so they cannot be listed.

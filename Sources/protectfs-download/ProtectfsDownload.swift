@@ -1,4 +1,5 @@
 import ArgumentParser
+import CSecretMemory
 import DataProtection
 
 /// `protectfs download`, a program of its own, so that no other verb loads what HTTP needs.
@@ -12,6 +13,7 @@ enum ProtectfsDownload {
 
     static func main() async {
         ProcessHardening.apply()
+        protectfs_keep_heap_small()
         CommandEnd.leaveWithoutArguments()
         do {
             var command = try Root.parseAsRoot(LongArgumentLists.shortened(Array(CommandLine.arguments.dropFirst())))

@@ -23,4 +23,8 @@ void protectfs_clear_vectors(void);
 // 0, or -1 with errno set.
 int protectfs_refuse_dumps(void);
 
+// For a process with many threads that mostly wait: two places to allocate from instead of one for each thread, and large buffers
+// go back to the kernel when they are freed. mallopt(3), which Swift's Glibc hides.
+void protectfs_keep_heap_small(void);
+
 #endif

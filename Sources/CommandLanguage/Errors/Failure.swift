@@ -45,6 +45,16 @@ package final class Outcome {
         status = status.joined(failure.status)
     }
 
+    /// What went well; the rest is printed.
+    package func values<Value>(of results: [Result<Value, some Error>]) -> [Value] {
+        results.compactMap { result in
+            do { return try result.get() } catch {
+                record(error)
+                return nil
+            }
+        }
+    }
+
     /// Ends the command with what was recorded.
     package func leave() throws(ExitStatus) {
         if status != .done { throw status }

@@ -82,11 +82,11 @@ extension ProtectedFile {
 
 /// System calls that may block do not belong on the threads of Swift's tasks.
 package enum BlockingWork {
-    private static let queue = DispatchQueue(label: "protectfs.blocking", attributes: .concurrent)
-
     package static func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result(catching: body)) }
+            // A serial queue gets a thread of its own; a concurrent one only as many as there are processors, and while all of these
+            // wait for the disk nothing else begins, not even what would share its flush with them.
+            DispatchQueue(label: "protectfs.blocking").async { continuation.resume(with: Result(catching: body)) }
         }
     }
 }

@@ -23,6 +23,8 @@ final class PartialFile {
     private var end: UInt64 = 0
     private var lastNumber = -1
     private var hasParts = false
+    /// Whether the directory was looked through and has nothing of this download.
+    private var isFresh = false
     /// Sums of everything, as long as every byte from the first on has come by.
     private var checks: RunningChecks?
     /// Set from any thread: what takes long ends soon.
@@ -65,6 +67,7 @@ final class PartialFile {
             if request.partialClass == .complete, !store.keybag.isProtectedDataAvailable { throw Locked() }
             end = 0
             try mapping { () throws(DataProtectionError) in try name.removeAll() }
+            isFresh = true
             return
         }
         guard try canOpen() else {
@@ -128,11 +131,13 @@ final class PartialFile {
         try store.restart(id, as: resource, in: number)
         (lastNumber, hasParts) = (number, false)
         try create(SegmentRecord(number: number, start: 0, synced: 0))
-        try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) }
+        if !isFresh { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) } }
+        isFresh = false
         checks = try RunningChecks(request.checks, keys: keys)
     }
 
     private func begin(_ record: SegmentRecord) throws {
+        isFresh = false
         try store.add(record, to: id)
         lastNumber = record.number
         try create(record)
@@ -192,7 +197,9 @@ final class PartialFile {
     }
 
     /// Makes everything that has come last, and only then notes it.
-    func sync() throws {
+    ///
+    /// - Parameter isLasting: false where a change of the list that lasts follows at once.
+    func sync(isLasting: Bool = true) throws {
         try flushBuffer()
         lastSync = Clock.monotonic()
         guard let current = open, current.written > current.record.synced else { return }
@@ -201,11 +208,14 @@ final class PartialFile {
             try current.file.sync()
         }
         open!.record.synced = current.written
-        try store.note(open!.record, of: id)
+        try store.note(open!.record, of: id, isLasting: isLasting)
         lastSync = Clock.monotonic()
     }
 
     // MARK: the end
+
+    /// Whether ``check()`` may take long.
+    var readsAgain: Bool { !request.checks.isEmpty && checks?.length != open?.written }
 
     /// What is not as it was to be; nil: all is well. Reads everything again where it has not all come by.
     func check() throws -> DownloadFailure? {

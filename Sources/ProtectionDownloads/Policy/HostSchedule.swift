@@ -1,9 +1,9 @@
 /// Which downloads run at once: so many in all, so many with one server, the more urgent and then the older ones first.
 struct HostSchedule: Hashable, Sendable {
     /// At once, in all.
-    var total = 4
+    var total = 16
     /// At once, with one server.
-    var perHost = 2
+    var perHost = 8
 
     /// A download that waits or runs.
     struct Item: Hashable, Sendable {
@@ -16,6 +16,10 @@ struct HostSchedule: Hashable, Sendable {
         let position: Int64
         /// Not before; milliseconds since 1970.
         let notBefore: Int64
+
+        func isBefore(_ other: Item) -> Bool {
+            (other.priority, position, id) < (priority, other.position, other.id)
+        }
     }
 
     /// What is to be done now.
@@ -31,7 +35,7 @@ struct HostSchedule: Hashable, Sendable {
         var plan = Plan()
         var counts = running.reduce(into: [:]) { $0[$1.origin, default: 0] += 1 }
         var free = total - running.count
-        let order = waiting.sorted { ($1.priority, $0.position, $0.id) < ($0.priority, $1.position, $1.id) }
+        let order = waiting.sorted { $0.isBefore($1) }
         for item in order {
             if item.notBefore > now {
                 plan.askAgainAt = min(plan.askAgainAt ?? .max, item.notBefore)

@@ -43,17 +43,40 @@ public actor DownloadQueue {
     ///   `retiredIntegrityKey`; `protection` if the target is a directory or its name too long, or what is to be uploaded is no
     ///   protected file; what is wrong with the list.
     public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
-        let id = try await changing { store throws(DownloadError) in
-            try request.check()
-            if request.upload != nil {
-                _ = try protected { () throws(DataProtectionError) in try ProtectedFileInfo(of: request.target) }
-            } else {
-                try Self.checkTarget(of: request)
+        try await add([request])[0].get()
+    }
+
+    /// Adds several, in their order, by one change of the list: for many that is much faster than one by one.
+    ///
+    /// - Returns: for each what it is, or why it was not added, as ``add(_:)-(DownloadRequest)`` throws it.
+    /// - Throws: what is wrong with the list; nothing was added then.
+    public func add(
+        _ requests: [DownloadRequest]
+    ) async throws(DownloadError) -> [Result<Download, DownloadError>] {
+        let added = try await changing { store throws(DownloadError) in
+            var results: [Result<DownloadRecord?, DownloadError>] = requests.map { request in
+                Result { () throws(DownloadError) in
+                    try Self.check(request, store)
+                    return nil
+                }
             }
-            _ = try store.integrityKeys(for: request.checks)
-            return try store.add(request)
+            let good = results.indices.filter { if case .success = results[$0] { true } else { false } }
+            if good.isEmpty { return results }
+            let ids = try store.add(good.map { requests[$0] })
+            for (index, id) in zip(good, ids) { results[index] = .success(try store.record(id)) }
+            return results
         }
-        return try await download(id)
+        return added.map { $0.map { Download($0!, self, live: nil) } }
+    }
+
+    private static func check(_ request: DownloadRequest, _ store: DownloadStore) throws(DownloadError) {
+        try request.check()
+        if request.upload != nil {
+            _ = try protected { () throws(DataProtectionError) in try ProtectedFileInfo(of: request.target) }
+        } else {
+            try checkTarget(of: request)
+        }
+        _ = try store.integrityKeys(for: request.checks)
     }
 
     /// All downloads, in the order in which they were added.

@@ -25,6 +25,7 @@ extension DownloadRunner {
         running[record.id] = nil
         ended.insert(record.id)
         progress.remove(record.id)
+        refill()
         bell.ring()
         wakes.continuation.yield()
     }
@@ -107,7 +108,7 @@ extension DownloadRunner {
         do {
             let failure = try await withTaskCancellationHandler {
                 try await BlockingWork.run {
-                    try store.set(.checking, of: id)
+                    if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
                     try partial.file.prepare()
                     return try partial.file.check()
                 }

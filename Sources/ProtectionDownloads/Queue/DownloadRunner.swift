@@ -25,6 +25,8 @@ actor DownloadRunner {
     var closedBodies: Set<DownloadID> = []
     /// More files than these are not kept open while they wait for their next try.
     static let openFiles = 32
+    /// What the last look has found waiting, in its order: when one ends the next one begins at once, without another look.
+    private var waiting: ArraySlice<(item: HostSchedule.Item, record: DownloadRecord)> = []
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -71,9 +73,12 @@ actor DownloadRunner {
                 do throws(DownloadError) {
                     if !hasBegun { try await tidyUp() }
                     hasBegun = true
+                    let began = ContinuousClock.now
                     let (again, isIdle) = try await step()
                     if untilIdle, isIdle, running.isEmpty { return }
                     askAgainAt = again
+                    // A long list is looked at less often: a tenth of the time goes into it.
+                    try? await Task.sleep(for: (ContinuousClock.now - began) * 9)
                 } catch {
                     failure = error
                     return
@@ -98,6 +103,7 @@ actor DownloadRunner {
     static var now: Int64 { DownloadStore.now }
 
     private func stop() async {
+        waiting = []
         for (task, _, _) in running.values { task.cancel() }
         while let (task, _, _) = running.values.first { await task.value }
         let partials = self.partials.values
@@ -110,10 +116,10 @@ actor DownloadRunner {
     private func follow(_ event: ProtectedDataEvent) {
         switch event {
         case .willBecomeUnavailable:
-            isLocking = true
+            (isLocking, waiting) = (true, [])
             // What they have is flushed while its key is there.
             for (task, _, isSuspending) in running.values where isSuspending { task.cancel() }
-        case .didBecomeUnavailable, .didBecomeAvailable: isLocking = false
+        case .didBecomeUnavailable, .didBecomeAvailable: (isLocking, waiting) = (false, [])
         }
         wakes.continuation.yield()
     }
@@ -141,7 +147,7 @@ actor DownloadRunner {
             try await blocking { [store] () throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
         }
         let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
-        var waiting: [HostSchedule.Item] = []
+        var found: [(item: HostSchedule.Item, record: DownloadRecord)] = []
         for record in records where running[record.id] == nil && !ended.contains(record.id) {
             switch record.state {
             case .publishing: begin(record, nil)
@@ -156,14 +162,30 @@ actor DownloadRunner {
                 } else if record.isWhole {
                     begin(record, nil)
                 } else {
-                    waiting.append(item(record, request))
+                    found.append((item(record, request), record))
                 }
             default: break
             }
         }
-        let plan = schedule.plan(waiting: waiting, running: running.values.compactMap(\.item), now: Self.now)
-        for id in plan.begin { begin(byID[id]!, waiting.first { $0.id == id }) }
-        return (plan.askAgainAt, running.isEmpty && ended.isEmpty && plan.askAgainAt == nil)
+        waiting = found.sorted { $0.item.isBefore($1.item) }[...]
+        let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > Self.now }.min()
+        refill()
+        return (askAgainAt, running.isEmpty && ended.isEmpty && askAgainAt == nil)
+    }
+
+    /// Begins what was found waiting, as far as there is room for it.
+    ///
+    /// Whoever was paused or cancelled since the last look, or is at the end of it already, finds out when it begins.
+    func refill() {
+        guard failure == nil, !waiting.isEmpty else { return }
+        // Further down is nothing that may run where none of these may; but after the next look.
+        let first = waiting.prefix(64)
+        let plan = schedule.plan(
+            waiting: first.map(\.item), running: running.values.compactMap(\.item), now: Self.now)
+        guard !plan.begin.isEmpty else { return }
+        let begins = Set(plan.begin)
+        for (item, record) in first where begins.contains(item.id) && running[item.id] == nil { begin(record, item) }
+        waiting.removeAll { begins.contains($0.item.id) }
     }
 
     private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {

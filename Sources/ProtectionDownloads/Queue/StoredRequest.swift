@@ -48,7 +48,7 @@ struct StoredRequest: Codable {
     /// Nil if it makes no sense: sealed by something else than this.
     var request: DownloadRequest? {
         guard let url = URL(string: url), !target.contains(0),
-            let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = try? trust.trust(),
+            let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = KnownTrusts.trust(trust),
             let spaces = try? spaces.map({ try $0.space() })
         else { return nil }
         var request = DownloadRequest(url, FilePath(bytes: target), upload)

@@ -3,7 +3,7 @@ import FoundationEssentials
 /// A ``ServerTrust`` as it is sealed with a request.
 ///
 /// Reading goes through the same initialiser as writing did: what cannot be a trust is none, and never a weaker one.
-struct StoredTrust: Codable {
+struct StoredTrust: Codable, Hashable {
     struct Pin: Codable, Hashable {
         let subject, sha256: String
 
@@ -15,12 +15,12 @@ struct StoredTrust: Codable {
         }
     }
 
-    struct Group: Codable {
+    struct Group: Codable, Hashable {
         let place: String
         let pins: [Pin]
     }
 
-    struct Exception: Codable {
+    struct Exception: Codable, Hashable {
         let host: String
         let port: Int
         let certificate: String

@@ -55,9 +55,9 @@ extension DownloadStore {
         _ further: (Database) throws -> Void = { _ in }
     ) throws {
         let body = { (database: Database) in
-            try database.execute(
-                sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)",
-                arguments: arguments + [Data(id.bytes)])
+            try database.cachedStatement(
+                sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)"
+            ).execute(arguments: arguments + [Data(id.bytes)])
             guard database.changesCount == 1 else { return false }
             try further(database)
             return true
@@ -77,9 +77,10 @@ extension DownloadStore {
         try update(id, "activity = ?, attempts = attempts + 1", [activity], lasting: false)
     }
 
-    /// A part begins: noted before its file is there, so that it is found however it ends.
+    /// A part begins: noted before its file is there, so that it is found however its process ends. That a power cut forgets it is
+    /// no harm: what it loses is looked for by name.
     func add(_ segment: SegmentRecord, to id: DownloadID) throws {
-        try update(id, "activity = activity", []) { database in
+        try update(id, "activity = activity", [], lasting: false) { database in
             try database.execute(
                 sql: "INSERT OR REPLACE INTO segments (download, number, start, synced) VALUES (?, ?, ?, ?)",
                 arguments: [Data(id.bytes), segment.number, Int64(segment.start), Int64(segment.synced)])
@@ -90,7 +91,10 @@ extension DownloadStore {
     func restart(_ id: DownloadID, as resource: ResourceIdentity, in number: Int) throws {
         let sealed = try encode(resource, .resource, id)
         let length = resource.length.map { Int64(clamping: $0) }
-        try update(id, "resource = ?, length = ?, received = 0, isWhole = 0", [sealed, length]) { database in
+        // What a power cut brings back instead is a part that is not there any more, and then everything comes again.
+        try update(
+            id, "resource = ?, length = ?, received = 0, isWhole = 0", [sealed, length], lasting: false
+        ) { database in
             try database.execute(sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
             try database.execute(
                 sql: "INSERT INTO segments (download, number, start, synced) VALUES (?, ?, 0, 0)",
@@ -105,14 +109,16 @@ extension DownloadStore {
     }
 
     /// Bytes are flushed: called after the flush, never before.
-    func note(_ segment: SegmentRecord, of id: DownloadID) throws {
+    ///
+    /// - Parameter isLasting: false where a change that lasts follows at once. A note that is lost only claims less.
+    func note(_ segment: SegmentRecord, of id: DownloadID, isLasting: Bool = true) throws {
         let received = Int64(clamping: segment.end)
         // New bytes, and not those that were there before a restart, make earlier failures forgotten.
         try update(
             id,
             """
             received = ?, failures = CASE WHEN ? > furthest THEN 0 ELSE failures END, furthest = max(furthest, ?)
-            """, [received, received, received]
+            """, [received, received, received], lasting: isLasting
         ) { database in
             try database.execute(
                 sql: "UPDATE segments SET synced = ? WHERE download = ? AND number = ?",
@@ -142,8 +148,8 @@ extension DownloadStore {
     }
 
     /// Every byte is there.
-    func noteWhole(_ id: DownloadID, length: UInt64) throws {
-        try update(id, "isWhole = 1, length = ?", [Int64(clamping: length)])
+    func noteWhole(_ id: DownloadID, length: UInt64, isLasting: Bool = true) throws {
+        try update(id, "isWhole = 1, length = ?", [Int64(clamping: length)], lasting: isLasting)
     }
 
     /// A try has failed and will be made again.

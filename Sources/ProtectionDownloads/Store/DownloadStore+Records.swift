@@ -64,26 +64,35 @@ extension DownloadStore {
     }
 
     /// Adds a download. When this returns it is not forgotten.
-    func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID {
-        let id = try DownloadID.random()
-        let stored = try encode(StoredRequest(request), .request, id)
-        var credentials: [SealedCredential] = []
-        for credential in request.credentials { credentials.append(try seal(credential)) }
+    func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID { try add([request])[0] }
+
+    /// Adds downloads, in their order: all of them, or none.
+    func add(_ requests: [DownloadRequest]) throws(DownloadError) -> [DownloadID] {
+        var rows: [(id: DownloadID, request: Data, priority: Int, credentials: [SealedCredential])] = []
+        for request in requests {
+            let id = try DownloadID.random()
+            var credentials: [SealedCredential] = []
+            for credential in request.credentials { credentials.append(try seal(credential)) }
+            rows.append((id, try encode(StoredRequest(request), .request, id), request.priority, credentials))
+        }
         let now = Self.now
         try write { database in
             try Self.forgetOld(database, now: now)
-            let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM downloads")
-            try database.execute(
-                sql: """
-                    INSERT INTO downloads (id, state, priority, position, added, began, request)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    Data(id.bytes), DownloadState.queued.rawValue, request.priority, position, now, now, stored,
+            let last = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) FROM downloads") ?? 0
+            for (index, row) in rows.enumerated() {
+                try database.cachedStatement(
+                    sql: """
+                        INSERT INTO downloads (id, state, priority, position, added, began, request)
+                        VALUES (?, ?, ?, ?, ?, ?, ?)
+                        """
+                ).execute(arguments: [
+                    Data(row.id.bytes), DownloadState.queued.rawValue, row.priority, last + 1 + Int64(index), now, now,
+                    row.request,
                 ])
-            for credential in credentials { try Self.insert(credential, for: id, database) }
+                for credential in row.credentials { try Self.insert(credential, for: row.id, database) }
+            }
         }
-        return id
+        return rows.map(\.id)
     }
 
     /// Changes the state, if it is one of `states` now.

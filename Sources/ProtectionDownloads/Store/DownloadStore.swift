@@ -17,7 +17,9 @@ final class DownloadStore: Sendable {
     let keybag: Keybag
     /// `downloads` in the keybag's directory.
     let directory: FilePath
-    private let database: DatabaseQueue
+    private let commits: GroupCommit
+    /// Its own connection: who reads does not wait for a flush.
+    private let reading: DatabaseQueue
     private let keyFile: StoreKeyFile
     private let key = Mutex<StoreKeyFile.Loaded?>(nil)
     /// Requests that were opened already, and the bytes that they were sealed to.
@@ -38,7 +40,8 @@ final class DownloadStore: Sendable {
         guard path.withPlatformString({ mknod($0, S_IFREG | 0o600, 0) }) == 0 || errno == EEXIST else {
             throw .protection(.system(path, operation: "mknod", Errno(rawValue: errno)))
         }
-        database = try Self.openBesideOthers(path)
+        commits = GroupCommit(try Self.openBesideOthers(path))
+        reading = try Self.openToRead(path)
     }
 
     /// What the user has excepted from trust: hosts and certificates, in clear.
@@ -76,36 +79,31 @@ final class DownloadStore: Sendable {
         }
     }
 
+    private static func openToRead(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
+        try translating(path) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            configuration.readonly = true
+            configuration.label = "protectfs.downloads.reading"
+            return try DatabaseQueue(path: path.string, configuration: configuration)
+        }
+    }
+
     // MARK: transactions
 
     /// Reads in one transaction.
     func read<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) { try database.read(body) }
+        try Self.translating(path) { try reading.read(body) }
     }
 
     /// Changes in one transaction. When this returns it lasts; when it throws nothing has changed.
     func write<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) { try database.write(body) }
+        try Self.translating(path) { try commits(isLasting: true, body) }
     }
 
     /// The same, but a power cut may take it back: no flush, and those of later changes make it last too. A kill takes nothing back.
     func writeWithoutFlush<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) {
-            try database.writeWithoutTransaction { database in
-                // Not possible within a transaction. In WAL mode, NORMAL flushes only when the log is emptied.
-                try database.execute(sql: "PRAGMA synchronous = NORMAL")
-                let result = Result {
-                    var result: R?
-                    try database.inTransaction {
-                        result = try body(database)
-                        return .commit
-                    }
-                    return result!
-                }
-                try database.execute(sql: "PRAGMA synchronous = FULL")
-                return try result.get()
-            }
-        }
+        try Self.translating(path) { try commits(isLasting: false, body) }
     }
 
     private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {

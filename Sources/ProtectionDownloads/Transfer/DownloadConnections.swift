@@ -3,9 +3,9 @@ import Synchronization
 /// How whoever runs the list connects: what holds for all downloads, and what must not be written down.
 public struct DownloadConnections: Sendable {
     /// How many downloads run at once.
-    public var total = 4
+    public var total = 16
     /// How many of them with one server.
-    public var perHost = 2
+    public var perHost = 8
     /// Of all downloads together.
     public var bandwidth: BandwidthLimit?
     private let rates = SharedRates()

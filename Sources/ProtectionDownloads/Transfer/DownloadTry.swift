@@ -47,7 +47,8 @@ struct DownloadTry: Sendable {
             try await terms.note(error, tokens)
         }
         // Whatever has come is kept, in whichever way it ended.
-        let kept = await Result { try await BlockingWork.run { try partial.file.sync() } }
+        let isAll = partial.file.position == receiver.expectedEnd && partial.file.isInOnePiece
+        let kept = await Result { try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) } }
         var end = ended(receiver, result)
         if case .failure(let error) = kept {
             switch end {
@@ -58,7 +59,11 @@ struct DownloadTry: Sendable {
         }
         if case .askForAll = end { throw EndOfTry.askForAll }
         if case .whole = end {
-            try await BlockingWork.run { try store.noteWhole(record.id, length: partial.file.position) }
+            // One that is in parts may have to wait long for its end; of another one the next change lasts, and this one with it.
+            try await BlockingWork.run {
+                try store.noteWhole(
+                    record.id, length: partial.file.position, isLasting: !partial.file.isInOnePiece)
+            }
         }
         return end
     }

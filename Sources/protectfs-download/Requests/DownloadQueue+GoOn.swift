@@ -1,12 +1,38 @@
+import FoundationEssentials
+
 extension DownloadQueue {
-    /// The download of that URL and target that is in the list, told to go on; else a new one.
-    ///
-    /// - Parameter list: as it was not long ago: a long one is not read again for each of many requests.
-    func goOn(with request: DownloadRequest, in list: [Download]) async throws -> Download {
-        for download in list {
-            guard let other = download.request, other.url == request.url, other.target == request.target else {
-                continue
+    /// The downloads of those URLs and targets that are in the list, told to go on; else new ones. In their order, each once.
+    func goOn(with requests: [DownloadRequest]) async throws -> [Result<Download, any Error>] {
+        let list = Dictionary(grouping: try await downloads()) { $0.request?.target }
+        var (results, new): ([Int: Result<Download, any Error>], [Place: Int]) = ([:], [:])
+        for (index, request) in requests.enumerated() {
+            do {
+                if let download = try await goOn(with: request, in: list[request.target] ?? []) {
+                    results[index] = .success(download)
+                } else if new[Place(request)] == nil {
+                    new[Place(request)] = index
+                }
+            } catch {
+                results[index] = .failure(error)
             }
+        }
+        let indices = new.values.sorted()
+        for (index, result) in zip(indices, try await add(indices.map { requests[$0] })) {
+            results[index] = result.mapError { $0 }
+        }
+        return results.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    private struct Place: Hashable {
+        let url: URL
+        let target: FilePath
+        init(_ request: DownloadRequest) { (url, target) = (request.url, request.target) }
+    }
+
+    /// Nil if it is not there.
+    private func goOn(with request: DownloadRequest, in list: [Download]) async throws -> Download? {
+        for download in list {
+            guard let other = download.request, other.url == request.url else { continue }
             // Nothing comes of one that somebody has altered.
             if download.failure?.kind == .damaged { continue }
             switch download.state {
@@ -29,6 +55,6 @@ extension DownloadQueue {
                 return try await self.download(download.id)
             }
         }
-        return try await add(request)
+        return nil
     }
 }

@@ -5,14 +5,13 @@ extension DownloadAdd: PerformedVerb {
         let trust = try trust.trust()
         let given = try credentials.given()
         let outcome = Outcome()
-        var added: [Download] = []
+        var requests: [DownloadRequest] = []
         for url in urls {
-            do {
-                added.append(try await queue.add(DownloadRequest(url, to: target, options, trust, given)))
-            } catch {
+            do { requests.append(try DownloadRequest(url, to: target, options, trust, given)) } catch {
                 outcome.record(error)
             }
         }
+        let added = outcome.values(of: try await queue.add(requests))
         if json {
             try JSON.array(added.map { $0.members(isRunning: queue.isRunning) }).print()
         } else {

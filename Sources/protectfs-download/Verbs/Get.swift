@@ -5,16 +5,13 @@ extension DownloadGet: PerformedVerb {
         let trust = try trust.trust()
         let given = try credentials.given()
         let outcome = Outcome()
-        var downloads: [Download] = []
-        let list = try await queue.downloads()
+        var requests: [DownloadRequest] = []
         for url in urls {
-            do {
-                let request = try DownloadRequest(url, to: target, options, trust, given)
-                downloads.append(try await queue.goOn(with: request, in: list + downloads))
-            } catch {
+            do { requests.append(try DownloadRequest(url, to: target, options, trust, given)) } catch {
                 outcome.record(error)
             }
         }
+        let downloads = outcome.values(of: try await queue.goOn(with: requests))
         try await queue.finish(downloads, outcome, asJSON: json)
     }
 }

@@ -9,7 +9,7 @@ extension DownloadUpload: PerformedVerb {
         request.trust = try trust.trust()
         request.credentials = try credentials.given()(for: url)
         try request.take(transfer)
-        let upload = try await queue.goOn(with: request, in: try await queue.downloads())
-        try await queue.finish([upload], Outcome(), asJSON: json)
+        let uploads = try await queue.goOn(with: [request]).map { try $0.get() }
+        try await queue.finish(uploads, Outcome(), asJSON: json)
     }
 }

@@ -1,0 +1,108 @@
+import Dispatch
+import GRDB
+import Synchronization
+
+/// Changes of the list that several downloads make at the same moment: one transaction and one flush for all of them.
+///
+/// Whoever comes first commits; those who come while that lasts wait, and the first of them commits for all. Each returns when its
+/// own change lasts, and has its own error.
+final class GroupCommit: Sendable {
+    /// A change that somebody waits for.
+    private final class Change: @unchecked Sendable {  // handed over under `state`, and back by `done`
+        /// Gone when it was called: it must not outlive the call of whoever waits.
+        private var body: ((Database) throws -> Void)?
+        let isLasting: Bool
+        let done = DispatchSemaphore(value: 0)
+        var result: Result<Void, any Error>?
+
+        init(_ isLasting: Bool, _ body: @escaping (Database) throws -> Void) {
+            (self.isLasting, self.body) = (isLasting, body)
+        }
+
+        func make(_ database: Database) throws { try body?(database) }
+
+        func end(_ failure: (any Error)? = nil) {
+            body = nil
+            result = failure.map { .failure($0) } ?? result ?? .success(())
+        }
+    }
+
+    private struct State {
+        var waiting: [Change] = []
+        var isCommitting = false
+    }
+    private let state = Mutex(State())
+    private let database: DatabaseQueue
+
+    init(_ database: DatabaseQueue) { self.database = database }
+
+    /// Makes a change. When this returns it is committed; when it throws nothing has changed.
+    ///
+    /// - Parameter isLasting: false: a power cut may take it back, unless somebody flushes at the same moment or later. A kill takes
+    ///   nothing back.
+    func callAsFunction<R>(isLasting: Bool, _ body: (Database) throws -> R) throws -> R {
+        var value: R?
+        try withoutActuallyEscaping(body) { body in
+            let change = Change(isLasting) { value = try body($0) }
+            try wait(for: change)
+        }
+        return value!
+    }
+
+    private func wait(for change: Change) throws {
+        let begins = state.withLock { state in
+            state.waiting.append(change)
+            defer { state.isCommitting = true }
+            return !state.isCommitting
+        }
+        if !begins { change.done.wait() }
+        // Woken with it done, or because it is the first of those who wait.
+        if change.result == nil { commitAll() }
+        try change.result!.get()
+    }
+
+    private func commitAll() {
+        let changes = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        var failure: (any Error)?
+        do { try commit(changes) } catch { failure = error }
+        for change in changes { change.end(failure) }
+        let next = state.withLock { state in
+            state.isCommitting = !state.waiting.isEmpty
+            return state.waiting.first
+        }
+        for change in changes { change.done.signal() }
+        next?.done.signal()
+    }
+
+    private func commit(_ changes: [Change]) throws {
+        let isLasting = changes.contains(where: \.isLasting)
+        try database.writeWithoutTransaction { database in
+            // Not possible within a transaction. In WAL mode, NORMAL flushes only when the log is emptied.
+            if !isLasting { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
+            let result = Result {
+                try database.inTransaction(.immediate) {
+                    for change in changes { try make(change, isAlone: changes.count == 1, database) }
+                    return .commit
+                }
+            }
+            if !isLasting { try database.execute(sql: "PRAGMA synchronous = FULL") }
+            try result.get()
+        }
+    }
+
+    /// - Throws: what ends the whole transaction.
+    private func make(_ change: Change, isAlone: Bool, _ database: Database) throws {
+        if isAlone { return try change.make(database) }
+        change.result = Result {
+            try database.inSavepoint {
+                try change.make(database)
+                return .commit
+            }
+        }
+        // After some errors, as that of a full disk, SQLite has taken everything back.
+        if case .failure(let error) = change.result, !database.isInsideTransaction { throw error }
+    }
+}
