@@ -88,8 +88,8 @@ final class LowerFile: Sendable {
         return try result.get()
     }
 
-    /// In bytes: so much is written at once. More makes ext4 take large folios for the page cache, which mostly have to be fetched
-    /// from far: on a virtual machine 1 GiB in pieces of a mebibyte takes ten times the CPU time.
+    /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
+    /// perhaps because of large folios in the page cache. docs/BENCHMARKS.md.
     private static let piece = 64 << 10
 
     /// pwrite(2) of all of `buffer`.

@@ -8,8 +8,8 @@ import TrustedHTTP
 
 /// The list of downloads on disk: `downloads/queue.sqlite` in the keybag's directory. FORMAT.md §2.14.
 ///
-/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`), but for the words for
-/// people, which a power cut may take back.
+/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`), but for those which
+/// a power cut may take back: words for people, and what only claims less when it is lost.
 /// States, counts and times can be read in every lock state, sealed values not before the first unlock.
 final class DownloadStore: Sendable {
     static let databaseName = "queue.sqlite"
