@@ -51,8 +51,8 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let replaced = try old.map { old throws(DataProtectionError) in try Self.protectionClass(of: old) } ?? nil
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         if let raiseTo, raiseTo < resolved { throw .wouldWeaken(path, from: resolved, to: raiseTo) }
-        let isSmall = size.map { $0 < ChunkLayout.wholeFileThreshold } ?? false
-        new = try NewFile(path, as: resolved, layout: isSmall ? .small : .large, keybag: keybag)
+        let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
+        new = try NewFile(path, as: resolved, layout: layout, keybag: keybag)
         if let old { try FileAttributes.inherit(from: old, to: new.file) }
     }
 

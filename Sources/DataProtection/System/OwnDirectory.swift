@@ -15,7 +15,7 @@ package enum OwnDirectory {
     }
 
     /// Whether anything is there.
-    static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
+    package static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
 
     /// The length in bytes; nil if there is no regular file. A link is none.
     static func length(ofFile path: FilePath) -> off_t? {

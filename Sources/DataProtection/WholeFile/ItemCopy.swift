@@ -75,14 +75,14 @@ package struct ItemCopy {
             let head = try open.operate(.open) { state, _ throws(Trouble) in state.heads.head }
             // Who made the source is not known better for its copy.
             new = try NewFile(
-                target, as: head.wrap.classKey.protectionClass, layout: Self.layout(size), keybag: keybag,
+                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: size), keybag: keybag,
                 carrying: try keybag.verdict(of: head))
             try pour(into: new) { buffer, offset throws(DataProtectionError) in
                 try open.read(into: buffer, at: offset)
             }
         } else {
             let protectionClass = try keybag.classForNewFile(at: target, explicit: nil, replaced: nil)
-            new = try NewFile(target, as: protectionClass, layout: Self.layout(try file.length()), keybag: keybag)
+            new = try NewFile(target, as: protectionClass, layout: .forWholeFile(of: try file.length()), keybag: keybag)
             try pour(into: new) { buffer, offset throws(DataProtectionError) in
                 try file.read(into: buffer, at: offset)
             }
@@ -101,10 +101,6 @@ package struct ItemCopy {
             try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
             done += UInt64(count)
         }
-    }
-
-    private static func layout(_ size: UInt64) -> ChunkLayout {
-        size < UInt64(ChunkLayout.wholeFileThreshold) ? .small : .large
     }
 
     private func copyLink(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {

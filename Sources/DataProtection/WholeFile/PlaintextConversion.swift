@@ -100,7 +100,7 @@ struct Conversion {
         as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
     ) throws(DataProtectionError) -> Bool {
         try source.hold()
-        let layout: ChunkLayout = source.size < ChunkLayout.wholeFileThreshold ? .small : .large
+        let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
         try source.entry.directory.requireRoom(for: min(source.size, source.allocated), in: layout, source.entry.path)
         let buffer = WipedBuffer(count: OpenFile.segment)
@@ -154,4 +154,6 @@ extension LowerFile {
 extension ChunkLayout {
     /// Files of at least this many bytes that are written whole get 64 KiB chunks.
     static let wholeFileThreshold = 256 * 1024
+
+    static func forWholeFile(of size: UInt64) -> ChunkLayout { size < UInt64(wholeFileThreshold) ? .small : .large }
 }

@@ -6,30 +6,35 @@ import Synchronization
 /// What has come of a download so far: one protected file, or several in a row where one could not be opened again.
 ///
 /// A `completeUnlessOpen` file goes on through a lock as long as it is open. Who closed it, or died, while locked cannot open it
-/// before the next unlock: then bytes go to a new file, and the parts are put together after it. One thread at a time.
+/// before the next unlock: then bytes go to a new file, and the parts are put together after it. What is announced to be small is
+/// kept in memory until it is whole, or a second has passed, and needs no such file. One thread at a time.
 final class PartialFile {
     /// Nothing can be done before the next unlock.
     struct Locked: Error {}
 
     let name: PartialName
-    private let request: DownloadRequest
-    private let store: DownloadStore
-    private let keys: [String: IntegrityKey]
+    let request: DownloadRequest
+    let store: DownloadStore
+    let keys: [String: IntegrityKey]
     private var id: DownloadID { name.id }
 
     /// The part that is open, and how much of it is written; `record.synced` is what is flushed.
-    private var open: (file: ProtectedFile, record: SegmentRecord, written: UInt64)?
+    private(set) var open: (file: ProtectedFile, record: SegmentRecord, written: UInt64)?
     /// Where the next byte goes, while nothing is open.
     private var end: UInt64 = 0
     private var lastNumber = -1
     private var hasParts = false
-    /// Whether the directory was looked through and has nothing of this download.
-    private var isFresh = false
+    /// Whether there is nothing of this download, on disk or in the list.
+    private var isFresh: Bool
+    /// What is kept in ``buffer`` alone; no file was begun, and nothing is noted.
+    private var inMemory: ResourceIdentity?
+    /// So much at most, in bytes.
+    private let memory: Int
     /// Sums of everything, as long as every byte from the first on has come by.
-    private var checks: RunningChecks?
+    var checks: RunningChecks?
     /// Set from any thread: what takes long ends soon.
     let isStopped = Atomic(false)
-    private let buffer = WriteBuffer()
+    let buffer = WriteBuffer()
     private var lastSync = Clock.monotonic()
 
     /// Of the file that is open.
@@ -42,16 +47,26 @@ final class PartialFile {
     private static let syncBytes: UInt64 = 256 << 20
     private static let syncNanoseconds: UInt64 = 1_000_000_000
 
-    init(_ id: DownloadID, _ request: DownloadRequest, _ store: DownloadStore, keys: [String: IntegrityKey]) {
+    /// - Parameters:
+    ///   - isNew: whether neither the list nor the directory has anything of it.
+    ///   - memory: in bytes; what is larger goes into a file at once.
+    init(
+        _ id: DownloadID, _ request: DownloadRequest, _ store: DownloadStore, keys: [String: IntegrityKey], isNew: Bool,
+        memory: Int
+    ) {
         name = PartialName(target: request.target, id: id)
-        (self.request, self.store, self.keys) = (request, store, keys)
+        (self.request, self.store, self.keys, isFresh) = (request, store, keys, isNew)
+        self.memory = min(memory, WriteBuffer.capacity)
     }
 
     /// How many bytes have come, from the first on.
     var position: UInt64 { (open.map { $0.record.start + $0.written } ?? end) + UInt64(buffer.count) }
 
-    /// Whether everything is in one file, which is open.
-    var isInOnePiece: Bool { open?.record.start == 0 && !hasParts }
+    /// Whether everything is in one file, which is open, or in memory.
+    var isInOnePiece: Bool { isInMemory || (open?.record.start == 0 && !hasParts) }
+
+    /// Whether nothing of it is on disk yet.
+    var isInMemory: Bool { inMemory != nil }
 
     // MARK: beginning
 
@@ -59,12 +74,14 @@ final class PartialFile {
     ///
     /// - Throws: ``Locked`` if it cannot go on before an unlock; ``DownloadError``; ``Superseded``.
     func prepare() throws {
+        if isInMemory { return }
         if open != nil, isInOnePiece || !store.keybag.isProtectedDataAvailable { return }
+        if isFresh, open == nil { return try requireKey() }
         try close()
         let records = try store.segments(of: id)
         (lastNumber, hasParts) = (records.last?.number ?? -1, records.count > 1)
         guard let first = records.first else {
-            if request.partialClass == .complete, !store.keybag.isProtectedDataAvailable { throw Locked() }
+            try requireKey()
             end = 0
             try mapping { () throws(DataProtectionError) in try name.removeAll() }
             isFresh = true
@@ -94,14 +111,23 @@ final class PartialFile {
         try mapping { () throws(DataProtectionError) in try name.removeAll(but: [first.number]) }
     }
 
+    /// A `complete` file cannot be begun while locked.
+    private func requireKey() throws {
+        if request.partialClass == .complete, !store.keybag.isProtectedDataAvailable { throw Locked() }
+    }
+
     /// Gives up everything that has come.
     func startOver() throws {
-        buffer.removeAll()
-        open?.file.discard()
-        open = nil
+        discard()
         try store.forgetSegments(of: id)
         try mapping { () throws(DataProtectionError) in try name.removeAll() }
         (end, hasParts, checks) = (0, false, nil)
+    }
+
+    private func discard() {
+        buffer.removeAll()
+        open?.file.discard()
+        (open, inMemory) = (nil, nil)
     }
 
     private func canOpen() throws(DownloadError) -> Bool {
@@ -123,9 +149,23 @@ final class PartialFile {
 
     /// The next byte is the first one of `resource`; whatever was there is removed.
     func restart(as resource: ResourceIdentity) throws {
-        buffer.removeAll()
-        open?.file.discard()
-        open = nil
+        discard()
+        // What is in memory alone could not be sealed as class A after a lock that nobody has announced.
+        if isFresh, request.partialClass == .completeUnlessOpen, let length = resource.length, length <= memory {
+            (inMemory, lastSync) = (resource, Clock.monotonic())
+        } else {
+            try beginAnew(resource)
+        }
+    }
+
+    /// What is in memory goes the way of larger ones: into a file that a process which goes on later finds.
+    private func spill() throws {
+        guard let resource = inMemory else { return }
+        inMemory = nil
+        try beginAnew(resource)
+    }
+
+    private func beginAnew(_ resource: ResourceIdentity) throws {
         let number = lastNumber + 1
         // Noted first: a file that nothing tells of would stay for ever.
         try store.restart(id, as: resource, in: number)
@@ -160,16 +200,17 @@ final class PartialFile {
     /// Takes the next bytes. They are in the file, or will be when ``sync()`` has returned.
     func append(_ bytes: UnsafeRawBufferPointer) throws {
         // What of a `complete` file is only in memory could not be sealed any more after a lock that nobody has announced.
-        let isBuffered = request.partialClass != .complete && bytes.count < WriteBuffer.capacity / 4
+        let isBuffered = isInMemory || (request.partialClass != .complete && bytes.count < WriteBuffer.capacity / 4)
         if buffer.count > 0 || isBuffered {
             var rest = bytes
             while rest.count > 0 {
                 rest = buffer.fill(rest)
-                if buffer.isFull { try flushBuffer() }
+                if buffer.isFull, rest.count > 0 || !isInMemory { try flushBuffer() }
             }
         } else {
             try write(bytes)
         }
+        if isInMemory, Clock.monotonic() - lastSync >= Self.syncNanoseconds { return try sync() }
         guard let open else { return }
         if open.written - aheadOf >= Self.aheadBytes, ahead.begin(open.file) { aheadOf = open.written }
         let isMuch = open.written - open.record.synced >= Self.syncBytes
@@ -179,6 +220,7 @@ final class PartialFile {
     }
 
     private func flushBuffer() throws {
+        try spill()
         defer { buffer.removeAll() }
         if buffer.count > 0 { try write(buffer.bytes) }
     }
@@ -214,50 +256,9 @@ final class PartialFile {
 
     // MARK: the end
 
-    /// Whether ``check()`` may take long.
-    var readsAgain: Bool { !request.checks.isEmpty && checks?.length != open?.written }
-
-    /// What is not as it was to be; nil: all is well. Reads everything again where it has not all come by.
-    func check() throws -> DownloadFailure? {
-        try sync()
-        guard let open, open.record.start == 0 else { throw Locked() }
-        if checks?.length != open.written {
-            let again = try RunningChecks(request.checks, keys: keys)
-            if !again.isEmpty { try read(open.file, into: again) } else { again.skip(open.written) }
-            checks = again
-        }
-        defer { checks = nil }
-        return try checks?.failure()
-    }
-
-    private func read(_ file: ProtectedFile, into checks: RunningChecks) throws {
-        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: WriteBuffer.capacity, alignment: 16)
-        defer { piece.deallocate() }
-        while true {
-            if isStopped.load(ordering: .relaxed) { throw CancellationError() }
-            let count = try mappingLocked { () throws(DataProtectionError) in
-                try file.read(into: piece, at: Int64(checks.length))
-            }
-            if count == 0 { return }
-            try checks.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
-        }
-    }
-
-    /// The finished file as it is to be published. Closes it.
-    func finish() throws -> PublishedFile {
-        guard let open, open.record.start == 0 else { throw Locked() }
-        let path = name.path(open.record.number)
-        let length = open.written
-        try close()
-        let fileID = try protected { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
-        return PublishedFile(
-            fileID: fileID, temporary: path.bytes, length: length,
-            isTamperProof: request.checks.contains(where: \.isTamperProof))
-    }
-
     /// Closes what is open. What was written is flushed and noted, or given up where that fails.
     func close() throws {
-        guard open != nil else { return buffer.removeAll() }
+        guard open != nil || isInMemory else { return buffer.removeAll() }
         // Without a key what is in memory cannot be sealed, but what is sealed can be flushed.
         try? flushBuffer()
         let synced = Result { try sync() }
@@ -272,39 +273,19 @@ final class PartialFile {
 
     /// Removes everything that has come.
     func remove() throws(DownloadError) {
-        buffer.removeAll()
-        open?.file.discard()
-        (open, checks, end) = (nil, nil, 0)
-        try Self.remove(name)
-    }
-
-    /// Removes what is left of a download. Where its directory has gone nothing is left.
-    static func remove(_ name: PartialName) throws(DownloadError) {
-        do throws(DataProtectionError) { try name.removeAll() } catch .system(_, _, .noSuchFileOrDirectory) {
-        } catch .system(_, _, .notDirectory) {
-        } catch {
-            throw .protection(error)
-        }
+        discard()
+        (checks, end) = (nil, 0)
+        // A name that was never made need not be looked for.
+        if !isFresh { try name.removeRest() }
     }
 
     private func mapping<R>(_ body: () throws(DataProtectionError) -> R) throws(DownloadError) -> R {
         do throws(DataProtectionError) { return try body() } catch { throw .protection(error) }
     }
 
-    private func mappingLocked<R>(_ body: () throws(DataProtectionError) -> R) throws -> R {
+    func mappingLocked<R>(_ body: () throws(DataProtectionError) -> R) throws -> R {
         do throws(DataProtectionError) { return try body() } catch .locked { throw Locked() } catch {
             throw DownloadError.protection(error)
-        }
-    }
-}
-
-extension DataProtectionError {
-    /// Whether what was downloaded before is of no use: another try begins at the first byte.
-    fileprivate var isOfLostPartial: Bool {
-        switch self {
-        case .damaged, .notProtected, .keyLost, .notRegularFile, .foreignKeybag: true
-        case .system(_, _, let errno): errno == .noSuchFileOrDirectory
-        default: false
         }
     }
 }

@@ -27,6 +27,25 @@ struct PartialName: Hashable, Sendable {
         }
     }
 
+    /// Removes what is left of a download that is over. Where its directory has gone nothing is left.
+    func removeRest() throws(DownloadError) {
+        do throws(DataProtectionError) { try removeAll() } catch .system(_, _, .noSuchFileOrDirectory) {
+        } catch .system(_, _, .notDirectory) {
+        } catch {
+            throw .protection(error)
+        }
+    }
+
+    /// Removes whatever is there of downloads of which the list says that nothing is: a power cut may have taken its note back.
+    /// Looks into each directory once. One that cannot be read is none of anybody's trouble now.
+    static func removeForgotten(_ names: [PartialName]) {
+        for (directory, names) in Dictionary(grouping: names, by: \.target.directory) {
+            guard let all = try? DirectoryListing.names(of: directory) else { continue }
+            let left = all.filter { $0.contains(word) }
+            for name in names where left.contains(where: { $0.hasPrefix(name.prefix) }) { try? name.removeAll() }
+        }
+    }
+
     /// Removes all parts but those that are to stay, and makes that last.
     func removeAll(but kept: [Int] = []) throws(DataProtectionError) {
         let numbers = try numbers().filter { !kept.contains($0) }

@@ -64,3 +64,14 @@ struct SegmentChain {
         }
     }
 }
+
+extension DataProtectionError {
+    /// Whether what was downloaded before is of no use: another try begins at the first byte.
+    var isOfLostPartial: Bool {
+        switch self {
+        case .damaged, .notProtected, .keyLost, .notRegularFile, .foreignKeybag: true
+        case .system(_, _, let errno): errno == .noSuchFileOrDirectory
+        default: false
+        }
+    }
+}

@@ -44,21 +44,18 @@ extension DownloadQueue {
 
     private nonisolated func follow(_ id: DownloadID, _ tell: @escaping @Sendable (DownloadEvent) -> Void) async throws
     {
-        // Heard before it is looked at: no change falls in between.
         let changes = changes.listen(to: id)
         defer { changes.end() }
         var told: Set<DownloadEvent> = []
-        var next = changes.stream.makeAsyncIterator()
-        repeat {
-            let download: Download
-            do throws(DownloadError) { download = try await self.download(id) } catch .unknownDownload {
-                return tell(.cancelled)
-            }
+        for await _ in changes.wakes {
+            guard let seen = changes.seen() else { continue }
+            guard let record = try seen.get() else { return tell(.cancelled) }
+            let download = Download(record, self, live: progress(id))
             let events = download.changes
             for event in events where !told.contains(event) { tell(event) }
             told = Set(events)
             if download.state.isOver { return }
-        } while await next.next() != nil
+        }
         throw CancellationError()
     }
 }

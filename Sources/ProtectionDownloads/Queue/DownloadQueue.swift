@@ -137,7 +137,7 @@ public actor DownloadQueue {
             // Its name cannot be read before the first unlock, and its files would stay for ever.
             guard let request = record.request else { throw .beforeFirstUnlock(store.keybag.directory) }
             if record.state != .finished {
-                try PartialFile.remove(PartialName(target: request.target, id: id))
+                try PartialName(target: request.target, id: id).removeRest()
             }
             try store.remove(id)
         }
@@ -155,7 +155,7 @@ public actor DownloadQueue {
         do throws(DownloadError) { lock = try RunnerLock(in: store.directory) } catch .alreadyRunning { return }
         defer { withExtendedLifetime(lock) {} }
         guard let request = try store.record(id).request else { return }
-        try PartialFile.remove(PartialName(target: request.target, id: id))
+        try PartialName(target: request.target, id: id).removeRest()
         try store.forgetSegments(of: id)
     }
 

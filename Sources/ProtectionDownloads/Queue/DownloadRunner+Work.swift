@@ -26,17 +26,20 @@ extension DownloadRunner {
         ended.insert(record.id)
         progress.remove(record.id)
         refill()
-        bell.ring()
-        wakes.continuation.yield()
+        tellSoon()
     }
 
     private func partial(_ record: DownloadRecord, _ request: DownloadRequest) async throws -> PartialBox {
         if let partial = partials[record.id] { return partial }
         do {
-            let partial = try await BlockingWork.run { [store] in
+            let memory = connections.memory
+            let make: @Sendable () throws -> PartialBox = { [store] in
                 let keys = try store.integrityKeys(for: request.checks)
-                return PartialBox(PartialFile(record.id, request, store, keys: keys))
+                let isNew = !record.hasParts
+                return PartialBox(
+                    PartialFile(record.id, request, store, keys: keys, isNew: isNew, memory: memory))
             }
+            let partial = request.checks.isEmpty ? try make() : try await BlockingWork.run(make)
             partials[record.id] = partial
             return partial
         } catch {
@@ -106,6 +109,7 @@ extension DownloadRunner {
     private func finish(_ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox) async throws {
         let store = store
         do {
+            if partial.file.isInMemory, try await finishInMemory(id, request, partial) { return }
             let failure = try await withTaskCancellationHandler {
                 try await BlockingWork.run {
                     if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
@@ -132,14 +136,48 @@ extension DownloadRunner {
         try await publish(id)
     }
 
+    /// What is all in memory is checked, and written once, in its final class.
+    ///
+    /// - Returns: false if that cannot be: it is on disk now, and goes the way of larger ones.
+    private func finishInMemory(
+        _ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox
+    ) async throws -> Bool {
+        let (store, isLast) = (store, running.count == 1)
+        let isOver = try await BlockingWork.run {
+            if let failure = try partial.file.check() {
+                try store.failAndForget(id, with: failure)
+                try? partial.file.remove()
+                return true
+            }
+            guard let (file, published) = try partial.file.writeWhole() else {
+                try partial.file.sync()
+                return false
+            }
+            try store.beginPublishing(id, published)
+            var failure: DownloadFailure?
+            do throws(DataProtectionError) { try file.publish(replacing: request.replacesExisting) } catch {
+                failure = Publication.failure(error)
+            }
+            // The next change that lasts makes this one last too.
+            try store.endPublishing(id, failure: failure, isLasting: isLast || failure != nil)
+            try? partial.file.remove()
+            return true
+        }
+        if isOver { partials[id] = nil }
+        return isOver
+    }
+
     private func publish(_ id: DownloadID) async throws {
         let (store, keybag) = (store, keybag)
         do {
             try await BlockingWork.run {
                 let record = try store.record(id)
                 guard let request = record.request, let file = record.result else { throw Superseded() }
-                let failure = try Publication(request: request, file: file, keybag: keybag).perform()
-                try store.endPublishing(id, failure: failure)
+                switch try Publication(request: request, file: file, keybag: keybag).perform() {
+                case .done: try store.endPublishing(id, failure: nil)
+                case .failed(let failure): try store.endPublishing(id, failure: failure)
+                case .neverNamed: try store.takeBackPublishing(id)
+                }
             }
         } catch DownloadError.protection(.busy) {
             // Somebody looks at the file at this moment. It is tried again, by the next look at the list.

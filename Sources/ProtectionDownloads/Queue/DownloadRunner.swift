@@ -26,7 +26,13 @@ actor DownloadRunner {
     /// More files than these are not kept open while they wait for their next try.
     static let openFiles = 32
     /// What the last look has found waiting, in its order: when one ends the next one begins at once, without another look.
-    private var waiting: ArraySlice<(item: HostSchedule.Item, record: DownloadRecord)> = []
+    private var waiting: ArraySlice<Waiting> = []
+    private struct Waiting {
+        let item: HostSchedule.Item
+        let record: DownloadRecord
+    }
+    /// Somebody will be told soon that the list has changed.
+    private var isTelling = false
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -67,12 +73,13 @@ actor DownloadRunner {
     private func follow(untilIdle: Bool) async throws(DownloadError) {
         var next = wakes.stream.makeAsyncIterator()
         await withTaskCancellationHandler {
-            var hasBegun = false
+            var (hasBegun, isTidy) = (false, false)
             while !Task.isCancelled, failure == nil {
                 var askAgainAt: Int64?
                 do throws(DownloadError) {
-                    if !hasBegun { try await tidyUp() }
+                    if !hasBegun { try await blocking { [store] () throws(DownloadError) in try store.resetActivities() } }
                     hasBegun = true
+                    if !isTidy { isTidy = try await tidyUp() }
                     let began = ContinuousClock.now
                     let (again, isIdle) = try await step()
                     if untilIdle, isIdle, running.isEmpty { return }
@@ -147,7 +154,7 @@ actor DownloadRunner {
             try await blocking { [store] () throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
         }
         let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
-        var found: [(item: HostSchedule.Item, record: DownloadRecord)] = []
+        var found: [Waiting] = []
         for record in records where running[record.id] == nil && !ended.contains(record.id) {
             switch record.state {
             case .publishing: begin(record, nil)
@@ -162,7 +169,7 @@ actor DownloadRunner {
                 } else if record.isWhole {
                     begin(record, nil)
                 } else {
-                    found.append((item(record, request), record))
+                    found.append(Waiting(item: item(record, request), record: record))
                 }
             default: break
             }
@@ -179,14 +186,38 @@ actor DownloadRunner {
     func refill() {
         guard failure == nil, !waiting.isEmpty else { return }
         // Further down is nothing that may run where none of these may; but after the next look.
-        let first = waiting.prefix(64)
+        let first = Array(waiting.prefix(64))
         let plan = schedule.plan(
-            waiting: first.map(\.item), running: running.values.compactMap(\.item), now: Self.now)
+            waiting: first.map { $0.item }, running: running.values.compactMap { $0.item }, now: Self.now)
         guard !plan.begin.isEmpty else { return }
         let begins = Set(plan.begin)
-        for (item, record) in first where begins.contains(item.id) && running[item.id] == nil { begin(record, item) }
-        waiting.removeAll { begins.contains($0.item.id) }
+        for next in first where begins.contains(next.item.id) && running[next.item.id] == nil {
+            begin(next.record, next.item)
+        }
+        // The others of them go to the front of the rest, which may be long and stays where it is.
+        let others = first.filter { !begins.contains($0.item.id) }
+        let start = waiting.startIndex + first.count - others.count
+        waiting.replaceSubrange(start..<start + others.count, with: others)
+        waiting = waiting[start...]
     }
+
+    /// One is over: others look at the list, and the runner does where it does not know what to begin next. While many end, not
+    /// each time.
+    func tellSoon() {
+        guard !waiting.isEmpty, failure == nil else {
+            bell.ring()
+            wakes.continuation.yield()
+            return
+        }
+        guard !isTelling else { return }
+        isTelling = true
+        Task {
+            try? await Task.sleep(for: Self.pause)
+            isTelling = false
+            bell.ring()
+        }
+    }
+    private static let pause = Duration.milliseconds(100)
 
     private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {
         HostSchedule.Item(
@@ -220,10 +251,10 @@ actor DownloadRunner {
         _ store: DownloadStore, but running: Set<DownloadID> = []
     ) throws(DownloadError) {
         for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
-            guard let request = record.request, try store.hasSegments(record.id) else { continue }
+            guard let request = record.request, record.hasParts else { continue }
             // Where its directory cannot be read the next one who looks tries again; the other downloads do not wait for that.
             do throws(DownloadError) {
-                try PartialFile.remove(PartialName(target: request.target, id: record.id))
+                try PartialName(target: request.target, id: record.id).removeRest()
             } catch .protection {
                 continue
             }
@@ -231,15 +262,18 @@ actor DownloadRunner {
         }
     }
 
-    /// What a runner that was killed has left: words about what it did, and files that nothing tells of any more.
-    private func tidyUp() async throws(DownloadError) {
+    /// Removes what a runner that was killed, or a power cut, has left: files that nothing tells of any more.
+    ///
+    /// - Returns: false before the first unlock: nobody knows where they would be.
+    private func tidyUp() async throws(DownloadError) -> Bool {
         try await blocking { [store] () throws(DownloadError) in
-            try store.resetActivities()
-            for record in try store.records() where record.state == .failed || record.state == .cancelled {
-                if record.isDamaged { continue }
-                guard let request = record.request, try !store.hasSegments(record.id) else { continue }
-                try? PartialFile.remove(PartialName(target: request.target, id: record.id))
+            guard try store.canOpen() else { return false }
+            let names = try store.records().compactMap { record in
+                record.hasParts || record.isDamaged || record.state == .publishing || record.state == .finished
+                    ? nil : record.request.map { PartialName(target: $0.target, id: record.id) }
             }
+            PartialName.removeForgotten(names)
+            return true
         }
     }
 

@@ -19,6 +19,8 @@ struct DownloadRecord: Sendable {
     let length: UInt64?
     /// Whether every byte is there.
     let isWhole: Bool
+    /// Whether the list knows of files with parts of it.
+    let hasParts: Bool
     /// Nil before the first unlock: sealed.
     let request: DownloadRequest?
     let resource: ResourceIdentity?
@@ -31,7 +33,7 @@ struct DownloadRecord: Sendable {
     /// What is selected, in this order: a long list is read often, and to look for each column by its name takes most of the time.
     static let columns = """
         id, state, activity, priority, position, added, began, notBefore, failures, attempts, received, furthest, length, \
-        isWhole, request, resource, failure, result
+        isWhole, request, resource, failure, result, EXISTS (SELECT 1 FROM segments WHERE download = downloads.id)
         """
 
     /// - Parameter row: of ``columns``.
@@ -47,7 +49,7 @@ struct DownloadRecord: Sendable {
         (failures, attempts) = (Int(values.number(8)), Int(values.number(9)))
         (received, furthest) = (UInt64(clamping: values.number(10)), UInt64(clamping: values.number(11)))
         length = values.optionalNumber(12).map { UInt64(clamping: $0) }
-        isWhole = values.number(13) != 0
+        (isWhole, hasParts) = (values.number(13) != 0, values.number(18) != 0)
         var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
         if isOpen {
             do throws(DownloadError) { try sealed.open(values, id, store) } catch .storeDamaged { damage = true }

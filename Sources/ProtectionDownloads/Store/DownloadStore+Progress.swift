@@ -38,14 +38,6 @@ extension DownloadStore {
         }
     }
 
-    /// Whether there are any, whatever is said of them.
-    func hasSegments(_ id: DownloadID) throws(DownloadError) -> Bool {
-        try read { database in
-            try Row.fetchOne(
-                database, sql: "SELECT 1 FROM segments WHERE download = ? LIMIT 1", arguments: [Data(id.bytes)]) != nil
-        }
-    }
-
     /// Changes a queued download and its segments in one transaction.
     ///
     /// - Parameter lasting: false for what may be taken back by a power cut.
@@ -55,10 +47,7 @@ extension DownloadStore {
         _ further: (Database) throws -> Void = { _ in }
     ) throws {
         let body = { (database: Database) in
-            try database.cachedStatement(
-                sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)"
-            ).execute(arguments: arguments + [Data(id.bytes)])
-            guard database.changesCount == 1 else { return false }
+            guard try Self.update(id, assignments, arguments, database) else { return false }
             try further(database)
             return true
         }
@@ -66,16 +55,34 @@ extension DownloadStore {
         if !isQueued { throw Superseded() }
     }
 
+    /// - Returns: whether it was queued.
+    private static func update(
+        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments, _ database: Database
+    ) throws -> Bool {
+        try database.cachedStatement(
+            sql: "UPDATE downloads SET \(assignments) WHERE id = ? AND state = \(DownloadState.queued.rawValue)"
+        ).execute(arguments: arguments + [Data(id.bytes)])
+        return database.changesCount == 1
+    }
+
     /// What the download does now. A word for people; nothing depends on it.
     func set(_ activity: DownloadActivity, of id: DownloadID) throws {
         try update(id, "activity = ?", [activity.rawValue], lasting: false)
     }
 
-    /// A try begins.
-    func beginTry(_ id: DownloadID) throws {
-        let activity = DownloadActivity.transferring.rawValue
-        try update(id, "activity = ?, attempts = attempts + 1", [activity], lasting: false)
+    /// A try to send something begins, if nobody has paused it meanwhile.
+    func beginSending(_ id: DownloadID) throws {
+        try update(id, Self.beginning, [DownloadActivity.transferring.rawValue], lasting: false)
     }
+
+    /// A try begins. Words for people: it need not wait for them.
+    func beginTry(_ id: DownloadID) {
+        writeSoon { database in
+            let arguments: StatementArguments = [DownloadActivity.transferring.rawValue]
+            _ = try Self.update(id, Self.beginning, arguments, database)
+        }
+    }
+    private static let beginning = "activity = ?, attempts = attempts + 1"
 
     /// A part begins: noted before its file is there, so that it is found however its process ends. That a power cut forgets it is
     /// no harm: what it loses is looked for by name.
@@ -228,21 +235,35 @@ extension DownloadStore {
     }
 
     /// What came of it. Nobody can pause or cancel it in between.
-    func endPublishing(_ id: DownloadID, failure: DownloadFailure?) throws(DownloadError) {
+    ///
+    /// - Parameter isLasting: false: after a power cut it may count as about to be published, and is then found under its name.
+    func endPublishing(_ id: DownloadID, failure: DownloadFailure?, isLasting: Bool = true) throws(DownloadError) {
         let sealed: Data?
         if let failure { sealed = try encode(failure, .failure, id) } else { sealed = nil }
         let state: DownloadState = failure == nil ? .finished : .failed
-        try write { database in
-            try database.execute(
-                sql: "UPDATE downloads SET state = ?, failure = ?, ended = ? WHERE id = ? AND state = ?",
-                arguments: [
-                    state.rawValue, sealed, Int64(clamping: Clock.wallTime() / 1_000_000), Data(id.bytes),
-                    DownloadState.publishing.rawValue,
-                ])
+        let body = { (database: Database) in
+            try database.cachedStatement(
+                sql: "UPDATE downloads SET state = ?, failure = ?, ended = ? WHERE id = ? AND state = ?"
+            ).execute(arguments: [
+                state.rawValue, sealed, Self.now, Data(id.bytes), DownloadState.publishing.rawValue,
+            ])
             guard failure == nil else { return }
             try Self.forgetCredentials(of: id, database)
+            try database.cachedStatement(sql: "DELETE FROM segments WHERE download = ?").execute(
+                arguments: [Data(id.bytes)])
+        }
+        if isLasting { try write(body) } else { try writeWithoutFlush(body) }
+    }
+
+    /// What was about to be published had no name when its process ended: it is downloaded again.
+    func takeBackPublishing(_ id: DownloadID) throws(DownloadError) {
+        try write { database in
             try database.execute(
-                sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
+                sql: """
+                    UPDATE downloads SET state = ?, result = NULL, received = 0, isWhole = 0
+                    WHERE id = ? AND state = ?
+                    """,
+                arguments: [DownloadState.queued.rawValue, Data(id.bytes), DownloadState.publishing.rawValue])
         }
     }
 }

@@ -6,13 +6,13 @@ import GRDB
 extension DownloadStore {
     /// All downloads, in the order in which they were added; without what is sealed before the first unlock.
     func records() throws(DownloadError) -> [DownloadRecord] {
-        try records("ORDER BY position", [])
+        try records("ORDER BY position")
     }
 
     /// Those that a runner has to do with, in the order in which they were added.
     func unfinishedRecords() throws(DownloadError) -> [DownloadRecord] {
         let states = [DownloadState.queued, .publishing, .cancelled].map { "\($0.rawValue)" }.joined(separator: ", ")
-        return try records("WHERE state IN (\(states)) ORDER BY position", [])
+        return try records("WHERE state IN (\(states)) ORDER BY position")
     }
 
     /// What tells that a download has changed. Nothing of it is sealed.
@@ -34,17 +34,29 @@ extension DownloadStore {
         }
     }
 
+    /// Those of `ids` that are there.
+    func records(of ids: Set<DownloadID>) throws(DownloadError) -> [DownloadID: DownloadRecord] {
+        if ids.isEmpty { return [:] }
+        let sql = "SELECT \(DownloadRecord.columns) FROM downloads WHERE id = ?"
+        let rows = try read { database in
+            let statement = try database.cachedStatement(sql: sql)
+            return try ids.compactMap { try Row.fetchOne(statement, arguments: [Data($0.bytes)]) }
+        }
+        return Dictionary(try records(rows).map { ($0.id, $0) }) { first, _ in first }
+    }
+
     /// - Throws: `unknownDownload`.
     func record(_ id: DownloadID) throws(DownloadError) -> DownloadRecord {
-        guard let record = try records("WHERE id = ?", [Data(id.bytes)]).first else {
-            throw .unknownDownload(id)
-        }
+        guard let record = try records(of: [id])[id] else { throw .unknownDownload(id) }
         return record
     }
 
-    private func records(_ which: String, _ arguments: StatementArguments) throws(DownloadError) -> [DownloadRecord] {
+    private func records(_ which: String) throws(DownloadError) -> [DownloadRecord] {
         let sql = "SELECT \(DownloadRecord.columns) FROM downloads \(which)"
-        let rows = try read { try Row.fetchAll($0, sql: sql, arguments: arguments) }
+        return try records(try read { try Row.fetchAll($0, sql: sql) })
+    }
+
+    private func records(_ rows: [Row]) throws(DownloadError) -> [DownloadRecord] {
         let isOpen = rows.isEmpty ? true : try canOpen()
         var records: [DownloadRecord] = []
         for row in rows { records.append(try DownloadRecord(row, self, isOpen: isOpen)) }

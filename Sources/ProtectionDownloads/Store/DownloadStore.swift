@@ -8,8 +8,8 @@ import TrustedHTTP
 
 /// The list of downloads on disk: `downloads/queue.sqlite` in the keybag's directory. FORMAT.md §2.14.
 ///
-/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`), but for those which
-/// a power cut may take back: words for people, and what only claims less when it is lost.
+/// Any number of processes may use it. A change is one short transaction, and lasts when it returns (`synchronous = FULL`), but for
+/// those which a power cut may take back: words for people, and what only claims less when it is lost.
 /// States, counts and times can be read in every lock state, sealed values not before the first unlock.
 final class DownloadStore: Sendable {
     static let databaseName = "queue.sqlite"
@@ -105,6 +105,9 @@ final class DownloadStore: Sendable {
     func writeWithoutFlush<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
         try Self.translating(path) { try commits(isLasting: false, body) }
     }
+
+    /// The same, when somebody else changes something, or a moment later. Whoever looks before that does not see it.
+    func writeSoon(_ body: @escaping @Sendable (Database) throws -> Void) { commits.soon(body) }
 
     private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {
         do {

@@ -5,18 +5,20 @@ import Synchronization
 /// Changes of the list that several downloads make at the same moment: one transaction and one flush for all of them.
 ///
 /// Whoever comes first commits; those who come while that lasts wait, and the first of them commits for all. Each returns when its
-/// own change lasts, and has its own error.
+/// own change lasts, and has its own error. What nobody waits for is made with the next change, or a moment later.
 final class GroupCommit: Sendable {
     /// A change that somebody waits for.
     private final class Change: @unchecked Sendable {  // handed over under `state`, and back by `done`
         /// Gone when it was called: it must not outlive the call of whoever waits.
         private var body: ((Database) throws -> Void)?
         let isLasting: Bool
-        let done = DispatchSemaphore(value: 0)
+        /// Nil: nobody waits for it.
+        let done: DispatchSemaphore?
         var result: Result<Void, any Error>?
 
-        init(_ isLasting: Bool, _ body: @escaping (Database) throws -> Void) {
+        init(_ isLasting: Bool, isAwaited: Bool = true, _ body: @escaping (Database) throws -> Void) {
             (self.isLasting, self.body) = (isLasting, body)
+            done = isAwaited ? DispatchSemaphore(value: 0) : nil
         }
 
         func make(_ database: Database) throws { try body?(database) }
@@ -30,6 +32,7 @@ final class GroupCommit: Sendable {
     private struct State {
         var waiting: [Change] = []
         var isCommitting = false
+        var isAlarmSet = false
     }
     private let state = Mutex(State())
     private let database: DatabaseQueue
@@ -49,13 +52,34 @@ final class GroupCommit: Sendable {
         return value!
     }
 
+    /// Makes a change with the next one that somebody waits for, or after a moment; before any that is asked for later. Errors
+    /// are nobody's: it is for what only people want to know.
+    func soon(_ body: @escaping @Sendable (Database) throws -> Void) {
+        let isFirst = state.withLock { state in
+            state.waiting.append(Change(false, isAwaited: false, body))
+            defer { state.isAlarmSet = true }
+            return !state.isAlarmSet
+        }
+        guard isFirst else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.moment) { [weak self] in self?.makeWaiting() }
+    }
+
+    private func makeWaiting() {
+        let isNeeded = state.withLock { state in
+            state.isAlarmSet = false
+            return !state.waiting.isEmpty
+        }
+        if isNeeded { try? self(isLasting: false) { _ in } }
+    }
+    private static let moment = DispatchTimeInterval.milliseconds(50)
+
     private func wait(for change: Change) throws {
         let begins = state.withLock { state in
             state.waiting.append(change)
             defer { state.isCommitting = true }
             return !state.isCommitting
         }
-        if !begins { change.done.wait() }
+        if !begins { change.done?.wait() }
         // Woken with it done, or because it is the first of those who wait.
         if change.result == nil { commitAll() }
         try change.result!.get()
@@ -70,11 +94,12 @@ final class GroupCommit: Sendable {
         do { try commit(changes) } catch { failure = error }
         for change in changes { change.end(failure) }
         let next = state.withLock { state in
-            state.isCommitting = !state.waiting.isEmpty
-            return state.waiting.first
+            let next = state.waiting.first { $0.done != nil }
+            state.isCommitting = next != nil
+            return next
         }
-        for change in changes { change.done.signal() }
-        next?.done.signal()
+        for change in changes { change.done?.signal() }
+        next?.done?.signal()
     }
 
     private func commit(_ changes: [Change]) throws {

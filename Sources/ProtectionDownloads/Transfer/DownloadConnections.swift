@@ -6,6 +6,8 @@ public struct DownloadConnections: Sendable {
     public var total = 16
     /// How many of them with one server.
     public var perHost = 8
+    /// What is announced to be no longer than this many bytes is kept in memory until it is whole.
+    package var memory = WriteBuffer.capacity
     /// Of all downloads together.
     public var bandwidth: BandwidthLimit?
     private let rates = SharedRates()

@@ -14,7 +14,7 @@ struct DownloadTry: Sendable {
     /// Ends in every case; what is there is flushed and noted then.
     func run() async -> EndOfTry {
         do {
-            try await BlockingWork.run { try store.beginTry(record.id) }
+            store.beginTry(record.id)
             do {
                 return try await ask(resource: record.resource)
             } catch EndOfTry.askForAll {
@@ -30,12 +30,12 @@ struct DownloadTry: Sendable {
     }
 
     private func ask(resource: ResourceIdentity?) async throws -> EndOfTry {
-        let plan = try await BlockingWork.run {
-            try partial.file.prepare()
-            return ResumePlan(offset: partial.file.position, resource: resource)
-        }
         let tokens = terms.tokens(of: record.id, request)
-        var http = try await terms.http(for: request, record.id, tokens)
+        var (plan, http) = try await BlockingWork.run {
+            try partial.file.prepare()
+            let plan = ResumePlan(offset: partial.file.position, resource: resource)
+            return (plan, try terms.http(for: request, record.id, tokens))
+        }
         http.headers += plan.headers
         let receiver = PartialReceiver(request, plan, partial.file, store, progress)
         let result: Result<Void, any Error>
@@ -48,7 +48,11 @@ struct DownloadTry: Sendable {
         }
         // Whatever has come is kept, in whichever way it ended.
         let isAll = partial.file.position == receiver.expectedEnd && partial.file.isInOnePiece
-        let kept = await Result { try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) } }
+        let kept = await Result {
+            // What is all in memory goes to its final place at once.
+            if isAll, partial.file.isInMemory { return }
+            try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) }
+        }
         var end = ended(receiver, result)
         if case .failure(let error) = kept {
             switch end {
@@ -58,7 +62,7 @@ struct DownloadTry: Sendable {
             }
         }
         if case .askForAll = end { throw EndOfTry.askForAll }
-        if case .whole = end {
+        if case .whole = end, !partial.file.isInMemory {
             // One that is in parts may have to wait long for its end; of another one the next change lasts, and this one with it.
             try await BlockingWork.run {
                 try store.noteWhole(

@@ -6,33 +6,48 @@ struct Publication {
     let file: PublishedFile
     let keybag: Keybag
 
-    /// - Returns: nil if the file has its name; else why it has not, and what came is kept.
+    /// What has come of it.
+    enum End {
+        case done
+        /// What came is kept.
+        case failed(DownloadFailure)
+        /// It had no name yet when its process ended, and was never there.
+        case neverNamed
+    }
+
     /// - Throws: `protection`, *busy*: it can be tried again.
-    func perform() throws(DownloadError) -> DownloadFailure? {
+    func perform() throws(DownloadError) -> End {
         let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
-            if try isMeant(temporary) {
+            if !file.temporary.isEmpty, try isMeant(temporary) {
                 try keybag.publish(
                     temporary, as: request.target, replacing: request.replacesExisting,
                     raiseTo: request.protectionClass)
-                return nil
+                return .done
             }
             // Renamed by a process that was killed before it could say so. Its note is in the queue since before that.
             guard try isMeant(request.target) else {
-                return DownloadFailure(.lost, "what was downloaded has been removed")
+                if file.temporary.isEmpty { return .neverNamed }
+                return .failed(DownloadFailure(.lost, "what was downloaded has been removed"))
             }
             try AtomicReplace.flushDirectory(request.target.directory)
             // Only this file's part of the queue, which may be long; and what of it is left is for the next unlock.
             _ = try? keybag.performQueuedWork(only: { $0.path == request.target }, keepingLost: false)
-            return nil
-        } catch .exists(let path) {
-            return DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
-        } catch .system(let path, let operation, let errno) {
-            return DownloadFailure(.disk, "\(operation) \(path): \(errno)")
+            return .done
         } catch .busy(let path) {
             throw .protection(.busy(path))
         } catch {
-            return DownloadFailure(.disk, "\(error)")
+            return .failed(Self.failure(error))
+        }
+    }
+
+    /// Why a file has not got its name.
+    static func failure(_ error: DataProtectionError) -> DownloadFailure {
+        switch error {
+        case .exists(let path): DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
+        case .system(let path, let operation, let errno):
+            DownloadFailure(.disk, "\(operation) \(path): \(errno)")
+        default: DownloadFailure(.disk, "\(error)")
         }
     }
 

@@ -11,13 +11,11 @@ struct TryTerms: Sendable {
         TokensOfDownload(store, id, connections.tokens, for: request.spaces)
     }
 
-    /// What is asked of the server, without what the try itself adds.
-    func http(
-        for request: DownloadRequest, _ id: DownloadID, _ tokens: TokensOfDownload
-    ) async throws -> HTTPRequest {
+    /// What is asked of the server, without what the try itself adds. Reads the list.
+    func http(for request: DownloadRequest, _ id: DownloadID, _ tokens: TokensOfDownload) throws -> HTTPRequest {
         let credentials = CredentialsOfDownload(
             store: store, id: id, session: session, application: connections.credentials)
-        let listed = try await BlockingWork.run { try store.credentials(of: id).map(\.listed.space) }
+        let listed = try store.credentials(of: id).map(\.listed.space)
         let authentication = HTTPAuthentication(
             request.spaces + listed, credentials: credentials, handler: connections.handler, tokens: tokens,
             failures: StoredFailures(store: store))

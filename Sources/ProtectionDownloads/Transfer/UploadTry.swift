@@ -18,9 +18,11 @@ struct UploadTry: Sendable {
         let noting = Task { try await noteProgress() }
         defer { noting.cancel() }
         do {
-            try await BlockingWork.run { try store.beginTry(id) }
             let tokens = terms.tokens(of: id, request)
-            var http = try await terms.http(for: request, id, tokens)
+            var http = try await BlockingWork.run {
+                try store.beginSending(id)
+                return try terms.http(for: request, id, tokens)
+            }
             (http.method, http.body) = (request.upload?.rawValue ?? "PUT", SentBody(body, id, progress))
             // draft-ietf-httpapi-idempotency-key-header
             if request.upload == .post { http.headers.append(HTTPHeader("Idempotency-Key", "\"\(id)\"")) }
