@@ -23,13 +23,15 @@ import Testing
 
     /// It must end well, with just these bytes, whatever the answers before were.
     private func succeeds(_ faults: FakeServer.Fault..., requests: Int) async throws {
-        let bed = try bed()
-        for fault in faults { bed.server.answer(fault) }
-        let download = try await bed.result(try request(bed))
-        #expect(download.state == .finished, "\(String(describing: download.failure))")
-        #expect(try bed.contents() == bytes)
-        #expect(bed.server.requests.count == requests)
-        #expect(try bed.names() == ["file"])
+        for memory in memories {
+            let bed = try bed()
+            for fault in faults { bed.server.answer(fault) }
+            let download = try await bed.result(try request(bed), memory: memory)
+            #expect(download.state == .finished, "\(String(describing: download.failure)), \(memory)")
+            #expect(try bed.contents() == bytes)
+            #expect(bed.server.requests.count == requests, "\(memory)")
+            #expect(try bed.names() == ["file"])
+        }
     }
 
     @Test(arguments: (0..<20).map { $0 * 20_011 }) func reset(at offset: Int) async throws {
@@ -185,12 +187,12 @@ import Testing
         #expect(DiskSpace.failure(for: .max, in: bed.directory)?.kind == .disk)
     }
 
-    @Test func theTargetHasAppeared() async throws {
+    @Test(arguments: memories) func theTargetHasAppeared(_ memory: Int) async throws {
         let bed = try bed()
         bed.server.beforeEachPiece { sent in
             if sent == 200_000 { try Data("mine".utf8).write(to: URL(fileURLWithPath: bed.path("file").string)) }
         }
-        let queue = try bed.queue()
+        let queue = try bed.queue(memory: memory)
         let download = try await queue.add(bed.request())
         try await queue.run(untilIdle: true)
         #expect(try await queue.download(download.id).failure?.kind == .targetExists)

@@ -16,9 +16,9 @@ import Testing
         return bed
     }
 
-    @Test func unlocked() async throws {
+    @Test(arguments: memories) func unlocked(_ memory: Int) async throws {
         let bed = try bed()
-        let download = try await bed.result()
+        let download = try await bed.result(memory: memory)
         #expect(download.state == .finished)
         #expect(download.received == UInt64(bytes.count))
         #expect(download.file?.path == bed.path("file"))
@@ -30,12 +30,12 @@ import Testing
     }
 
     /// Begun unlocked, locked half way: it goes on, gets its name, and is raised by the next unlock's work.
-    @Test func lockedHalfWay() async throws {
+    @Test(arguments: memories) func lockedHalfWay(_ memory: Int) async throws {
         let bed = try bed()
         bed.server.beforeEachPiece { sent in if sent == 300_000 { try bed.keybag.lock() } }
         var request = bed.request()
         request.checks = [.digest(.sha256, try Digest.sha256(bytes))]
-        let download = try await bed.result(request)
+        let download = try await bed.result(request, memory: memory)
         #expect(download.state == .finished)
         #expect(bed.server.requests.count == 1)
         #expect(try bed.names() == ["file"])
@@ -48,9 +48,9 @@ import Testing
     }
 
     /// Locked from the beginning, in one piece: nobody needs a key.
-    @Test func lockedFromTheBeginning() async throws {
+    @Test(arguments: memories) func lockedFromTheBeginning(_ memory: Int) async throws {
         let bed = try bed(.locked)
-        let download = try await bed.result()
+        let download = try await bed.result(memory: memory)
         #expect(download.state == .finished)
         #expect(try bed.protectionClass() == .completeUnlessOpen)
         try bed.unlock()

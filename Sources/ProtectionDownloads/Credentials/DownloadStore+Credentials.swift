@@ -25,11 +25,11 @@ extension DownloadStore {
     /// Those for all, in the order in which they were added; behind those of a download.
     func credentials(of id: DownloadID? = nil) throws(DownloadError) -> [CredentialRecord] {
         let rows = try read { database in
-            try Row.fetchAll(
-                database,
-                sql:
-                    "SELECT * FROM credentials WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position",
-                arguments: [id.map { Data($0.bytes) }])
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT * FROM credentials WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position
+                    """)
+            return try Row.fetchAll(statement, arguments: [id.map { Data($0.bytes) }])
         }
         var records: [CredentialRecord] = []
         for row in rows { records.append(try record(row)) }
@@ -148,6 +148,7 @@ extension DownloadStore {
 
     /// A download that is over needs none.
     static func forgetCredentials(of id: DownloadID, _ database: Database) throws {
-        try database.execute(sql: "DELETE FROM credentials WHERE download = ?", arguments: [Data(id.bytes)])
+        try database.cachedStatement(sql: "DELETE FROM credentials WHERE download = ?").execute(
+            arguments: [Data(id.bytes)])
     }
 }

@@ -153,6 +153,7 @@ final class PartialFile {
         // What is in memory alone could not be sealed as class A after a lock that nobody has announced.
         if isFresh, request.partialClass == .completeUnlessOpen, let length = resource.length, length <= memory {
             (inMemory, lastSync) = (resource, Clock.monotonic())
+            buffer.reserve(Int(length))
         } else {
             try beginAnew(resource)
         }

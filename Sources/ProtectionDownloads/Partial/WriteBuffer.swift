@@ -5,7 +5,7 @@ final class WriteBuffer {
     /// In bytes.
     static let capacity = 1 << 20
 
-    private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 64)
+    private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private(set) var count = 0
 
     deinit {
@@ -16,11 +16,23 @@ final class WriteBuffer {
     var isFull: Bool { count == Self.capacity }
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
 
+    /// Has room for so many bytes, at least one and at most ``capacity``, before the first of them comes: less than that must do where
+    /// more would never be used.
+    func reserve(_ count: Int) {
+        guard count > memory.count else { return }
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 64)
+        larger.copyMemory(from: bytes)
+        SecretBytes.wipe(UnsafeMutableRawBufferPointer(rebasing: memory[..<self.count]))
+        memory.deallocate()
+        memory = larger
+    }
+
     /// Takes as many bytes as there is room for.
     ///
     /// - Returns: the others.
     func fill(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        let taken = min(bytes.count, Self.capacity - count)
+        if count + bytes.count > memory.count { reserve(Self.capacity) }
+        let taken = min(bytes.count, memory.count - count)
         UnsafeMutableRawBufferPointer(rebasing: memory[count..<count + taken])
             .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<taken]))
         count += taken

@@ -142,26 +142,28 @@ extension DownloadRunner {
     private func finishInMemory(
         _ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox
     ) async throws -> Bool {
-        let (store, isLast) = (store, running.count == 1)
+        // Else one that lasts follows at once, and makes this end last too.
+        let (store, isLasting) = (store, !hasWaiting)
         let isOver = try await BlockingWork.run {
             if let failure = try partial.file.check() {
                 try store.failAndForget(id, with: failure)
-                try? partial.file.remove()
                 return true
             }
-            guard let (file, published) = try partial.file.writeWhole() else {
-                try partial.file.sync()
-                return false
+            if let (file, published) = try partial.file.writeWhole() {
+                try store.beginPublishing(id, published)
+                switch Publication.end(of: file, request) {
+                case .neverNamed: try store.takeBackPublishing(id)
+                case .failed(let failure):
+                    try store.endPublishing(id, failure: failure)
+                    return true
+                case .done:
+                    try store.endPublishing(id, failure: nil, isLasting: isLasting)
+                    return true
+                }
             }
-            try store.beginPublishing(id, published)
-            var failure: DownloadFailure?
-            do throws(DataProtectionError) { try file.publish(replacing: request.replacesExisting) } catch {
-                failure = Publication.failure(error)
-            }
-            // The next change that lasts makes this one last too.
-            try store.endPublishing(id, failure: failure, isLasting: isLast || failure != nil)
-            try? partial.file.remove()
-            return true
+            try partial.file.sync(isLasting: false)
+            try store.noteWhole(id, length: partial.file.position, isLasting: false)
+            return false
         }
         if isOver { partials[id] = nil }
         return isOver

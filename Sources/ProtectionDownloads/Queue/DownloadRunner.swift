@@ -27,6 +27,7 @@ actor DownloadRunner {
     static let openFiles = 32
     /// What the last look has found waiting, in its order: when one ends the next one begins at once, without another look.
     private var waiting: ArraySlice<Waiting> = []
+    var hasWaiting: Bool { !waiting.isEmpty }
     private struct Waiting {
         let item: HostSchedule.Item
         let record: DownloadRecord

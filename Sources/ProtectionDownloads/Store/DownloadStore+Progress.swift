@@ -230,8 +230,8 @@ extension DownloadStore {
     func beginPublishing(_ id: DownloadID, _ file: PublishedFile) throws {
         let sealed = try encode(file, .result, id)
         try update(
-            id, "state = ?, result = ?, length = ?, activity = 0",
-            [DownloadState.publishing.rawValue, sealed, Int64(clamping: file.length)])
+            id, "state = ?, result = ?, received = ?, length = ?, activity = 0",
+            [DownloadState.publishing.rawValue, sealed, Int64(clamping: file.length), Int64(clamping: file.length)])
     }
 
     /// What came of it. Nobody can pause or cancel it in between.

@@ -41,8 +41,18 @@ struct Publication {
         }
     }
 
-    /// Why a file has not got its name.
-    static func failure(_ error: DataProtectionError) -> DownloadFailure {
+    /// Gives a file its name that was written whole. Where something has that name by now it goes the way of larger ones, which keeps
+    /// what came.
+    static func end(of file: WholeFile, _ request: DownloadRequest) -> End {
+        do throws(DataProtectionError) { try file.publish(replacing: request.replacesExisting) } catch .exists {
+            return .neverNamed
+        } catch {
+            return .failed(failure(error))
+        }
+        return .done
+    }
+
+    private static func failure(_ error: DataProtectionError) -> DownloadFailure {
         switch error {
         case .exists(let path): DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
         case .system(let path, let operation, let errno):

@@ -48,9 +48,11 @@ final class DownloadBed: Sendable {
     func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted() }
 
     /// A list as another process would open it.
-    func queue(total: Int = 4, perHost: Int = 4) throws -> DownloadQueue {
+    ///
+    /// - Parameter memory: of small files nothing is kept in memory alone, so that they go the way of large ones.
+    func queue(total: Int = 4, perHost: Int = 4, memory: Int = 0) throws -> DownloadQueue {
         var connections = DownloadConnections()
-        (connections.total, connections.perHost) = (total, perHost)
+        (connections.total, connections.perHost, connections.memory) = (total, perHost, memory)
         return try DownloadQueue(keybag, transport: server, connections: connections)
     }
 
@@ -88,13 +90,16 @@ final class DownloadBed: Sendable {
 
 extension DownloadBed {
     /// Adds, runs until nothing goes on by itself, and looks.
-    func result(_ request: DownloadRequest? = nil) async throws -> Download {
-        let queue = try queue()
+    func result(_ request: DownloadRequest? = nil, memory: Int = 0) async throws -> Download {
+        let queue = try queue(memory: memory)
         let download = try await queue.add(request ?? self.request())
         try await queue.run(untilIdle: true)
         return try await queue.download(download.id)
     }
 }
+
+/// Of how many bytes small files may have so that they are kept in memory: none may, and those of most tests.
+let memories = [0, WriteBuffer.capacity]
 
 /// Other bytes for each seed, the same each time.
 func noise(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
