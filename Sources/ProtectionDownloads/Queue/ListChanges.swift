@@ -7,20 +7,21 @@ final class ListChanges: Sendable {
     /// What the list says of a download; nil: it is not there any more.
     typealias Seen = Result<DownloadRecord?, DownloadError>
 
-    /// Somebody who follows a download.
+    /// Somebody who follows downloads.
     struct Listening: Sendable {
         /// Yields when there is something to see, or what comes has gone on.
         let wakes: AsyncStream<Void>
-        /// What was seen last.
-        let seen: @Sendable () -> Seen?
+        /// Those that have changed since it was asked last; at first all.
+        let takeChanged: @Sendable () -> [DownloadID: Seen]
         let end: @Sendable () -> Void
     }
 
     private struct Listener {
-        let id: DownloadID
+        let ids: Set<DownloadID>
         let wake: AsyncStream<Void>.Continuation
-        var glance: DownloadStore.Glance?
-        var seen: Seen?
+        /// Of those that were seen already, as they were then.
+        var glances: [DownloadID: DownloadStore.Glance?] = [:]
+        var changed: [DownloadID: Seen] = [:]
     }
 
     private struct State {
@@ -37,19 +38,22 @@ final class ListChanges: Sendable {
 
     init(_ store: DownloadStore, _ progress: LiveProgress) { (self.store, self.progress) = (store, progress) }
 
-    /// Follows a download from now on: first it is looked at as it is.
-    func listen(to id: DownloadID) -> Listening {
+    /// Follows downloads from now on: first they are looked at as they are.
+    func listen(to ids: [DownloadID]) -> Listening {
         let (stream, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.count += 1
-            state.listeners[state.count] = Listener(id: id, wake: wake)
+            state.listeners[state.count] = Listener(ids: Set(ids), wake: wake)
             let looking = state.looking ?? begin()
             state.looking = looking
             looking.wake.yield()
             return state.count
         }
         return Listening(wakes: stream) { [self] in
-            state.withLock { $0.listeners[number]?.seen }
+            state.withLock { state in
+                defer { state.listeners[number]?.changed = [:] }
+                return state.listeners[number]?.changed ?? [:]
+            }
         } end: { [self] in
             state.withLock { state in
                 state.listeners[number] = nil
@@ -86,23 +90,31 @@ final class ListChanges: Sendable {
     }
 
     private func lookOnce() {
-        let known = state.withLock { $0.listeners.mapValues { ($0.id, $0.glance, isNew: $0.seen == nil) } }
-        let seen: [Int: (DownloadStore.Glance?, Seen)]
+        let known = state.withLock { $0.listeners.mapValues { (ids: $0.ids, glances: $0.glances) } }
+        let seen: [Int: [DownloadID: (glance: DownloadStore.Glance?, Seen)]]
         do throws(DownloadError) {
             let glances = try store.glances()
-            let changed = known.filter { $1.isNew || glances[$1.0] != $1.1 }
-            let records = try store.records(of: Set(changed.values.map(\.0)))
-            seen = changed.mapValues { (glances[$0.0], .success(records[$0.0])) }
+            let changed = known.mapValues { known in
+                known.ids.filter { known.glances[$0].map { [glance = glances[$0]] in $0 != glance } ?? true }
+            }
+            let records = try store.records(of: changed.values.reduce([]) { $0.union($1) })
+            seen = changed.mapValues { ids in
+                Dictionary(uniqueKeysWithValues: ids.map { ($0, (glances[$0], .success(records[$0]))) })
+            }
         } catch {
-            seen = known.mapValues { ($0.1, .failure(error)) }
+            seen = known.mapValues { known in
+                Dictionary(uniqueKeysWithValues: known.ids.map { ($0, (nil, .failure(error))) })
+            }
         }
         state.withLock { state in
-            for (number, (glance, record)) in seen {
-                state.listeners[number]?.glance = glance
-                state.listeners[number]?.seen = record
+            for (number, seen) in seen {
+                for (id, (glance, record)) in seen {
+                    state.listeners[number]?.glances[id] = .some(glance)
+                    state.listeners[number]?.changed[id] = record
+                }
             }
-            for (number, listener) in state.listeners where seen[number] != nil || progress(listener.id) != nil {
-                listener.wake.yield()
+            for listener in state.listeners.values {
+                if !listener.changed.isEmpty || progress.has(any: listener.ids) { listener.wake.yield() }
             }
         }
     }

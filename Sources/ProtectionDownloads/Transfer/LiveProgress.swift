@@ -9,6 +9,12 @@ final class LiveProgress: Sendable {
 
     var isEmpty: Bool { all.withLock { $0.isEmpty } }
 
+    /// Whether any of them is under way in this process.
+    func has(any ids: Set<DownloadID>) -> Bool { all.withLock { $0.keys.contains(where: ids.contains) } }
+
+    /// Those that are under way in this process.
+    var ids: [DownloadID] { all.withLock { Array($0.keys) } }
+
     func set(_ received: UInt64, of length: UInt64?, for id: DownloadID) {
         all.withLock { $0[id] = (received, length) }
     }

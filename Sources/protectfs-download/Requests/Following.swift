@@ -38,31 +38,21 @@ struct Following {
     }
 
     private func follow(_ downloads: [Download]) async -> [Result<DownloadedFile, any Error>] {
-        await withTaskGroup { group in
-            for (index, download) in downloads.enumerated() {
-                group.addTask { (index, await follow(download)) }
-            }
-            var results = [Result<DownloadedFile, any Error>](
-                repeating: .failure(CancellationError()), count: downloads.count)
-            for await (index, result) in group { results[index] = result }
-            return results
-        }
-    }
-
-    private func follow(_ download: Download) async -> Result<DownloadedFile, any Error> {
+        var ends: [DownloadID: Result<DownloadedFile, any Error>] = [:]
+        var failure: any Error = CancellationError()
         do {
-            for try await event in download.events {
-                display.show(event, of: download.id)
+            for try await (id, event) in queue.events(of: downloads.map(\.id)) {
+                display.show(event, of: id)
                 switch event {
-                case .finished(let file): return .success(file)
-                case .failed(let failure): return .failure(DownloadError.failed(failure))
-                case .cancelled: return .failure(DownloadError.cancelled(download.id))
+                case .finished(let file): ends[id] = .success(file)
+                case .failed(let failure): ends[id] = .failure(DownloadError.failed(failure))
+                case .cancelled: ends[id] = .failure(DownloadError.cancelled(id))
                 case .progress, .state: break
                 }
             }
-            return .failure(CancellationError())
         } catch {
-            return .failure(error)
+            failure = error
         }
+        return downloads.map { ends[$0.id] ?? .failure(failure) }
     }
 }
