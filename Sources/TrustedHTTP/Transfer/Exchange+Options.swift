@@ -46,7 +46,9 @@ extension Exchange {
     }
 
     private func setLimits() {
-        easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(clamping: Int64(min(request.connectTimeout, 1e6) * 1000))))
+        // What is no number, too, is no time at all.
+        let connectTimeout = request.connectTimeout > 0 ? min(request.connectTimeout, 1e6) : 0
+        easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(connectTimeout * 1000)))
         easy.set(CURLOPT_LOW_SPEED_LIMIT, request.stallLimit.bytesPerSecond)
         easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
         easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe
