@@ -115,7 +115,7 @@ import Testing
         defer { withExtendedLifetime(bed) {} }
         try await queue.addIntegrityKey(IntegrityKey(id: "a", SecretBytes(randomByteCount: 32)))
         try queue.store.write { try $0.execute(sql: "UPDATE integrityKeys SET \(column) = \(value)") }
-        await #expect { _ = try await queue.store.integrityKey("a") } throws: { error in
+        #expect { _ = try queue.store.integrityKey("a") } throws: { error in
             if case DownloadError.storeDamaged = error { true } else { false }
         }
     }

@@ -25,7 +25,7 @@ extension Exchange {
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
         easy.set(CURLOPT_PIPEWAIT, true)
         // An empty string: no proxy, whatever the environment has.
-        easy.set(CURLOPT_PROXY, request.proxy.map(Self.url(of:)) ?? "")
+        easy.set(CURLOPT_PROXY, request.proxy?.description ?? "")
         easy.set(CURLOPT_NOPROXY, "")
         easy.set(CURLOPT_SOCKS5_AUTH, Int(bitPattern: LibCurl.bit(of: .basic)))  // and no user: Kerberos is not offered
         // Trust is judged by `TLSHandshake`: the roots that libcurl would load have no say, nor have its own name checks.
@@ -39,10 +39,6 @@ extension Exchange {
         // What NTLM has said of a connection must not serve another request.
         easy.set(CURLOPT_FRESH_CONNECT, usesNTLM || plan.connectsOnly)
         easy.set(CURLOPT_FORBID_REUSE, usesNTLM)
-    }
-
-    private static func url(of proxy: HTTPProxy) -> String {
-        "\(proxy.kind.rawValue)://\(proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host):\(proxy.port)"
     }
 
     private func setLimits() {

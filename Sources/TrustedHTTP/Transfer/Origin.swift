@@ -38,5 +38,10 @@ struct Origin: Hashable, Sendable {
 }
 
 extension Origin: CustomStringConvertible {
-    var description: String { "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    var description: String { "\(scheme)://\(Self.authority(host, port))" }
+
+    /// `HOST:PORT`, an IPv6 address in brackets (RFC 3986 §3.2.2).
+    static func authority(_ host: String, _ port: Int) -> String {
+        "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
 }

@@ -30,6 +30,11 @@ extension DownloadRequest {
         if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
     }
 
+    /// Whether it comes at another pace than `other`, which changes nothing of what comes.
+    func isPacedOtherwise(than other: DownloadRequest) -> Bool {
+        bandwidthLimit != other.bandwidthLimit || retry != other.retry || priority != other.priority
+    }
+
     /// Whether going on with `other` gives what was asked for here. Credentials are no part of that: they can be replaced.
     func isSatisfied(by other: DownloadRequest) -> Bool {
         url == other.url && target == other.target && headers == other.headers && trust == other.trust
@@ -41,6 +46,17 @@ extension DownloadRequest {
 }
 
 extension RequestOptions {
+    /// One for each URL; what is wrong with one is recorded, and the others go on. May ask for a password.
+    func requests(
+        for urls: [String], to target: TargetOptions, _ trust: TrustOptions, _ credentials: CredentialOptions,
+        _ outcome: Outcome
+    ) throws -> [DownloadRequest] {
+        warn()
+        let (trust, given) = (try trust.trust(), try credentials.given())
+        return outcome.values(
+            of: urls.map { url in Result { try DownloadRequest(url, to: target, self, trust, given) } })
+    }
+
     /// What the bytes must be.
     fileprivate var checks: [IntegrityCheck] {
         var checks: [IntegrityCheck] = []
@@ -54,7 +70,7 @@ extension RequestOptions {
     }
 
     /// Says what a sum is not worth.
-    func warn() {
+    private func warn() {
         guard md5 != nil || sha1 != nil, !checks.contains(where: \.isTamperProof) else { return }
         StandardError.line(.warning, "MD5 and SHA-1 show accidents, not tampering: give --sha256 too, if there is one")
     }

@@ -58,9 +58,7 @@ private func hostAndPort(_ text: String) throws(Failure) -> (String, Int) {
 }
 
 extension TrustException {
-    fileprivate var digits: String {
-        certificateSHA256.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
+    fileprivate var digits: String { Hexadecimal.text(certificateSHA256) }
     fileprivate var server: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
     fileprivate var words: [String] { reasons.map(\.rawValue).sorted() }
 

@@ -128,6 +128,15 @@ struct DownloadVerbTests {
         #expect(done.errors.contains("other options"))
     }
 
+    @Test("A get at another pace goes on with the first one, and says so")
+    func otherPace() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let url = bed.server.url("/a").absoluteString
+        #expect(try bed.download("add", url, "--only-anchor", "authority.pem").status == 0)
+        let done = try bed.get("/a", "--limit-rate", "1M")
+        #expect(done.status == 0 && done.errors.contains("that it was added with"), "\(done.errors)")
+    }
+
     @Test("What a get was missing that failed before a byte came is given with the next one")
     func missingAnchor() throws {
         try bed.server.answer("/a", Answer(length: 1000))
