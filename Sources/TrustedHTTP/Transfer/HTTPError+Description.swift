@@ -8,7 +8,7 @@ extension HTTPError: CustomStringConvertible {
         case .unsupportedURL(let why): "not a URL for a request: \(why)"
         case .credentialsInURL: "user and password do not belong into a URL, where others can read them"
         case .plainHTTPNotAllowed(let host):
-            "http:// is not allowed: everybody on the way to \(host) could read and change it"
+            "http:// must be allowed explicitly: everybody on the way to \(host) could read and change it"
         case .credentialsOverPlainHTTP(let host):
             "no credentials over http://: everybody on the way to \(host) could read them"
         case .malformedRequest(let why): "not a request: \(why)"

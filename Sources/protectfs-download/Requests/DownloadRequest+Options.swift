@@ -45,6 +45,14 @@ extension DownloadRequest {
     }
 }
 
+extension TransferOptions {
+    /// Says what others may see.
+    func warn() {
+        guard header.contains(where: { $0.name.lowercased() == "cookie" }) else { return }
+        StandardError.line(.warning, "others on this machine can read a cookie in the arguments of a program")
+    }
+}
+
 extension RequestOptions {
     /// One for each URL; what is wrong with one is recorded, and the others go on. May ask for a password.
     func requests(
@@ -52,6 +60,7 @@ extension RequestOptions {
         _ outcome: Outcome
     ) throws -> [DownloadRequest] {
         warn()
+        transfer.warn()
         let (trust, given) = (try trust.trust(), try credentials.given())
         return outcome.values(
             of: urls.map { url in Result { try DownloadRequest(url, to: target, self, trust, given) } })

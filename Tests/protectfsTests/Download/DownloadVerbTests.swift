@@ -128,6 +128,13 @@ struct DownloadVerbTests {
         #expect(done.errors.contains("other options"))
     }
 
+    @Test("What others can read in the arguments is warned of")
+    func cookie() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let done = try bed.get("/a", "-H", "Cookie: a=b")
+        #expect(done.status == 0 && done.errors.contains("warning: others"), "\(done.errors)")
+    }
+
     @Test("A get at another pace goes on with the first one, and says so")
     func otherPace() throws {
         try bed.server.answer("/a", Answer(length: 1000))
