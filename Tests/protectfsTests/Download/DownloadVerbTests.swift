@@ -170,7 +170,7 @@ struct DownloadVerbTests {
 
         // What the hint says to type, is typed.
         let hint = probe.errors.split(separator: "\n").first { $0.contains("protectfs: hint: ") } ?? ""
-        let words = hint.split(separator: " ").drop { $0 != "download" }.map(String.init)
+        let words = hint.split(separator: " ").drop { $0 != "download" }.map { String($0.filter { $0 != "'" }) }
         #expect(try bed.sandbox.run(words).status == 0, "\(hint)")
         #expect(try bed.download("probe", url).status == 0)
         #expect(try bed.download("trust", "list").text.contains(digest))
@@ -180,5 +180,15 @@ struct DownloadVerbTests {
         #expect(
             try bed.download("trust", "add", "localhost", "--certificate", digest, "--reason", "pin-mismatch").status
                 == 64)
+    }
+
+    @Test("An address stands in brackets, and is shown so")
+    func address() throws {
+        let words = ["--certificate", String(repeating: "ab", count: 32), "--reason", "expired"]
+        for (server, status) in [("[::1]:8443", Int32(0)), ("::1", 64), ("proxy://localhost:1", 64), ("a b", 64)] {
+            #expect(try bed.sandbox.run(["download", "trust", "add", server] + words).status == status, "\(server)")
+        }
+        #expect(try bed.download("trust", "list").text.hasPrefix("[::1]:8443  abab"))
+        #expect(try bed.download("trust", "remove", "[::1]:8443").status == 0)
     }
 }
