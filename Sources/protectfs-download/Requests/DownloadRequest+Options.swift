@@ -62,8 +62,21 @@ extension RequestOptions {
         warn()
         transfer.warn()
         let (trust, given) = (try trust.trust(), try credentials.given())
+        var taken: [FilePath: URL] = [:]
         return outcome.values(
-            of: urls.map { url in Result { try DownloadRequest(url, to: target, self, trust, given) } })
+            of: urls.map { url in
+                Result {
+                    let request = try DownloadRequest(url, to: target, self, trust, given)
+                    // With --replace the second one would replace the first.
+                    guard taken[request.target, default: request.url] == request.url else {
+                        throw Failure(
+                            .usage, "\(quoted(url)): another URL is to be \(quoted(request.target)) already",
+                            hint: "give each a name of its own, by a command of its own with --output")
+                    }
+                    taken[request.target] = request.url
+                    return request
+                }
+            })
     }
 
     /// What the bytes must be.

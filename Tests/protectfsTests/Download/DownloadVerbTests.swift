@@ -128,6 +128,16 @@ struct DownloadVerbTests {
         #expect(done.errors.contains("other options"))
     }
 
+    @Test("Two URLs that end alike: one of them has the name, replaced or not", arguments: [true, false])
+    func sameName(replaces: Bool) throws {
+        for (path, length) in [("/1/a", 1000), ("/2/a", 2000)] { try bed.server.answer(path, Answer(length: length)) }
+        let urls = ["/1/a", "/2/a", "/1/a"].map { bed.server.url($0).absoluteString }
+        let words = ["download", "get", "--only-anchor", "authority.pem"] + (replaces ? ["--replace"] : [])
+        let done = try bed.sandbox.run(words + urls)
+        #expect(done.status == 64 && done.errors.contains("/2/a"), "\(done.errors)")
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
+    }
+
     @Test("What others can read in the arguments is warned of")
     func cookie() throws {
         try bed.server.answer("/a", Answer(length: 1000))
