@@ -3,6 +3,7 @@
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import struct ProtectionFormat.OriginMark
 @_exported public import enum ProtectionKeys.CryptographyLibrary
+@_exported public import enum ProtectionKeys.Hexadecimal  // package
 @_exported public import enum ProtectionKeys.KeyError
 @_exported public import struct ProtectionKeys.KeybagUUID
 @_exported public import enum ProtectionKeys.ProtectionClass

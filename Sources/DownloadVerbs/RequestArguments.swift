@@ -3,9 +3,8 @@ package struct DigestArgument: ExpressibleByArgument {
     package let bytes: [UInt8]
 
     package init?(argument: String) {
-        let digits = argument.compactMap(\.hexDigitValue)
-        guard digits.count == argument.count, !digits.isEmpty, digits.count % 2 == 0 else { return nil }
-        bytes = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+        guard let bytes = Hexadecimal.bytes(argument) else { return nil }
+        self.bytes = bytes
     }
 }
 

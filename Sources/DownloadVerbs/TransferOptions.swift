@@ -18,6 +18,9 @@ package struct TransferOptions: ParsableArguments {
     package init() {}
 
     package func validate() throws {
+        if header.contains(where: { ["authorization", "proxy-authorization"].contains($0.name.lowercased()) }) {
+            throw ValidationError("a credential is never an argument: --user NAME, or --bearer-fd 3 3<FILE")
+        }
         if let retries, retries < 1 { throw ValidationError("--retries is 1 at least") }
     }
 }

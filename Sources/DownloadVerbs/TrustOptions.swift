@@ -35,7 +35,9 @@ package struct TrustOptions: ParsableArguments {
 package struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Time for a connection to be made (default: 30s).", valueName: "time"))
     package var connectTimeout: DurationArgument?
-    @Option(help: ArgumentHelp("Time with almost no byte, after which it is tried again.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Time with almost no byte, after which it is tried again (default: 60s).", valueName: "time")
+    )
     package var stallTimeout: DurationArgument?
 
     package init() {}

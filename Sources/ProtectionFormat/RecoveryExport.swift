@@ -84,7 +84,7 @@ public struct RecoveryExport: Hashable, Sendable {
 
     private static func digest(of lines: ArraySlice<String>) throws(KeyError) -> String {
         let digest = try Digest.sha256(Array((lines.joined(separator: "\n") + "\n").utf8))
-        return "SHA-256: " + digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        return "SHA-256: " + Hexadecimal.text(digest)
     }
 
     private var explanation: String {

@@ -4,7 +4,7 @@
 /// one with the same sum.
 public struct RunningDigest: ~Copyable, @unchecked Sendable {  // the context has one owner
     /// What is made of the bytes.
-    public enum Algorithm: String, CaseIterable, Hashable, Sendable, Codable {
+    public enum Algorithm: String, CaseIterable, Hashable, Sendable {
         case md5, sha1, sha256, sha512
 
         /// In bytes.

@@ -1,1 +1,2 @@
+@_exported public import enum ProtectionKeys.Hexadecimal  // package
 @_exported public import struct ProtectionKeys.SecretBytes

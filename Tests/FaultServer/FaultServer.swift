@@ -122,15 +122,11 @@ public final class FaultServer: Sendable {
     /// Answers that are held up, go on.
     public func release() throws { try tell("release") }
 
-    /// Waits until as many answers have been held up as that; false if they are not within a minute.
-    public func waitUntilHeld(_ count: Int = 1) async throws -> Bool { try await wait("held", count) }
-    /// The same for requests.
-    public func waitForRequests(_ count: Int) async throws -> Bool { try await wait("request-count", count) }
-
-    /// Never blocks a thread for long: there are few of them for all the tests that run at once.
-    private func wait(_ name: String, _ count: Int) async throws -> Bool {
+    /// Waits until as many answers have been held up as that; false if they are not within a minute. Never blocks a thread for long:
+    /// there are few of them for all the tests that run at once.
+    public func waitUntilHeld(_ count: Int = 1) async throws -> Bool {
         for _ in 0..<6000 {
-            let now: Int = try tell(name)
+            let now: Int = try tell("held")
             if now >= count { return true }
             try await Task.sleep(for: .milliseconds(10))
         }

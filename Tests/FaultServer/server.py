@@ -224,7 +224,6 @@ COMMANDS = {
     "listen": server.listen, "close": server.close, "script": server.script, "guard": server.guard,
     "release": server.release,
     "held": lambda: server.held,
-    "request-count": lambda: len(server.requests),
     "requests": lambda: [request.report() for request in list(server.requests)],
     "handshakes": lambda: list(server.handshakes),
     "proxied": lambda: list(server.proxied),

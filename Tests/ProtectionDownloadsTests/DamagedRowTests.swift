@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import ProtectionKeys
 import Testing
 
 @testable import DataProtection
@@ -31,9 +32,17 @@ import Testing
     ]
 
     @Test(arguments: columns) func anyColumn(_ column: String) async throws {
+        let isSealed = ["request", "resource", "failure", "result"].contains(column)
+        try await alter(column, to: isSealed ? Data([1, 2, 3]) : "no number")
+    }
+
+    /// Numbers that something is added to, or that something is multiplied by.
+    @Test(
+        arguments: columns[..<11].filter { $0 != "priority" }, [Int64.max, .min, .max / 100 + 1])
+    func anyNumber(_ column: String, _ number: Int64) async throws { try await alter(column, to: number) }
+
+    private func alter(_ column: String, to value: any DatabaseValueConvertible) async throws {
         let (bed, queue, altered, other) = try await list()
-        let value: any DatabaseValueConvertible =
-            ["request", "resource", "failure", "result"].contains(column) ? Data([1, 2, 3]) : "no number"
         try queue.store.write {
             try $0.execute(
                 sql: "UPDATE downloads SET \(column) = ? WHERE id = ?", arguments: [value, Data(altered.bytes)])
@@ -45,9 +54,10 @@ import Testing
         #expect(try await queue.download(other).state == .finished)
         #expect(try bed.names() == ["b"])
         await #expect(throws: DownloadError.self) { try await shown.value }
+        let third = try await queue.add(bed.request("c")).id
         try await queue.cancel(altered)
         try await queue.remove(altered)
-        #expect(try await queue.downloads().map(\.id) == [other])
+        #expect(try await queue.downloads().map(\.id) == [other, third])
     }
 
     /// A row that has another id: its values do not open there.
@@ -64,15 +74,50 @@ import Testing
         #expect(try await queue.downloads().map(\.id) == [other])
     }
 
-    @Test(arguments: ["number", "start", "synced"]) func thePartsOfOne(_ column: String) async throws {
+    @Test(arguments: ["number", "start", "synced"], ["'none'", "\(Int64.max)", "-1"])
+    func thePartsOfOne(_ column: String, _ value: String) async throws {
         let (bed, queue, altered, other) = try await list()
         try queue.store.add(SegmentRecord(number: 0, start: 0, synced: 0), to: altered)
-        try queue.store.write { try $0.execute(sql: "UPDATE segments SET \(column) = 'none'") }
+        try queue.store.write { try $0.execute(sql: "UPDATE segments SET \(column) = \(value)") }
         try await bed.runUntilIdle()
         #expect(try await queue.download(other).state == .finished)
         #expect(try await queue.download(altered).failure?.kind == .damaged)
         try await queue.cancel(altered)
         try await queue.remove(altered)
+    }
+
+    @Test(arguments: ["entry", "secret", "identity", "position"]) func aCredential(_ column: String) async throws {
+        let bed = try DownloadBed()
+        let queue = try bed.queue()
+        let space = ProtectionSpace(host: "example.org", port: 443)
+        let secret = CredentialSecret(try SecretBytes(randomByteCount: 8))
+        try await queue.addCredential(DownloadCredential(.password(user: "ann", secret), for: space))
+        try queue.store.write {
+            try $0.execute(sql: "UPDATE credentials SET \(column) = \(column == "position" ? "'none'" : "1.5")")
+        }
+        if column == "position" {
+            let other = ProtectionSpace(host: "example.net", port: 443)
+            try await queue.addCredential(DownloadCredential(.password(user: "bob", secret), for: other))
+            #expect(try await queue.credentials().count == 2)
+        } else {
+            await #expect { try await queue.credentials() } throws: { error in
+                if case DownloadError.storeDamaged = error { true } else { false }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("isRetired", "'none'"), ("name", "'none'"), ("name", "1.5"), ("key", "'none'"), ("key", "1.5"),
+    ])
+    func anIntegrityKey(_ column: String, _ value: String) async throws {
+        let bed = try DownloadBed()
+        let queue = try bed.queue()
+        defer { withExtendedLifetime(bed) {} }
+        try await queue.addIntegrityKey(IntegrityKey(id: "a", SecretBytes(randomByteCount: 32)))
+        try queue.store.write { try $0.execute(sql: "UPDATE integrityKeys SET \(column) = \(value)") }
+        #expect { _ = try queue.store.integrityKey("a") } throws: { error in
+            if case DownloadError.storeDamaged = error { true } else { false }
+        }
     }
 
     // MARK: what stays

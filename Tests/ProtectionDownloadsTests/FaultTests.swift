@@ -285,6 +285,11 @@ import Testing
                 try await queue.add(DownloadRequest(URL(string: "https://a/b")!, to: target))
             }
         }
+        for header in ["Range", "if-range", "Host", "no name", "Line\nbreak"] {
+            var request = bed.request("f")
+            request.headers = [HTTPHeader(header, "bytes=1-")]
+            await #expect(throws: DownloadError.self, "\(header)") { try await queue.add(request) }
+        }
         #expect(try await queue.downloads().isEmpty)
     }
 }

@@ -45,7 +45,7 @@ import TrustedHTTP
         // An open one is read through a lock.
         try bed.keybag.lock()
         let signature = try key().signature(of: body)
-        #expect(hexadecimal(signature) == "51e66ca8fd8eb4bbe02fc6421e0dda1deb94f0c9518996a55bc7a4c242f1c8a9")
+        #expect(Hexadecimal.text(signature) == "51e66ca8fd8eb4bbe02fc6421e0dda1deb94f0c9518996a55bc7a4c242f1c8a9")
         #expect(try key().isValid(signature, of: BytesToSend(text)))
         #expect(try !key().isValid(signature, of: BytesToSend(text + [0])))
         #expect(throws: DataProtectionError.self) { try ProtectedFileBody(bed.path("body"), keybag: bed.keybag) }

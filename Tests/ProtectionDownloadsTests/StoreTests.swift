@@ -193,7 +193,7 @@ import Testing
         let key = try IntegrityKey(id: "k1", DownloadBed.secret("065a62448fb75fce3764dcbe68f9908d"))
         // Issue 6, "Must show" 5.
         let tag = try key.tag(of: Array("123443212300.002012-12-25 00:00:00".utf8))
-        #expect(hexadecimal(tag) == "51e66ca8fd8eb4bbe02fc6421e0dda1deb94f0c9518996a55bc7a4c242f1c8a9")
+        #expect(Hexadecimal.text(tag) == "51e66ca8fd8eb4bbe02fc6421e0dda1deb94f0c9518996a55bc7a4c242f1c8a9")
         try await queue.addIntegrityKey(key)
         for count in [0, 1, 31] {
             let error = #expect(throws: DownloadError.self) {

@@ -43,7 +43,7 @@ private final class Taker: DownloadTransport {
 @Suite struct UploadTests {
     private let bytes = noise(300_000)
 
-    private func digest(_ bytes: [UInt8]) throws -> String { hexadecimal(try Digest.sha256(bytes)) }
+    private func digest(_ bytes: [UInt8]) throws -> String { Hexadecimal.text(try Digest.sha256(bytes)) }
 
     // MARK: what arrives
 

@@ -80,7 +80,7 @@ enum QueueRecord: Hashable {
 extension FileReference {
     /// Device, inode number, file id, path.
     fileprivate var fields: [[UInt8]] {
-        let id = (fileID?.bytes ?? []).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let id = Hexadecimal.text(fileID?.bytes ?? [])
         return [Array("\(device)".utf8), Array("\(inode)".utf8), Array(id.utf8), path.bytes]
     }
 

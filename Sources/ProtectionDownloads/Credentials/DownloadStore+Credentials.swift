@@ -27,7 +27,8 @@ extension DownloadStore {
         let rows = try read { database in
             let statement = try database.cachedStatement(
                 sql: """
-                    SELECT * FROM credentials WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position
+                    SELECT id, download, entry, secret, identity FROM credentials
+                    WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position
                     """)
             return try Row.fetchAll(statement, arguments: [id.map { Data($0.bytes) }])
         }
@@ -37,15 +38,18 @@ extension DownloadStore {
     }
 
     private func record(_ row: Row) throws(DownloadError) -> CredentialRecord {
-        let id = Array(row["id"] as Data)
-        let json = try open(Array(row["entry"] as Data), .credentialEntry, row: id)
+        let values = StoredRow(row)
+        let (id, sealed) = (values.bytes(0), values.bytes(2))
+        let (secret, identity) = (values.data(3).map { Array($0) }, values.data(4).map { Array($0) })
+        guard !values.isDamaged else { throw .storeDamaged(path, reason: "a credential has values of other types") }
+        let json = try open(sealed, .credentialEntry, row: id)
         guard let entry = try? JSONDecoder().decode(CredentialRecord.Entry.self, from: Data(json)),
             let space = try? entry.space.space()
         else { throw .storeDamaged(path, reason: "a credential makes no sense") }
         return CredentialRecord(
-            row: id, download: (row["download"] as Data?).flatMap { DownloadID(bytes: Array($0)) },
-            listed: ListedCredential(space: space, kind: entry.kind, name: entry.name),
-            secret: (row["secret"] as Data?).map { Array($0) }, identity: (row["identity"] as Data?).map { Array($0) })
+            row: id, download: values.data(1).map { DownloadID(stored: Array($0)) },
+            listed: ListedCredential(space: space, kind: entry.kind, name: entry.name), secret: secret,
+            identity: identity)
     }
 
     /// Opens the secret.
@@ -97,7 +101,7 @@ extension DownloadStore {
     }
 
     static func insert(_ credential: SealedCredential, for id: DownloadID?, _ database: Database) throws {
-        let position = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) + 1 FROM credentials")
+        let position = try lastPosition(in: "credentials", database) + 1
         try database.execute(
             sql: """
                 INSERT INTO credentials (id, position, download, entry, secret, identity) VALUES (?, ?, ?, ?, ?, ?)

@@ -32,12 +32,13 @@ public struct DownloadFailure: Error, Hashable, Sendable, Codable {
 
     /// In which way.
     public let kind: Kind
-    /// In words, lower case, without full stop: what was expected and what was there.
+    /// In words, lower case, without full stop: what was expected and what was there. 4,000 characters at most: servers have a
+    /// say in it.
     public let message: String
     /// The server's status, if that is the reason.
     public var status: Int?
 
     public init(_ kind: Kind, _ message: String, status: Int? = nil) {
-        (self.kind, self.message, self.status) = (kind, message, status)
+        (self.kind, self.message, self.status) = (kind, String(message.prefix(4000)), status)
     }
 }

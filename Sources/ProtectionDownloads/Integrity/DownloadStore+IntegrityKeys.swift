@@ -66,15 +66,16 @@ extension DownloadStore {
     }
 
     private func allIntegrityKeys() throws(DownloadError) -> [Found] {
-        let rows = try read { try Row.fetchAll($0, sql: "SELECT * FROM integrityKeys") }
+        let rows = try read { try Row.fetchAll($0, sql: "SELECT id, isRetired, name, key FROM integrityKeys") }
         var all: [Found] = []
         for row in rows {
-            let id = Array(row["id"] as Data)
-            let name = try open(Array(row["name"] as Data), .integrityKeyName, row: id)
+            let values = StoredRow(row)
+            let (id, isRetired) = (values.bytes(0), values.number(1) != 0)
+            let (sealedName, key) = (values.bytes(2), values.bytes(3))
+            guard !values.isDamaged else { throw .storeDamaged(path, reason: "a key has values of other types") }
+            let name = try open(sealedName, .integrityKeyName, row: id)
             all.append(
-                Found(
-                    row: id, id: String(decoding: name, as: UTF8.self), isRetired: row["isRetired"],
-                    sealedKey: Array(row["key"] as Data)))
+                Found(row: id, id: String(decoding: name, as: UTF8.self), isRetired: isRetired, sealedKey: key))
         }
         return all
     }

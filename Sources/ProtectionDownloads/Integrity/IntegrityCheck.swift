@@ -1,7 +1,7 @@
 public import ProtectionKeys
 
 /// What the bytes of a download must be before it gets its name.
-public enum IntegrityCheck: Hashable, Sendable, Codable {
+public enum IntegrityCheck: Hashable, Sendable {
     /// So many bytes.
     case length(UInt64)
     /// This digest. MD5 and SHA-1 show accidents only: ``isTamperProof``.

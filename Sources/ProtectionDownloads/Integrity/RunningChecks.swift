@@ -64,7 +64,8 @@ final class RunningChecks {
             case .digest(let algorithm, let expected) where !areEqualInConstantTime(actual, expected):
                 return DownloadFailure(
                     .checksum,
-                    "\(algorithm.rawValue) is \(hexadecimal(actual)), and \(hexadecimal(expected)) was expected")
+                    "\(algorithm.rawValue) is \(Hexadecimal.text(actual)), and \(Hexadecimal.text(expected)) was expected"
+                )
             case .hmacSHA256(let id, let expected) where !areEqualInConstantTime(actual, expected):
                 // What it is instead would help whoever forges.
                 return DownloadFailure(.checksum, "the HMAC under the key \(id) is not the expected one")

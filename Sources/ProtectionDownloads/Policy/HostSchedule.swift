@@ -34,12 +34,12 @@ struct HostSchedule: Hashable, Sendable {
     func plan(waiting: [Item], running: [Item], now: Int64) -> Plan {
         var plan = Plan()
         var counts = running.reduce(into: [:]) { $0[$1.origin, default: 0] += 1 }
-        var free = total - running.count
+        var free = max(1, total) - running.count
         let order = waiting.sorted { $0.isBefore($1) }
         for item in order {
             if item.notBefore > now {
                 plan.askAgainAt = min(plan.askAgainAt ?? .max, item.notBefore)
-            } else if free > 0, counts[item.origin, default: 0] < perHost {
+            } else if free > 0, counts[item.origin, default: 0] < max(1, perHost) {
                 plan.begin.append(item.id)
                 counts[item.origin, default: 0] += 1
                 free -= 1

@@ -2,11 +2,12 @@
 public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Failures in a row without a byte that was new, after which it is given up.
     public var maximumFailures = 30
-    /// Seconds since it was added, or resumed by hand, after which it is given up. Time that is spent waiting for an unlock counts.
+    /// Seconds since it was added, or resumed by hand, after which it is given up; `.max`: never for this. Time that is spent waiting
+    /// for an unlock counts.
     public var maximumSeconds: Int64 = 14 * 86_400
     /// Seconds to wait after the first failure; twice as long after each further one.
     public var firstDelay: Double = 1
-    /// Seconds that are never exceeded, but by what a server asks for.
+    /// Seconds that are never exceeded, but by what a server asks for. More than a year counts as a year.
     public var longestDelay: Double = 600
 
     public init() {}
@@ -48,8 +49,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
             delay = max(delay, Double(asked))
         }
-        let next = now + Int64(delay * 1000)
-        return next - began > maximumSeconds * 1000 ? .giveUp : .retry(at: next)
+        // Whatever the caller has set: no number is too large for what follows, and what is none is 0.
+        let next = now + Int64(max(0, min(delay, Double(Self.year))) * 1000)
+        return Double(next - began) > Double(maximumSeconds) * 1000 ? .giveUp : .retry(at: next)
     }
 
     private func isWorthRetrying(_ failure: Failure) -> Bool {
@@ -61,9 +63,11 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         }
     }
 
+    /// In seconds.
+    private static let year: Int64 = 366 * 86_400
+
     /// Retry-After, RFC 9110 §10.2.3: seconds from now, or a date; nil if it is neither. A year at most.
     static func seconds(retryAfter text: String, now: Int64) -> Int64? {
-        let year: Int64 = 366 * 86_400
         if !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) { return min(Int64(text) ?? year, year) }
         guard let date = HTTPDate.seconds(text, now: now) else { return nil }
         return min(max(date - now, 0), year)

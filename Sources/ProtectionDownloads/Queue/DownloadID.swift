@@ -20,18 +20,12 @@ public struct DownloadID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// Reads 32 hexadecimal digits; nil for anything else.
     public init?(_ description: String) {
-        let digits = description.utf8.count == 32 ? description.compactMap(\.hexDigitValue) : []
-        guard digits.count == 32 else { return nil }
-        bytes = (0..<16).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+        guard description.utf8.count == 32, let bytes = Hexadecimal.bytes(description) else { return nil }
+        self.init(bytes: bytes)
     }
 
     /// 32 hexadecimal digits.
-    public var description: String { hexadecimal(bytes) }
+    public var description: String { Hexadecimal.text(bytes) }
 
     public static func < (a: DownloadID, b: DownloadID) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
-}
-
-/// In lower case.
-func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

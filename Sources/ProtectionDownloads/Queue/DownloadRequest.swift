@@ -95,16 +95,12 @@ public struct DownloadRequest: Sendable {
 
     /// - Throws: `invalidRequest`.
     func check() throws(DownloadError) {
-        let scheme = url.scheme?.lowercased()
-        guard scheme == "https" || scheme == "http", url.host()?.isEmpty == false else {
-            throw .invalidRequest(reason: "the URL must begin with https:// and name a host")
-        }
-        guard scheme == "https" || allowsPlainHTTP else {
+        var http = HTTPRequest(url)
+        (http.headers, http.proxy, http.allowsPlainHTTP) = (headers, proxy, allowsPlainHTTP)
+        do throws(HTTPError) { try http.check() } catch { throw .invalidRequest(reason: error.description) }
+        if let header = headers.first(where: { ["range", "if-range"].contains($0.name.lowercased()) }) {
             throw .invalidRequest(
-                reason: "http:// would show everybody what is asked for; it must be allowed explicitly")
-        }
-        guard url.user() == nil, url.password() == nil else {
-            throw .invalidRequest(reason: "a URL must not hold credentials: it is shown in lists and messages")
+                reason: "the header \(header.name) belongs to the download, which goes on where it was")
         }
         guard let name = target.lastComponent, name.kind == .regular, target.isAbsolute else {
             throw .invalidRequest(reason: "the target must be the absolute path of a file")
@@ -116,7 +112,7 @@ public struct DownloadRequest: Sendable {
         if upload != nil, !checks.isEmpty || maximumLength != nil {
             throw .invalidRequest(reason: "what is uploaded has no checks")
         }
-        if scheme == "http", !credentials.isEmpty {
+        if !http.isSecure, !credentials.isEmpty {
             throw .invalidRequest(reason: "no credentials over http://: everybody on the way could read them")
         }
     }

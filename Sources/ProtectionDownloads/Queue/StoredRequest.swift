@@ -13,13 +13,13 @@ struct StoredRequest: Codable {
     let protectionClass: UInt8
     let whileLocked: DownloadRequest.WhileLocked
     let replacesExisting: Bool
-    let checks: [IntegrityCheck]
+    let checks: [StoredCheck]
     let maximumLength: UInt64?
     let priority: Int
     let retry: RetryPolicy
     let allowsPlainHTTP: Bool
     let name: String?
-    let trust: StoredTrust
+    let trust: ServerTrust.Form
     let spaces: [StoredSpace]
     let bandwidthLimit: UInt64?
     let proxy: String?
@@ -27,29 +27,25 @@ struct StoredRequest: Codable {
     let upload: DownloadRequest.Upload?
 
     init(_ request: DownloadRequest) {
-        trust = StoredTrust(request.trust)
+        trust = ServerTrust.Form(request.trust)
         (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
-        proxy = request.proxy.map(Self.text)
+        proxy = request.proxy?.description
         (acceptedTypes, upload) = (request.acceptedTypes, request.upload)
         url = request.url.absoluteString
         target = request.target.bytes
         headers = request.headers.map { Header(name: $0.name, value: $0.value) }
         protectionClass = request.protectionClass.rawValue
         (whileLocked, replacesExisting) = (request.whileLocked, request.replacesExisting)
-        (checks, maximumLength, priority) = (request.checks, request.maximumLength, request.priority)
+        checks = request.checks.map(StoredCheck.init)
+        (maximumLength, priority) = (request.maximumLength, request.priority)
         (retry, allowsPlainHTTP, name) = (request.retry, request.allowsPlainHTTP, request.name)
-    }
-
-    /// As `HTTPProxy` reads it.
-    private static func text(_ proxy: HTTPProxy) -> String {
-        "\(proxy.kind.rawValue)://\(proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host):\(proxy.port)"
     }
 
     /// Nil if it makes no sense: sealed by something else than this.
     var request: DownloadRequest? {
         guard let url = URL(string: url), !target.contains(0),
             let protectionClass = ProtectionClass(rawValue: protectionClass), let trust = KnownTrusts.trust(trust),
-            let spaces = try? spaces.map({ try $0.space() })
+            let spaces = try? spaces.map({ try $0.space() }), let checks = try? checks.map({ try $0.check() })
         else { return nil }
         var request = DownloadRequest(url, FilePath(bytes: target), upload)
         request.acceptedTypes = acceptedTypes ?? []
@@ -64,5 +60,40 @@ struct StoredRequest: Codable {
         (request.checks, request.maximumLength, request.priority) = (checks, maximumLength, priority)
         (request.retry, request.allowsPlainHTTP, request.name) = (retry, allowsPlainHTTP, name)
         return request
+    }
+}
+
+/// A request that makes no sense: sealed by something else than this.
+struct MalformedRequest: Error {}
+
+/// An ``IntegrityCheck`` as it is sealed with a request.
+struct StoredCheck: Codable {
+    /// `length`, `hmac-sha256`, or the name of a digest.
+    let kind: String
+    let length: UInt64?
+    /// Hexadecimal.
+    let value, keyID: String?
+
+    init(_ check: IntegrityCheck) {
+        switch check {
+        case .length(let count): (kind, length, value, keyID) = ("length", count, nil, nil)
+        case .digest(let algorithm, let digest):
+            (kind, length, value, keyID) = (algorithm.rawValue, nil, Hexadecimal.text(digest), nil)
+        case .hmacSHA256(let id, let tag):
+            (kind, length, value, keyID) = ("hmac-sha256", nil, Hexadecimal.text(tag), id)
+        }
+    }
+
+    func check() throws -> IntegrityCheck {
+        let bytes = value.flatMap(Hexadecimal.bytes)
+        let check: IntegrityCheck? =
+            switch kind {
+            case "length": length.map { .length($0) }
+            case "hmac-sha256": bytes.flatMap { tag in keyID.map { .hmacSHA256(keyID: $0, tag: tag) } }
+            default: bytes.flatMap { digest in RunningDigest.Algorithm(rawValue: kind).map { .digest($0, digest) } }
+            }
+        guard let check else { throw MalformedRequest() }
+        try check.check()
+        return check
     }
 }

@@ -14,7 +14,7 @@ struct Bell: Sendable {
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
     func ring() {
         guard let mark = try? Randomness.bytes(8) else { return }
-        let temporary = directory.appending("\(Self.name).\(hexadecimal(mark))")
+        let temporary = directory.appending("\(Self.name).\(Hexadecimal.text(mark))")
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let file = temporary.withPlatformString { Glibc.open($0, flags, 0o600) }
         guard file >= 0 else { return }

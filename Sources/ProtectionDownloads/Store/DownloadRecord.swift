@@ -44,11 +44,11 @@ struct DownloadRecord: Sendable {
         let (state, activity) = (
             DownloadState(rawValue: Int(values.number(1))), DownloadActivity(rawValue: Int(values.number(2)))
         )
-        (priority, position) = (Int(values.number(3)), values.number(4))
+        (priority, position) = (Int(values.number(3, in: .min ... .max)), values.number(4))
         (added, began, notBefore) = (values.number(5), values.number(6), values.number(7))
         (failures, attempts) = (Int(values.number(8)), Int(values.number(9)))
-        (received, furthest) = (UInt64(clamping: values.number(10)), UInt64(clamping: values.number(11)))
-        length = values.optionalNumber(12).map { UInt64(clamping: $0) }
+        (received, furthest) = (UInt64(values.number(10)), UInt64(values.number(11)))
+        length = values.isNull(12) ? nil : UInt64(values.number(12, in: 0 ... .max))
         (isWhole, hasParts) = (values.number(13) != 0, values.number(18) != 0)
         var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
         if isOpen {
@@ -88,13 +88,18 @@ final class StoredRow {
 
     init(_ row: Row) { self.row = row }
 
-    /// 0 if it is none.
-    func number(_ column: Int) -> Int64 { value(column) ?? damaged(0) }
-    func optionalNumber(_ column: Int) -> Int64? { isNull(column) ? nil : number(column) }
+    /// No time, count or number of bytes of ours is beyond it, and nothing that is added to it or multiplied with it overflows.
+    static let largest: Int64 = 1 << 53
+
+    /// 0 if it is none, or beyond the bounds: nothing is calculated with a number that somebody may have made up.
+    func number(_ column: Int, in bounds: ClosedRange<Int64> = 0...largest) -> Int64 {
+        guard let number: Int64 = value(column), bounds ~= number else { return damaged(0) }
+        return number
+    }
     func bytes(_ column: Int) -> [UInt8] { data(column).map(Array.init) ?? damaged([]) }
     func data(_ column: Int) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
 
-    private func isNull(_ column: Int) -> Bool { (row[column] as DatabaseValue).isNull }
+    func isNull(_ column: Int) -> Bool { (row[column] as DatabaseValue).isNull }
     private func value<Value: DatabaseValueConvertible>(_ column: Int) -> Value? {
         Value.fromDatabaseValue(row[column] as DatabaseValue)
     }

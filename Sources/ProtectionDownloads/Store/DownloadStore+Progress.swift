@@ -27,9 +27,8 @@ extension DownloadStore {
             ).map {
                 let values = StoredRow($0)
                 let segment = SegmentRecord(
-                    number: Int(values.number(0)), start: UInt64(clamping: values.number(1)),
-                    synced: UInt64(clamping: values.number(2)))
-                guard !values.isDamaged, !segment.start.addingReportingOverflow(segment.synced).overflow else {
+                    number: Int(values.number(0)), start: UInt64(values.number(1)), synced: UInt64(values.number(2)))
+                guard !values.isDamaged else {
                     throw DownloadError.failed(
                         DownloadFailure(.damaged, "the list of its parts was altered or damaged"))
                 }
@@ -190,7 +189,8 @@ extension DownloadStore {
     /// So much was sent; a word for people.
     func noteSent(_ count: UInt64, of length: UInt64?, for id: DownloadID) throws {
         try update(
-            id, "received = ?, length = ?", [Int64(clamping: count), length.map { Int64(clamping: $0) }])
+            id, "received = ?, length = ?", [Int64(clamping: count), length.map { Int64(clamping: $0) }],
+            lasting: false)
     }
 
     /// The server has acknowledged an upload: also of one that was paused meanwhile, which would be sent again.

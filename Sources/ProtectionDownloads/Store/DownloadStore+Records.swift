@@ -90,7 +90,7 @@ extension DownloadStore {
         let now = Self.now
         try write { database in
             try Self.forgetOld(database, now: now)
-            let last = try Int64.fetchOne(database, sql: "SELECT coalesce(max(position), 0) FROM downloads") ?? 0
+            let last = try Self.lastPosition(in: "downloads", database)
             for (index, row) in rows.enumerated() {
                 try database.cachedStatement(
                     sql: """
@@ -105,6 +105,12 @@ extension DownloadStore {
             }
         }
         return rows.map(\.id)
+    }
+
+    /// The highest of a table; what somebody has altered does not count.
+    static func lastPosition(in table: String, _ database: Database) throws -> Int64 {
+        let sql = "SELECT max(position) FROM \(table) WHERE typeof(position) = 'integer' AND position < ?"
+        return try Int64.fetchOne(database, sql: sql, arguments: [StoredRow.largest]) ?? 0
     }
 
     /// Changes the state, if it is one of `states` now.

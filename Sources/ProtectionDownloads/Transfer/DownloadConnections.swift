@@ -2,9 +2,9 @@ import Synchronization
 
 /// How whoever runs the list connects: what holds for all downloads, and what must not be written down.
 public struct DownloadConnections: Sendable {
-    /// How many downloads run at once.
+    /// How many downloads run at once; one at least.
     public var total = 16
-    /// How many of them with one server.
+    /// How many of them with one server; one at least.
     public var perHost = 8
     /// What is announced to be no longer than this many bytes is kept in memory until it is whole.
     package var memory = WriteBuffer.capacity

@@ -11,8 +11,6 @@ final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread 
     /// The offset behind the last byte that this answer has; nil: it does not say.
     private(set) var expectedEnd: UInt64?
     private(set) var resource: ResourceIdentity?
-    /// Whether the server said that nothing is missing.
-    private(set) var isComplete = false
 
     init(
         _ request: DownloadRequest, _ plan: ResumePlan, _ partial: PartialFile, _ store: DownloadStore,
@@ -34,7 +32,7 @@ final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread 
             (self.resource, expectedEnd) = (resource, resource.length)
         case .askForAll: throw EndOfTry.askForAll
         case .complete:
-            (resource, isComplete) = (plan.resource, true)
+            resource = plan.resource
             throw EndOfTry.whole
         case .refused: throw EndOfTry.refused(response)
         case .unusable(let why): throw EndOfTry.failedForGood(DownloadFailure(.unusable, why.words))

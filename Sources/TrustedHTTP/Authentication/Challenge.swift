@@ -67,12 +67,14 @@ struct Challenge: Hashable, Sendable {
         let elements = field.split(separator: ",").map { String($0.drop(while: " \t".contains)) }
         guard elements.contains(where: namesDigest) else { return challenges }
         var judged = challenges
-        for index in challenges.indices {
-            let hasStrayParameters = challenges[(index + 1)...].contains { later in
-                let count = later.parameters.count + (later.token == nil ? 0 : 1)
-                return count > 1 || !later.isUnmistakable || namesDigest(later.scheme)
-            }
-            if hasStrayParameters || !isPlain { judged[index].isUnmistakable = false }
+        // From the last one on: a server can write tens of thousands into one field.
+        var hasStrayParameters = !isPlain
+        for index in challenges.indices.reversed() {
+            let challenge = challenges[index]
+            if hasStrayParameters { judged[index].isUnmistakable = false }
+            let count = challenge.parameters.count + (challenge.token == nil ? 0 : 1)
+            hasStrayParameters =
+                hasStrayParameters || count > 1 || !challenge.isUnmistakable || namesDigest(challenge.scheme)
         }
         let seen = challenges.filter { namesDigest($0.scheme) }
         guard elements.filter(namesDigest).count != seen.count else { return judged }

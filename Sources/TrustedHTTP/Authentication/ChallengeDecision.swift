@@ -8,6 +8,9 @@ enum ChallengeDecision: Equatable {
     /// A 401 without a challenge.
     case unchallenged
 
+    /// So many are looked at, and so many methods are told: each one may be a question to a store, or to a person.
+    private static let most = 8
+
     struct Candidate: Equatable {
         let challenge: Challenge
         let space: ProtectionSpace
@@ -31,7 +34,7 @@ enum ChallengeDecision: Equatable {
                 space: ProtectionSpace(
                     place.kind, host: place.host, port: place.port, realm: challenge.realm, method: method))
         }
-        guard !known.isEmpty else { return .unsupported(challenges.map(\.scheme)) }
+        guard !known.isEmpty else { return .unsupported(challenges.prefix(most).map(\.scheme)) }
         let allowed = known.filter { candidate in
             listed.contains { entry in
                 entry.matches(candidate.space)
@@ -41,7 +44,7 @@ enum ChallengeDecision: Equatable {
         guard !allowed.isEmpty else {
             return .notListed(met: known[0].space, nearest: .nearest(to: known[0].space, in: listed))
         }
-        return .candidates(allowed.sorted { strength($0.challenge) > strength($1.challenge) })
+        return .candidates(Array(allowed.sorted { strength($0.challenge) > strength($1.challenge) }.prefix(most)))
     }
 
     private static func strength(_ challenge: Challenge) -> Int {

@@ -65,7 +65,7 @@ public enum AuthenticationMethod: String, Hashable, Sendable, CaseIterable {
 
 extension ProtectionSpace: CustomStringConvertible {
     public var description: String {
-        let server = "\(kind.rawValue)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        let server = "\(kind.rawValue)://\(Origin.authority(host, port))"
         let parts = [realm.map { "realm \"\(Escaped($0))\"" }, method?.rawValue].compactMap { $0 }
         return parts.isEmpty ? server : "\(server) (\(parts.joined(separator: ", ")))"
     }

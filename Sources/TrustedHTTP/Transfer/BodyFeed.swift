@@ -103,6 +103,10 @@ final class BodyFeed: @unchecked Sendable {  // what both threads use is under `
         case .success(let read):
             (count, offset) = (count + read, offset + UInt64(read))
             isAtEnd = read == 0
+            // The server would wait for the rest, and we for the server.
+            if isAtEnd, offset < body.length {
+                failure = HTTPError.malformedRequest("its body is shorter than it said")
+            }
         case .failure(let error): (failure, isAtEnd) = (error, true)
         }
         guard isEngineWaiting else { return }

@@ -25,7 +25,7 @@ extension Exchange {
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
         easy.set(CURLOPT_PIPEWAIT, true)
         // An empty string: no proxy, whatever the environment has.
-        easy.set(CURLOPT_PROXY, request.proxy.map(Self.url(of:)) ?? "")
+        easy.set(CURLOPT_PROXY, request.proxy?.description ?? "")
         easy.set(CURLOPT_NOPROXY, "")
         easy.set(CURLOPT_SOCKS5_AUTH, Int(bitPattern: LibCurl.bit(of: .basic)))  // and no user: Kerberos is not offered
         // Trust is judged by `TLSHandshake`: the roots that libcurl would load have no say, nor have its own name checks.
@@ -41,12 +41,10 @@ extension Exchange {
         easy.set(CURLOPT_FORBID_REUSE, usesNTLM)
     }
 
-    private static func url(of proxy: HTTPProxy) -> String {
-        "\(proxy.kind.rawValue)://\(proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host):\(proxy.port)"
-    }
-
     private func setLimits() {
-        easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(clamping: Int64(min(request.connectTimeout, 1e6) * 1000))))
+        // What is no number, too, is no time at all.
+        let connectTimeout = request.connectTimeout > 0 ? min(request.connectTimeout, 1e6) : 0
+        easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(connectTimeout * 1000)))
         easy.set(CURLOPT_LOW_SPEED_LIMIT, request.stallLimit.bytesPerSecond)
         easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
         easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe

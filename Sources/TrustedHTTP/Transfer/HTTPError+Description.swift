@@ -8,7 +8,7 @@ extension HTTPError: CustomStringConvertible {
         case .unsupportedURL(let why): "not a URL for a request: \(why)"
         case .credentialsInURL: "user and password do not belong into a URL, where others can read them"
         case .plainHTTPNotAllowed(let host):
-            "http:// is not allowed: everybody on the way to \(host) could read and change it"
+            "http:// must be allowed explicitly: everybody on the way to \(host) could read and change it"
         case .credentialsOverPlainHTTP(let host):
             "no credentials over http://: everybody on the way to \(host) could read them"
         case .malformedRequest(let why): "not a request: \(why)"
@@ -24,8 +24,8 @@ extension HTTPError: CustomStringConvertible {
         case .truncated(let received, .some(let expected)): "the response ends after \(received) of \(expected) bytes"
         case .truncated(let received, nil): "the response was cut after \(received) bytes"
         case .proxyRefused(let proxy, .some(let status)):
-            "the proxy \(proxy.host):\(proxy.port) refuses, with status \(status)"
-        case .proxyRefused(let proxy, nil): "the proxy \(proxy.host):\(proxy.port) refuses"
+            "the proxy \(Origin.authority(proxy.host, proxy.port)) refuses, with status \(status)"
+        case .proxyRefused(let proxy, nil): "the proxy \(Origin.authority(proxy.host, proxy.port)) refuses"
         case .serverNotTrusted(let verdict, let chain): "\(chain.host) port \(chain.port) is not trusted: \(verdict)"
         case .tlsFailed(let host, let port): "no TLS connection to \(host) port \(port)"
         case .clientCertificateRequired(let host, let port): "\(host) port \(port) wants a client certificate"

@@ -38,3 +38,8 @@ public struct HTTPProxy: Hashable, Sendable {
         self.init(kind, host: origin.host, port: Int(port))
     }
 }
+
+extension HTTPProxy: CustomStringConvertible {
+    /// As ``init(_:)`` reads it.
+    public var description: String { "\(kind.rawValue)://\(Origin.authority(host, port))" }
+}

@@ -70,7 +70,7 @@ public protocol HTTPBody: Sendable {
     var length: UInt64 { get }
     /// Copies bytes from `offset` on into `buffer`.
     ///
-    /// - Returns: how many; fewer than asked for only at the end.
+    /// - Returns: how many; 0 only at the end. If that comes before ``length`` bytes, the transfer ends.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int
 }
 

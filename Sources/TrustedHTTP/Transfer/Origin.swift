@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// Where a request goes: scheme, host and port (RFC 6454 §4). Credentials never pass from one to another.
-struct Origin: Hashable, Sendable {
+package struct Origin: Hashable, Sendable {
     /// `https` or `http`.
     let scheme: String
     /// Lower case, without brackets and without a dot at its end.
@@ -38,5 +38,10 @@ struct Origin: Hashable, Sendable {
 }
 
 extension Origin: CustomStringConvertible {
-    var description: String { "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    package var description: String { "\(scheme)://\(Self.authority(host, port))" }
+
+    /// `HOST:PORT`, an IPv6 address in brackets (RFC 3986 §3.2.2).
+    package static func authority(_ host: String, _ port: Int) -> String {
+        "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
 }

@@ -63,3 +63,10 @@ enum RequestCheck {
             }
     }
 }
+
+extension HTTPRequest {
+    /// What a transfer would refuse before anything is sent.
+    package func check() throws(HTTPError) { _ = try RequestCheck.origin(of: self) }
+
+    package var isSecure: Bool { url.scheme?.lowercased() == "https" }
+}

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// Takes the head of a response line by line, as libcurl hands it on. Bounded: whatever a server sends, this much is kept.
 struct ResponseHead {
-    /// In bytes, and in fields.
+    /// In bytes, and in lines.
     static let (maximumSize, maximumCount) = (256 << 10, 500)
     /// Heads of one exchange: interim ones, those that libcurl has answered, and the last.
     static let maximumHeads = 100
@@ -10,7 +10,7 @@ struct ResponseHead {
     private(set) var status = 0
     private(set) var version = ""
     private(set) var headers: [HTTPHeader] = []
-    private var size = 0
+    private var (size, lines) = (0, 0)
     private var isComplete = false
     private var heads = 0
 
@@ -34,9 +34,9 @@ struct ResponseHead {
             isComplete = true
             return .complete
         }
-        size += text.count
-        guard size <= Self.maximumSize, headers.count < Self.maximumCount else {
-            throw .malformedResponse("its head is larger than \(Self.maximumSize) bytes or \(Self.maximumCount) fields")
+        (size, lines) = (size + text.count, lines + 1)
+        guard size <= Self.maximumSize, lines <= Self.maximumCount else {
+            throw .malformedResponse("its head is larger than \(Self.maximumSize) bytes or \(Self.maximumCount) lines")
         }
         guard !text.contains(0) else { throw .malformedResponse("a field has a zero byte") }
         try add(text)

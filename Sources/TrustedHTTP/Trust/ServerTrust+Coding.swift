@@ -3,68 +3,61 @@ import FoundationEssentials
 /// A ``ServerTrust`` goes into a queue that outlives the process, and comes out as the same, or not at all: whatever cannot be
 /// built cannot be decoded either.
 extension ServerTrust: Codable {
-    private struct Form: Codable {
+    public init(from decoder: any Decoder) throws { self = try Form(from: decoder).trust() }
+    public func encode(to encoder: any Encoder) throws { try Form(self).encode(to: encoder) }
+
+    /// How it is written down. Its certificates are looked at by ``trust()`` only: who reads the same form often need not read
+    /// them again.
+    package struct Form: Codable, Hashable, Sendable {
         enum Anchors: String, Codable { case system, only, additional, pinned }
         enum Host: String, Codable { case requested, expected, off }
         let anchors: Anchors
-        let certificates: [Certificate]?
+        /// DER; with `only` and `additional`.
+        let certificates: [Data]?
         let pins: [PinGroup]
         let host: Host
+        /// With `expected`.
         let name: String?
-        let distrusted: [CertificatePin]
-        let exceptions: [TrustException]
-    }
+        let distrusted: Set<CertificatePin>
+        let exceptions: Set<TrustException>
 
-    public init(from decoder: any Decoder) throws {
-        let form = try Form(from: decoder)
-        let anchors: Anchors =
-            switch form.anchors {
-            case .system: .system
-            case .only: .only(form.certificates ?? [])
-            case .additional: .additional(form.certificates ?? [])
-            case .pinned: .pinned
-            }
-        let host: HostCheck =
-            switch form.host {
-            case .requested: .requested
-            case .expected: .expected(form.name ?? "")
-            case .off: .off
-            }
-        try self.init(
-            anchors: anchors, pins: form.pins, host: host, distrusted: Set(form.distrusted),
-            exceptions: Set(form.exceptions))
-    }
+        package init(_ trust: ServerTrust) {
+            (anchors, certificates) =
+                switch trust.anchors {
+                case .system: (.system, nil)
+                case .only(let certificates): (.only, certificates.map { Data($0.der) })
+                case .additional(let certificates): (.additional, certificates.map { Data($0.der) })
+                case .pinned: (.pinned, nil)
+                }
+            (host, name) =
+                switch trust.hostCheck {
+                case .requested: (.requested, nil)
+                case .expected(let name): (.expected, name)
+                case .off: (.off, nil)
+                }
+            (pins, distrusted, exceptions) = (trust.pins, trust.distrusted, trust.exceptions)
+        }
 
-    public func encode(to encoder: any Encoder) throws {
-        let (kind, certificates): (Form.Anchors, [Certificate]?) =
-            switch anchors {
-            case .system: (.system, nil)
-            case .only(let certificates): (.only, certificates)
-            case .additional(let certificates): (.additional, certificates)
-            case .pinned: (.pinned, nil)
-            }
-        let (host, name): (Form.Host, String?) =
-            switch hostCheck {
-            case .requested: (.requested, nil)
-            case .expected(let name): (.expected, name)
-            case .off: (.off, nil)
-            }
-        let form = Form(
-            anchors: kind, certificates: certificates, pins: pins, host: host, name: name,
-            distrusted: Array(distrusted), exceptions: Array(exceptions))
-        try form.encode(to: encoder)
-    }
-}
-
-/// Its DER.
-extension Certificate: Codable {
-    public init(from decoder: any Decoder) throws {
-        try self.init(der: Array(decoder.singleValueContainer().decode(Data.self)))
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(Data(der))
+        /// - Throws: ``TrustError``.
+        package func trust() throws(TrustError) -> ServerTrust {
+            var list: [Certificate] = []
+            for der in certificates ?? [] { list.append(try Certificate(der: Array(der))) }
+            let anchors: ServerTrust.Anchors =
+                switch anchors {
+                case .system: .system
+                case .only: .only(list)
+                case .additional: .additional(list)
+                case .pinned: .pinned
+                }
+            let host: HostCheck =
+                switch host {
+                case .requested: .requested
+                case .expected: .expected(name ?? "")
+                case .off: .off
+                }
+            return try ServerTrust(
+                anchors: anchors, pins: pins, host: host, distrusted: distrusted, exceptions: exceptions)
+        }
     }
 }
 

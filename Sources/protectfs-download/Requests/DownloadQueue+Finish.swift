@@ -34,8 +34,9 @@ extension Failure {
             switch (error as? DownloadError)?.failureKind {
             case .untrusted: "see what it presents: protectfs download probe \(quoted(url))"
             case .credentials:
-                if let server = download.request?.url.host() {
-                    "keep them for it: protectfs download credentials add \(quoted(server, download.request?.url.port)) --user NAME"
+                if let url = download.request?.url, let host = url.host() {
+                    "keep them for it: protectfs download credentials add "
+                        + "\(quoted(Origin.authority(host, url.port ?? 443))) --user NAME"
                 } else {
                     plain.hint
                 }
@@ -49,12 +50,6 @@ extension DownloadError {
     fileprivate var failureKind: DownloadFailure.Kind? {
         if case .failed(let failure) = self { failure.kind } else { nil }
     }
-}
-
-/// HOST, or HOST:PORT.
-private func quoted(_ host: String, _ port: Int?) -> String {
-    let name = host.contains(":") ? "[\(host)]" : host
-    return quoted(port.map { "\(name):\($0)" } ?? name)
 }
 
 extension Result {

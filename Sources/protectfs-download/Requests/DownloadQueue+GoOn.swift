@@ -50,6 +50,11 @@ extension DownloadQueue {
                         .exists, "download \(download.id) of this file was asked for with other options",
                         hint: "to begin it again: protectfs download cancel \(download.id)")
                 }
+                if request.isPacedOtherwise(than: other) {
+                    StandardError.line(
+                        .note,
+                        "download \(download.id) goes on with the rate, retries and priority that it was added with")
+                }
                 if !request.credentials.isEmpty { try await setCredentials(request.credentials, of: download.id) }
                 if download.state != .queued { try await resume(download.id) }
                 return try await self.download(download.id)

@@ -30,6 +30,11 @@ extension DownloadRequest {
         if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
     }
 
+    /// Whether it comes at another pace than `other`, which changes nothing of what comes.
+    func isPacedOtherwise(than other: DownloadRequest) -> Bool {
+        bandwidthLimit != other.bandwidthLimit || retry != other.retry || priority != other.priority
+    }
+
     /// Whether going on with `other` gives what was asked for here. Credentials are no part of that: they can be replaced.
     func isSatisfied(by other: DownloadRequest) -> Bool {
         url == other.url && target == other.target && headers == other.headers && trust == other.trust
@@ -40,7 +45,40 @@ extension DownloadRequest {
     }
 }
 
+extension TransferOptions {
+    /// Says what others may see.
+    func warn() {
+        guard header.contains(where: { $0.name.lowercased() == "cookie" }) else { return }
+        StandardError.line(.warning, "others on this machine can read a cookie in the arguments of a program")
+    }
+}
+
 extension RequestOptions {
+    /// One for each URL; what is wrong with one is recorded, and the others go on. May ask for a password.
+    func requests(
+        for urls: [String], to target: TargetOptions, _ trust: TrustOptions, _ credentials: CredentialOptions,
+        _ outcome: Outcome
+    ) throws -> [DownloadRequest] {
+        warn()
+        transfer.warn()
+        let (trust, given) = (try trust.trust(), try credentials.given())
+        var taken: [FilePath: URL] = [:]
+        return outcome.values(
+            of: urls.map { url in
+                Result {
+                    let request = try DownloadRequest(url, to: target, self, trust, given)
+                    // With --replace the second one would replace the first.
+                    guard taken[request.target, default: request.url] == request.url else {
+                        throw Failure(
+                            .usage, "\(quoted(url)): another URL is to be \(quoted(request.target)) already",
+                            hint: "give each a name of its own, by a command of its own with --output")
+                    }
+                    taken[request.target] = request.url
+                    return request
+                }
+            })
+    }
+
     /// What the bytes must be.
     fileprivate var checks: [IntegrityCheck] {
         var checks: [IntegrityCheck] = []
@@ -54,7 +92,7 @@ extension RequestOptions {
     }
 
     /// Says what a sum is not worth.
-    func warn() {
+    private func warn() {
         guard md5 != nil || sha1 != nil, !checks.contains(where: \.isTamperProof) else { return }
         StandardError.line(.warning, "MD5 and SHA-1 show accidents, not tampering: give --sha256 too, if there is one")
     }

@@ -1,7 +1,7 @@
 extension DownloadCredentialsAdd: PerformedVerb {
     func perform() async throws {
         let method = method.flatMap { AuthenticationMethod(rawValue: $0.rawValue) }
-        let space = try space(server, realm: realm, method: method)
+        let space = try ProtectionSpace(argument: server, realm: realm, method: method)
         let content: DownloadCredential.Content =
             if let user {
                 try Secret.password(of: user, passwordDescriptor)
@@ -14,7 +14,7 @@ extension DownloadCredentialsAdd: PerformedVerb {
 
 extension DownloadCredentialsImportIdentity: PerformedVerb {
     func perform() async throws {
-        let space = try space(server)
+        let space = try ProtectionSpace(argument: server)
         let content = try passcode.identity(in: file.path)
         try await keybag.downloads().addCredential(DownloadCredential(content, for: space))
     }
@@ -36,21 +36,13 @@ extension DownloadCredentialsList: PerformedVerb {
 
 extension DownloadCredentialsRemove: PerformedVerb {
     func perform() async throws {
-        let removed = try await keybag.downloads().removeCredentials(of: space(server, realm: realm), name: user)
+        let space = try ProtectionSpace(argument: server, realm: realm)
+        let removed = try await keybag.downloads().removeCredentials(of: space, name: user)
         guard removed.isEmpty else { return }
         throw Failure(
             .notFound, "there are no such credentials for \(quoted(server))",
             hint: "see all: protectfs download credentials list")
     }
-}
-
-private func space(
-    _ server: String, realm: String? = nil, method: AuthenticationMethod? = nil
-) throws(Failure) -> ProtectionSpace {
-    guard let space = ProtectionSpace(server: server, realm: realm, method: method) else {
-        throw Failure(.usage, "\(quoted(server)) is no server: HOST, HOST:PORT, or proxy://HOST:PORT")
-    }
-    return space
 }
 
 /// A user's name or a certificate's subject, fit for a terminal.

@@ -1,16 +1,7 @@
 extension DownloadGet: PerformedVerb {
     func perform() async throws {
-        options.warn()
-        let queue = try keybag.downloads(connection.connections())
-        let trust = try trust.trust()
-        let given = try credentials.given()
-        let outcome = Outcome()
-        var requests: [DownloadRequest] = []
-        for url in urls {
-            do { requests.append(try DownloadRequest(url, to: target, options, trust, given)) } catch {
-                outcome.record(error)
-            }
-        }
+        let (queue, outcome) = (try keybag.downloads(connection.connections()), Outcome())
+        let requests = try options.requests(for: urls, to: target, trust, credentials, outcome)
         let downloads = outcome.values(of: try await queue.goOn(with: requests))
         try await queue.finish(downloads, outcome, asJSON: json)
     }

@@ -62,7 +62,8 @@ extension ProbeResult {
             problems.allSatisfy({ $0.certificate == certificate })
         else { return nil }
         let reasons = Set(problems.map(\.reason.rawValue)).sorted().map { " --reason \($0)" }.joined()
-        return "if its owner confirms the SHA-256: protectfs download trust add \(chain.host):\(chain.port)"
+        return "if its owner confirms the SHA-256: protectfs download trust add "
+            + quoted(Origin.authority(chain.host, chain.port))
             + " --certificate \(CertificatePin.certificate(certificate))\(reasons)"
     }
 

@@ -8,8 +8,9 @@ extension DownloadTrustAdd: PerformedVerb {
                 }
                 return reason
             })
-        let (host, port) = try hostAndPort(server)
-        let exception = try TrustException(host: host, port: port, certificate: certificate, reasons: reasons)
+        let space = try ProtectionSpace(serverArgument: server)
+        let exception = try TrustException(
+            host: space.host, port: space.port, certificate: certificate, reasons: reasons)
         try keybag.downloads().trustExceptions.add(exception)
     }
 }
@@ -31,37 +32,19 @@ extension DownloadTrustList: PerformedVerb {
 
 extension DownloadTrustRemove: PerformedVerb {
     func perform() async throws {
-        let (host, port) = try hostAndPort(server)
+        let space = try ProtectionSpace(serverArgument: server)
         let digest = try certificate.map { try CertificatePin(.certificate, $0).sha256 }
         let removed = try keybag.downloads().trustExceptions.remove(
-            host: host, port: port, certificateSHA256: digest)
+            host: space.host, port: space.port, certificateSHA256: digest)
         guard removed.isEmpty else { return }
         throw Failure(
             .notFound, "nothing is excepted for \(quoted(server))", hint: "see all: protectfs download trust list")
     }
 }
 
-/// Of `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, or an IPv6 address alone.
-private func hostAndPort(_ text: String) throws(Failure) -> (String, Int) {
-    if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
-        let rest = text[text.index(after: end)...]
-        let host = String(text.dropFirst().prefix { $0 != "]" })
-        if rest.isEmpty { return (host, 443) }
-        if rest.hasPrefix(":"), let port = Int(rest.dropFirst()) { return (host, port) }
-    }
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-    if parts.count == 2, let port = Int(parts[1]) { return (String(parts[0]), port) }
-    guard parts.count != 2, !text.contains("/") else {
-        throw Failure(.usage, "\(quoted(text)) is neither HOST nor HOST:PORT")
-    }
-    return (text, 443)
-}
-
 extension TrustException {
-    fileprivate var digits: String {
-        certificateSHA256.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-    fileprivate var server: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    fileprivate var digits: String { Hexadecimal.text(certificateSHA256) }
+    fileprivate var server: String { Origin.authority(host, port) }
     fileprivate var words: [String] { reasons.map(\.rawValue).sorted() }
 
     fileprivate var members: JSON {

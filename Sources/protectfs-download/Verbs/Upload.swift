@@ -8,6 +8,7 @@ extension DownloadUpload: PerformedVerb {
             uploading: try TargetOptions.absolute(file.path), to: url, by: method == .post ? .post : .put)
         request.trust = try trust.trust()
         request.credentials = try credentials.given()(for: url)
+        transfer.warn()
         try request.take(transfer)
         let uploads = try await queue.goOn(with: [request]).map { try $0.get() }
         try await queue.finish(uploads, Outcome(), asJSON: json)

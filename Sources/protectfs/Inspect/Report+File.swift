@@ -16,13 +16,14 @@ extension Report {
         let place = keybag.map { quoted($0.directory) } ?? "not available to you"
         rows += [
             ("format", "1, AES-256-GCM, chunks of \(identity.chunkSize) bytes"),
-            ("file id", hexadecimal(identity.fileID)),
+            ("file id", Hexadecimal.text(identity.fileID)),
             ("class", "\(identity.protectionClass.shortName), class key generation \(identity.generation), \(wrap)"),
             ("keybag", "\(identity.keybag), \(place)"), ("origin", identity.origin.words),
         ]
         members += [
             ("format", .number(1)), ("chunkSize", .number(Int64(identity.chunkSize))),
-            ("fileID", .string(hexadecimal(identity.fileID))), ("class", .string(identity.protectionClass.shortName)),
+            ("fileID", .string(Hexadecimal.text(identity.fileID))),
+            ("class", .string(identity.protectionClass.shortName)),
             ("classKeyGeneration", .number(Int64(identity.generation))), ("wrap", .string(wrap)),
             ("origin", .string(identity.origin.verdict.word)), ("keybag", .string("\(identity.keybag)")),
         ]

@@ -15,7 +15,7 @@ extension Report {
         }
         for entry in keybag.entries {
             let use = entry.isActive ? "active" : "retired: opens old files"
-            rows.append((entry.name, "generation \(entry.generation), \(use), id \(hexadecimal(entry.id))"))
+            rows.append((entry.name, "generation \(entry.generation), \(use), id \(Hexadecimal.text(entry.id))"))
         }
         members = Self.members(keybag)
     }
@@ -49,7 +49,7 @@ extension Report {
                                 ("kind", .number(Int64($0.kind))),
                                 ("class", $0.protectionClass.map { .string($0.shortName) } ?? .null),
                                 ("generation", .number(Int64($0.generation))), ("active", .bool($0.isActive)),
-                                ("id", .string(hexadecimal($0.id))),
+                                ("id", .string(Hexadecimal.text($0.id))),
                             ])
                         })
                 ),

@@ -42,8 +42,3 @@ struct Report {
             }
     }
 }
-
-/// Bytes as hexadecimal digits.
-func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-}

@@ -27,4 +27,10 @@ import Testing
         }
         #expect(failure.kind == .disk)
     }
+
+    /// A server may have words in it, and they are kept in the list.
+    @Test func wordsAreBounded() {
+        let words = ResumePlan.Unusable.encoded(String(repeating: "a", count: 100_000))
+        #expect(DownloadFailure(.unusable, "\(words)").message.count == 4000)
+    }
 }

@@ -26,6 +26,11 @@ import Testing
         #expect(begun(schedule, many, [item(9), item(8), item(7), item(6)]) == [])
     }
 
+    /// None would be a list that waits for nothing, for ever.
+    @Test(arguments: [0, -1, Int.min]) func oneAtLeast(_ count: Int) {
+        #expect(begun(HostSchedule(total: count, perHost: count), [item(1), item(2)]) == [1])
+    }
+
     @Test func theUrgentFirstThenTheOld() {
         let schedule = HostSchedule(total: 2, perHost: 2)
         #expect(begun(schedule, [item(3), item(1), item(2)]) == [1, 2])

@@ -31,6 +31,26 @@ import Testing
             policy.decide(.status(503, retryAfter: "2000000"), failures: 1, began: 0, now: 0, jitter: 1) == .giveUp)
     }
 
+    /// Numbers of an application, which outlive it in the list: a trap would come again at each start.
+    @Test func noNumberIsTooLarge() {
+        let broken = RetryPolicy.Failure.connection(isTransient: true)
+        var policy = RetryPolicy()
+        policy.maximumSeconds = .max
+        #expect(policy.decide(broken, failures: 1, began: 0, now: 1 << 53, jitter: 1) == .retry(at: 1 << 53 + 1000))
+        policy.maximumSeconds = .min
+        #expect(policy.decide(broken, failures: 1, began: 0, now: 0, jitter: 1) == .giveUp)
+        policy.maximumSeconds = .max
+        let year: Int64 = 366 * 86_400_000
+        for (first, longest, delay) in [
+            (1e300, 1e300, year), (.infinity, .infinity, year), (.nan, 600, 0), (1, .nan, 1000), (-5, -5, 0),
+        ] as [(Double, Double, Int64)] {
+            (policy.firstDelay, policy.longestDelay) = (first, longest)
+            #expect(
+                policy.decide(broken, failures: 1, began: 0, now: 0, jitter: 1) == .retry(at: delay),
+                "\(first) \(longest)")
+        }
+    }
+
     @Test func whatWaitingChanges() {
         for status in [408, 425, 429, 500, 502, 503, 504] {
             #expect(delay(.status(status, retryAfter: nil), 1) == 1000, "\(status)")

@@ -156,6 +156,18 @@ struct ChallengeDecisionTests {
         #expect(order(decide("Basic realm=b, Digest realm=a, qop=auth", [entry])) == ["digest/MD5"])
     }
 
+    @Test("However many challenges a server sends, a few are looked at, in a time that does not grow by their square")
+    func many() {
+        let schemes = (0..<40_000).map { "a\($0)" }.joined(separator: ",")
+        guard case .unsupported(let methods) = decide("\(schemes), Digest realm=\"a") else {
+            Issue.record("not unsupported")
+            return
+        }
+        #expect(methods.count == 8)
+        let realms = (0..<5000).map { "Basic realm=\"\($0)\"" }.joined(separator: ", ")
+        #expect(order(decide("\(realms), Digest realm=a, qop=auth")).count == 8)
+    }
+
     @Test("A proxy is spoken to in clear: it gets a password only if its entry says so")
     func proxies() {
         let proxy = ProtectionSpace(.proxy, host: "proxy", port: 3128)

@@ -52,6 +52,26 @@ struct BodyFeedTests {
         }
     }
 
+    @Test("One that ends early ends the transfer: the server would wait for the rest", arguments: [0, 700, 2_000_000])
+    func short(count: Int) async throws {
+        struct Short: HTTPBody {
+            let count: Int
+            let length: UInt64 = 3_000_000
+            func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
+                max(0, min(count - Int(offset), buffer.count))
+            }
+        }
+        let server = try server.get()
+        try server.answer("/up", Answer(status: 200, "ok"))
+        var upload = try server.request("/up")
+        (upload.method, upload.body) = ("PUT", Short(count: count))
+        await #expect {
+            _ = try await client.send(upload)
+        } throws: { error in
+            if case HTTPError.refused(by: HTTPError.malformedRequest) = error { true } else { false }
+        }
+    }
+
     @Test("After a rewind it begins where it is told to, and what was read before does not count")
     func rewind() async throws {
         let reader = BodyFeed(PatternBody(length: 300_000)) {}

@@ -25,6 +25,17 @@ struct RequestRulesTests {
         #expect(try await client.send(request).body == Array("text".utf8))
     }
 
+    @Test("No time is too short or too long", arguments: [0, -1, .nan, .infinity, -.infinity, 1e300])
+    func times(seconds: Double) async throws {
+        try server.answer("/", Answer(status: 200, "text"))
+        var request = try server.request("/")
+        request.connectTimeout = seconds
+        do throws(HTTPError) { _ = try await client.send(request) } catch {
+            // A millisecond is not enough everywhere.
+            guard case .connectTimeout = error, !(seconds > 1) else { throw error }
+        }
+    }
+
     @Test("Credentials over http://, allowed or not", arguments: ["Authorization", "cookie", "COOKIE2"])
     func credentialsInClear(name: String) async throws {
         var request = HTTPRequest(server.url("/", scheme: "http"))

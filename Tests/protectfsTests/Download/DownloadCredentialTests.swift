@@ -155,6 +155,8 @@ struct DownloadCredentialTests {
         "64: usage",
         arguments: [
             ["get", "https://localhost/a", "--user", "name:password"], ["get", "https://localhost/a", "--user", ""],
+            ["get", "https://localhost/a", "-H", "AUTHORIZATION: Bearer token"],
+            ["get", "https://localhost/a", "-H", "Host: other"],
             ["get", "https://localhost/a", "--password-fd", "3"], ["get", "https://localhost/a", "--bearer-fd", "-1"],
             ["get", "https://localhost/a", "--identity-passcode-fd", "3"],
             ["get", "http://localhost/a", "--allow-plain-http", "--user", "u", "--password-fd", "3"],

@@ -103,6 +103,14 @@ struct DownloadRunTests {
         for word in ["planted", "localhost", "404"] { #expect(!run.errors.contains(word), "\(run.errors)") }
     }
 
+    @Test("install --print shows the unit, and changes nothing")
+    func unit() throws {
+        let printed = try bed.download("install", "--print")
+        #expect(printed.status == 0 && printed.text.contains("/protectfs download run\n"), "\(printed.text)")
+        #expect(printed.text.contains("RestartPreventExitStatus=64 65 66 77 78\n"))
+        #expect(try bed.sandbox.shell("find . -name '*.service'").text.isEmpty)
+    }
+
     @Test("--stall-timeout: a connection over which nothing comes is given up, and it is tried again")
     func stalled() throws {
         try bed.server.answer("/a", Answer(length: 200_000).with(\.holdAfter, 100_000), Answer(length: 200_000))

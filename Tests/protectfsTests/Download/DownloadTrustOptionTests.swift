@@ -36,8 +36,7 @@ struct DownloadTrustOptionTests {
         let text = String(repeating: "key ", count: 8)
         let key = try IntegrityKey(
             id: "k:1", SecretBytes(byteCount: text.utf8.count) { $0.copyBytes(from: text.utf8) })
-        let tag = try key.tag(of: Answer.pattern(0..<1000)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-            .joined()
+        let tag = Hexadecimal.text(try key.tag(of: Answer.pattern(0..<1000)))
         let zeros = String(repeating: "0", count: 64)
         #expect(try bed.get("/a", "--hmac", "k:1:\(tag)").status == 78)
         try bed.sandbox.put(text, at: "key")
@@ -60,5 +59,51 @@ struct DownloadTrustOptionTests {
         #expect(fromDescriptor.status == 0, "\(fromDescriptor.errors)")
         #expect(try bed.download("key", "add", "k3").status == 64)
         #expect(try bed.download("key", "add", "k3", "--key-file", "missing").status == 66)
+    }
+
+    @Test("--length, --sha512 and --sha1: right, and wrong")
+    func checks() throws {
+        for (option, algorithm) in [("--sha512", RunningDigest.Algorithm.sha512), ("--sha1", .sha1)] {
+            let right = try digest(algorithm, of: Answer.pattern(0..<1000))
+            let wrong = (right.hasPrefix("0") ? "1" : "0") + right.dropFirst()
+            #expect(try bed.get("/a", "-o", "wrong\(option)", option, wrong).status == 65)
+            let done = try bed.get("/a", "-o", "right\(option)", option, right)
+            #expect(done.status == 0 && done.errors.contains("accidents") == (option == "--sha1"), "\(done.errors)")
+        }
+        #expect(try bed.get("/a", "-o", "longer", "--length", "1001").status == 65)
+        #expect(try bed.get("/a", "-o", "length", "--length", "1000").status == 0)
+    }
+
+    private func digest(_ algorithm: RunningDigest.Algorithm, of bytes: [UInt8]) throws -> String {
+        var digest = try RunningDigest(algorithm)
+        try digest.update(bytes)
+        return Hexadecimal.text(try digest.finish())
+    }
+
+    @Test("--give-up-after: what a server asks for is not waited for longer than that")
+    func giveUpAfter() throws {
+        try bed.server.answer("/busy", Answer(status: 503, headers: [["Retry-After", "7200"]]))
+        let done = try bed.get("/busy", "--give-up-after", "1h")
+        #expect(done.status == 75 && done.errors.contains("given up"), "\(done.errors)")
+    }
+
+    @Test("What is asked for is what was said")
+    func request() throws {
+        let words = [
+            "https://localhost/a", "--priority=-5", "--retries", "3", "--give-up-after", "2h", "--header", "X-A: b: c",
+            "--proxy", "socks5h://[::1]:1080", "--class", "first-unlock", "--max-size", "2k", "--limit-rate", "3M",
+            "--accept-type", "text/*", "--replace", "--directory", "/tmp",
+        ]
+        let add = try DownloadAdd.parse(words)
+        let request = try DownloadRequest(
+            add.urls[0], to: add.target, add.options, add.trust.trust(), add.credentials.given())
+        #expect(request.priority == -5 && request.retry.maximumFailures == 3 && request.retry.maximumSeconds == 7200)
+        #expect(request.headers == [HTTPHeader("X-A", "b: c")] && request.proxy?.description == "socks5h://[::1]:1080")
+        #expect(request.protectionClass == .completeUntilFirstUserAuthentication && request.acceptedTypes == ["text/*"])
+        #expect(request.maximumLength == 2048 && request.bandwidthLimit == 3 << 20 && request.replacesExisting)
+        #expect(request.target == "/tmp/a")
+        let get = try DownloadGet.parse(["https://localhost/a", "--connect-timeout", "7s", "--stall-timeout", "2m"])
+        let connections = try get.connection.connections()
+        #expect(connections.connectTimeout == 7 && connections.stallLimit.duration == 120)
     }
 }

@@ -128,6 +128,32 @@ struct DownloadVerbTests {
         #expect(done.errors.contains("other options"))
     }
 
+    @Test("Two URLs that end alike: one of them has the name, replaced or not", arguments: [true, false])
+    func sameName(replaces: Bool) throws {
+        for (path, length) in [("/1/a", 1000), ("/2/a", 2000)] { try bed.server.answer(path, Answer(length: length)) }
+        let urls = ["/1/a", "/2/a", "/1/a"].map { bed.server.url($0).absoluteString }
+        let words = ["download", "get", "--only-anchor", "authority.pem"] + (replaces ? ["--replace"] : [])
+        let done = try bed.sandbox.run(words + urls)
+        #expect(done.status == 64 && done.errors.contains("/2/a"), "\(done.errors)")
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
+    }
+
+    @Test("What others can read in the arguments is warned of")
+    func cookie() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let done = try bed.get("/a", "-H", "Cookie: a=b")
+        #expect(done.status == 0 && done.errors.contains("warning: others"), "\(done.errors)")
+    }
+
+    @Test("A get at another pace goes on with the first one, and says so")
+    func otherPace() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let url = bed.server.url("/a").absoluteString
+        #expect(try bed.download("add", url, "--only-anchor", "authority.pem").status == 0)
+        let done = try bed.get("/a", "--limit-rate", "1M")
+        #expect(done.status == 0 && done.errors.contains("that it was added with"), "\(done.errors)")
+    }
+
     @Test("What a get was missing that failed before a byte came is given with the next one")
     func missingAnchor() throws {
         try bed.server.answer("/a", Answer(length: 1000))
@@ -154,7 +180,7 @@ struct DownloadVerbTests {
 
         // What the hint says to type, is typed.
         let hint = probe.errors.split(separator: "\n").first { $0.contains("protectfs: hint: ") } ?? ""
-        let words = hint.split(separator: " ").drop { $0 != "download" }.map(String.init)
+        let words = hint.split(separator: " ").drop { $0 != "download" }.map { String($0.filter { $0 != "'" }) }
         #expect(try bed.sandbox.run(words).status == 0, "\(hint)")
         #expect(try bed.download("probe", url).status == 0)
         #expect(try bed.download("trust", "list").text.contains(digest))
@@ -164,5 +190,15 @@ struct DownloadVerbTests {
         #expect(
             try bed.download("trust", "add", "localhost", "--certificate", digest, "--reason", "pin-mismatch").status
                 == 64)
+    }
+
+    @Test("An address stands in brackets, and is shown so")
+    func address() throws {
+        let words = ["--certificate", String(repeating: "ab", count: 32), "--reason", "expired"]
+        for (server, status) in [("[::1]:8443", Int32(0)), ("::1", 64), ("proxy://localhost:1", 64), ("a b", 64)] {
+            #expect(try bed.sandbox.run(["download", "trust", "add", server] + words).status == status, "\(server)")
+        }
+        #expect(try bed.download("trust", "list").text.hasPrefix("[::1]:8443  abab"))
+        #expect(try bed.download("trust", "remove", "[::1]:8443").status == 0)
     }
 }
