@@ -85,6 +85,12 @@ public actor DownloadQueue {
         return records.map { Download($0, self, live: progress($0.id)) }
     }
 
+    /// Those in one of these states.
+    public func downloads(in states: Set<DownloadState>) async throws(DownloadError) -> [Download] {
+        let records = try await blocking { store throws(DownloadError) in try store.records(in: states) }
+        return records.map { Download($0, self, live: progress($0.id)) }
+    }
+
     /// The download of that id.
     ///
     /// - Throws: `unknownDownload`.

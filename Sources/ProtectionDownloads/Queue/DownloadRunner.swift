@@ -139,7 +139,7 @@ actor DownloadRunner {
     /// - Returns: when to look again, and whether nothing will happen by itself.
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
         ended = []
-        let records = try await blocking { [store] () throws(DownloadError) in try store.unfinishedRecords() }
+        let records = try await blocking { [store] () throws(DownloadError) in try store.records(in: [.queued, .publishing, .cancelled]) }
         if records.contains(where: { $0.state == .queued && $0.began > Self.now }) {
             try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack() }
             wakes.continuation.yield()
@@ -251,7 +251,7 @@ actor DownloadRunner {
     private static func clearCancelled(
         _ store: DownloadStore, but running: Set<DownloadID> = []
     ) throws(DownloadError) {
-        for record in try store.records() where record.state == .cancelled && !running.contains(record.id) {
+        for record in try store.records(in: [.cancelled]) where !running.contains(record.id) {
             guard let request = record.request, record.hasParts else { continue }
             // Where its directory cannot be read the next one who looks tries again; the other downloads do not wait for that.
             do throws(DownloadError) {
@@ -269,8 +269,8 @@ actor DownloadRunner {
     private func tidyUp() async throws(DownloadError) -> Bool {
         try await blocking { [store] () throws(DownloadError) in
             guard try store.canOpen() else { return false }
-            let names = try store.records().compactMap { record in
-                record.hasParts || record.isDamaged || record.state == .publishing || record.state == .finished
+            let names = try store.records(in: [.queued, .paused, .failed, .cancelled]).compactMap { record in
+                record.hasParts || record.isDamaged
                     ? nil : record.request.map { PartialName(target: $0.target, id: record.id) }
             }
             PartialName.removeForgotten(names)

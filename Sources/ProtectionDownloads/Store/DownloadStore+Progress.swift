@@ -253,6 +253,7 @@ extension DownloadStore {
                 arguments: [Data(id.bytes)])
         }
         if isLasting { try write(body) } else { try writeWithoutFlush(body) }
+        requests.withLock { $0[id] = nil }
     }
 
     /// What was about to be published had no name when its process ended: it is downloaded again.

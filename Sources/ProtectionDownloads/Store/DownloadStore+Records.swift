@@ -9,9 +9,9 @@ extension DownloadStore {
         try records("ORDER BY position")
     }
 
-    /// Those that a runner has to do with, in the order in which they were added.
-    func unfinishedRecords() throws(DownloadError) -> [DownloadRecord] {
-        let states = [DownloadState.queued, .publishing, .cancelled].map { "\($0.rawValue)" }.joined(separator: ", ")
+    /// Those in one of these states. Most of a long list is over, and need not be opened.
+    func records(in states: Set<DownloadState>) throws(DownloadError) -> [DownloadRecord] {
+        let states = states.map { "\($0.rawValue)" }.sorted().joined(separator: ", ")
         return try records("WHERE state IN (\(states)) ORDER BY position")
     }
 
