@@ -3,7 +3,12 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Failures in a row without a byte that was new, after which it is given up.
     public var maximumFailures = 30
     /// Seconds since it was added, or resumed by hand, after which it is given up. Time that is spent waiting for an unlock counts.
+    ///
+    /// From a day on it takes ``patience`` failures in a row, too: neither a clock that is wrong for a moment gives up everything,
+    /// nor a machine that was off for a month and has no network yet.
     public var maximumSeconds: Int64 = 14 * 86_400
+    /// See ``maximumSeconds``.
+    public static let patience = 8
     /// Seconds to wait after the first failure; twice as long after each further one.
     public var firstDelay: Double = 1
     /// Seconds that are never exceeded, but by what a server asks for.
@@ -46,10 +51,13 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         var delay = min(firstDelay * pow(2, exponent), longestDelay)
         delay *= 0.5 + 0.5 * min(max(jitter, 0), 1)
         if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
+            // As long as that nobody waits, whatever the time is.
+            if asked > maximumSeconds { return .giveUp }
             delay = max(delay, Double(asked))
         }
         let next = now + Int64(delay * 1000)
-        return next - began > maximumSeconds * 1000 ? .giveUp : .retry(at: next)
+        let isLate = next - began > maximumSeconds * 1000 && (failures >= Self.patience || maximumSeconds < 86_400)
+        return isLate ? .giveUp : .retry(at: next)
     }
 
     private func isWorthRetrying(_ failure: Failure) -> Bool {

@@ -20,6 +20,7 @@ struct DownloadExitStatusTests {
         (.storeDamaged("/a", reason: ""), 65), (.storeKeyLost("/a"), 65), (.storeNewer("/a"), 65),
         (.store("/a", code: 13, reason: "full"), 74), (.protection(.notProtected("/a")), 65),
         (.cryptography(.authenticationFailed), 70), (.unusableIdentity(.wrongPassphrase), 77),
+        (.targetInList("/a", id), 73),
     ]
     private static let id = DownloadID("00112233445566778899aabbccddeeff")!
 
@@ -45,6 +46,7 @@ struct DownloadExitStatusTests {
         case .protection: 17
         case .cryptography: 18
         case .unusableIdentity: 19
+        case .targetInList: 20
         }
     }
 
