@@ -44,7 +44,7 @@ import Testing
         ///
         /// - Returns: what came of each.
         func commitTogether(
-            _ count: Int, isLasting: Bool = true, _ body: @escaping @Sendable (Int, Database) throws -> Void
+            _ count: Int, isLasting: (Int) -> Bool = { _ in true }, _ body: @escaping @Sendable (Int, Database) throws -> Void
         ) -> [Result<Void, any Error>] {
             let (isHeld, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
             start(-1, isLasting: true) { _ in
@@ -53,7 +53,7 @@ import Testing
             }
             isHeld.wait()
             for number in 0..<count {
-                start(number, isLasting: isLasting) { try body(number, $0) }
+                start(number, isLasting: isLasting(number)) { try body(number, $0) }
                 while commits.waitingCount <= number { usleep(100) }
             }
             goesOn.signal()
@@ -144,7 +144,7 @@ import Testing
         bed.database.add(transactionObserver: counter, extent: .databaseLifetime)
         counter.refuses = true
         // One of them has an error of its own, and its own is no worse than that of all.
-        let results = bed.commitTogether(3, isLasting: isLasting) { number, database in
+        let results = bed.commitTogether(3, isLasting: { _ in isLasting }) { number, database in
             try bed.add(number, database)
             if number == 1 { throw Refused(number: 1) }
         }
@@ -165,8 +165,8 @@ import Testing
             seen.withLock { $0.append(level) }
             try bed.add(number, database)
         }
-        _ = bed.commitTogether(2, isLasting: true, look)
-        _ = bed.commitTogether(2, isLasting: false, look)
+        _ = bed.commitTogether(2, isLasting: { $0 == 1 }, look)
+        _ = bed.commitTogether(2, isLasting: { _ in false }, look)
         try bed.commits(isLasting: true) { try look(9, $0) }
         #expect(seen.withLock { $0 } == [2, 2, 1, 1, 2])
         #expect(try bed.database.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)

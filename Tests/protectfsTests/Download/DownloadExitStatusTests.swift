@@ -145,6 +145,8 @@ struct DownloadExitStatusTests {
             ["get", "https://localhost/a", "--sha256", "00"], ["get", "https://localhost/a", "--md5", "x"],
             ["get", "https://localhost/a", "--pin", "00"], ["get", "https://localhost/a", "--retries", "0"],
             ["get", "https://localhost/a", "https://localhost/b", "-o", "c"],
+            ["get", "https://localhost/a", "-o", "new/"], ["add", "https://localhost/a", "--output=new/."],
+            ["get", "https://localhost/a", "-o", ".."],
             ["get", "https://localhost/a", "--max-size", "1T"],
             ["get", "https://localhost/a", "--proxy", "https://localhost:1"], ["pause", "ab"], ["nonsense"],
         ])
