@@ -40,7 +40,8 @@ import Testing
     @Test func allBad() async throws {
         let bed = try DownloadBed()
         let queue = try bed.queue()
-        #expect(try await words(queue.add([bed.request("x/a"), bed.request("x/b")])) == ["noDirectory", "noDirectory"])
+        #expect(
+            try await words(queue.add([bed.request("x/a"), bed.request("x/b")])) == ["noDirectory", "noDirectory"])
         #expect(try await queue.downloads().isEmpty)
     }
 

@@ -37,14 +37,15 @@ import Testing
         }
 
         func add(_ number: Int, of size: Int = 1, _ database: Database) throws {
-            try database.execute(sql: "INSERT INTO list (number, bytes) VALUES (?, zeroblob(?))", arguments: [number, size])
+            try database.execute(
+                sql: "INSERT INTO list (number, bytes) VALUES (?, zeroblob(?))", arguments: [number, size])
         }
 
         /// Lets one change hold up the others until all of them wait, in their order; then each is made, in one commit.
         ///
         /// - Returns: what came of each.
         func commitTogether(
-            _ count: Int, isLasting: (Int) -> Bool = { _ in true }, _ body: @escaping @Sendable (Int, Database) throws -> Void
+            _ count: Int, lasting: Set<Int> = Set(0..<9), _ body: @escaping @Sendable (Int, Database) throws -> Void
         ) -> [Result<Void, any Error>] {
             let (isHeld, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
             start(-1, isLasting: true) { _ in
@@ -53,7 +54,7 @@ import Testing
             }
             isHeld.wait()
             for number in 0..<count {
-                start(number, isLasting: isLasting(number)) { try body(number, $0) }
+                start(number, isLasting: lasting.contains(number)) { try body(number, $0) }
                 while commits.waitingCount <= number { usleep(100) }
             }
             goesOn.signal()
@@ -71,7 +72,7 @@ import Testing
     }
 
     /// Counts commits, and refuses them if it is told to.
-    private final class Counter: TransactionObserver, @unchecked Sendable {  // called on the queue of the database alone
+    private final class Counter: TransactionObserver, @unchecked Sendable {  // one queue
         var count = 0
         var refuses = false
         func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
@@ -81,7 +82,9 @@ import Testing
         func databaseDidRollback(_ database: Database) {}
     }
 
-    private func isSuccess(_ result: Result<Void, any Error>) -> Bool { if case .success = result { true } else { false } }
+    private func isSuccess(_ result: Result<Void, any Error>) -> Bool {
+        if case .success = result { true } else { false }
+    }
     private func error<E: Error>(_ result: Result<Void, any Error>, as type: E.Type) -> E? {
         if case .failure(let error) = result { error as? E } else { nil }
     }
@@ -131,7 +134,7 @@ import Testing
         let results = bed.commitTogether(4) { number, database in
             try bed.add(number, of: number == 2 ? 1 << 20 : 1, database)
         }
-        #expect(results.map { error($0, as: DatabaseError.self)?.resultCode } == [.SQLITE_FULL, .SQLITE_FULL, .SQLITE_FULL, .SQLITE_FULL])
+        #expect(results.allSatisfy { error($0, as: DatabaseError.self)?.resultCode == .SQLITE_FULL })
         #expect(try bed.numbers == [100])
         // Those who come later do not suffer for it.
         #expect(bed.commitTogether(3) { try bed.add($0, $1) }.allSatisfy(isSuccess))
@@ -144,7 +147,7 @@ import Testing
         bed.database.add(transactionObserver: counter, extent: .databaseLifetime)
         counter.refuses = true
         // One of them has an error of its own, and its own is no worse than that of all.
-        let results = bed.commitTogether(3, isLasting: { _ in isLasting }) { number, database in
+        let results = bed.commitTogether(3, lasting: isLasting ? [0, 1, 2] : []) { number, database in
             try bed.add(number, database)
             if number == 1 { throw Refused(number: 1) }
         }
@@ -165,8 +168,8 @@ import Testing
             seen.withLock { $0.append(level) }
             try bed.add(number, database)
         }
-        _ = bed.commitTogether(2, isLasting: { $0 == 1 }, look)
-        _ = bed.commitTogether(2, isLasting: { _ in false }, look)
+        _ = bed.commitTogether(2, lasting: [1], look)
+        _ = bed.commitTogether(2, lasting: [], look)
         try bed.commits(isLasting: true) { try look(9, $0) }
         #expect(seen.withLock { $0 } == [2, 2, 1, 1, 2])
         #expect(try bed.database.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)

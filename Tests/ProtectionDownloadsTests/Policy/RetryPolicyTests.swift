@@ -34,7 +34,8 @@ import Testing
         #expect(hasty.decide(broken, failures: 1, began: 0, now: 59_000, jitter: 1) == .retry(at: 60_000))
         // The clock alone gives nothing up: it may be wrong, and the machine may have been off.
         for failures in 1...7 {
-            guard case .retry = policy.decide(broken, failures: failures, began: 0, now: 9 * fortnight, jitter: 1) else {
+            guard case .retry = policy.decide(broken, failures: failures, began: 0, now: 9 * fortnight, jitter: 1)
+            else {
                 Issue.record("given up after \(failures) failures")
                 continue
             }
