@@ -119,19 +119,40 @@ import Testing
 
     // MARK: the clock
 
-    /// It was set back behind the time when the download was added: what it says of the next try means nothing.
-    @Test func theClockIsSetBack() async throws {
+    /// It was set back behind the time when the download was added, or when it was tried: what is noted of the next try means nothing.
+    @Test(arguments: [true, false]) func theClockIsSetBack(_ isAddedLater: Bool) async throws {
         let bed = try bed()
         let queue = try bed.queue()
         let download = try await queue.add(bed.request())
         let future = DownloadRunner.now + 400 * 86_400_000
         try queue.store.write {
-            try $0.execute(sql: "UPDATE downloads SET began = ?, notBefore = ?", arguments: [future, future + 1000])
+            try $0.execute(
+                sql: "UPDATE downloads SET began = ?, notBefore = ?",
+                arguments: [isAddedLater ? future : DownloadRunner.now, future + 1000])
         }
         let running = Task { try await queue.run() }
         _ = try await download.value
         running.cancel()
         try await running.value
+    }
+
+    /// As long as a server may ask for, and no longer, is believed.
+    @Test func theLongestWait() async throws {
+        let bed = try bed()
+        let queue = try bed.queue()
+        var request = bed.request()
+        request.retry.maximumSeconds = 30 * 86_400
+        bed.server.answer(.status(503, ["Retry-After": "\(29 * 86_400)"]))
+        let id = try await queue.add(request).id
+        let running = Task { try await queue.run() }
+        while try await queue.download(id).activity != .waitingToRetry { try await Task.sleep(for: .milliseconds(20)) }
+        // It looks again.
+        try await queue.cancel(queue.add(bed.request("other")).id)
+        while try await queue.downloads().count < 2 { try await Task.sleep(for: .milliseconds(20)) }
+        running.cancel()
+        try await running.value
+        #expect(try await queue.download(id).attempts == 1)
+        #expect(try await queue.download(id).nextTry != nil)
     }
 
     // MARK: the list

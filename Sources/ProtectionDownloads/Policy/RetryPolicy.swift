@@ -16,6 +16,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
 
     public init() {}
 
+    /// What ``decide(_:failures:began:now:jitter:)`` never goes beyond, in milliseconds.
+    var longestWait: Double { max(Double(maximumSeconds), longestDelay) * 1000 }
+
     /// Why a try has ended.
     public enum Failure: Hashable, Sendable {
         /// The server said so, and perhaps when to come again.
@@ -56,8 +59,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
             delay = max(delay, Double(asked))
         }
         let next = now + Int64(delay * 1000)
-        let isLate = next - began > maximumSeconds * 1000 && (failures >= Self.patience || maximumSeconds < 86_400)
-        return isLate ? .giveUp : .retry(at: next)
+        // When it began is in clear in the list, and may be any number.
+        let isLate = Double(next) - Double(began) > Double(maximumSeconds) * 1000
+        return isLate && (failures >= Self.patience || maximumSeconds < 86_400) ? .giveUp : .retry(at: next)
     }
 
     private func isWorthRetrying(_ failure: Failure) -> Bool {

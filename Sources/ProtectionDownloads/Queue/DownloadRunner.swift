@@ -132,8 +132,9 @@ actor DownloadRunner {
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
         ended = []
         let records = try await blocking { [store] () throws(DownloadError) in try store.unfinishedRecords() }
-        if records.contains(where: { $0.state == .queued && $0.began > Self.now }) {
-            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack() }
+        let early = records.filter { $0.state == .queued && $0.isOfLaterClock(than: Self.now) }.map(\.id)
+        if !early.isEmpty {
+            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack(under: early) }
             wakes.continuation.yield()
         }
         let byID = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }

@@ -28,6 +28,7 @@ import Testing
         #expect(policy.decide(broken, failures: 8, began: 0, now: fortnight, jitter: 1) == .giveUp)
         #expect(
             policy.decide(broken, failures: 8, began: 0, now: fortnight - 128_000, jitter: 1) == .retry(at: fortnight))
+        #expect(policy.decide(broken, failures: 8, began: .min, now: fortnight, jitter: 1) == .giveUp)
         var hasty = policy
         hasty.maximumSeconds = 60
         #expect(hasty.decide(broken, failures: 1, began: 0, now: 60_000, jitter: 1) == .giveUp)
