@@ -181,7 +181,7 @@ import Testing
             bed.server.answer(.reset(after: 50_000))
         }
         let running = Task { try await queue.run() }
-        while try await queue.downloads().contains(where: { $0.activity != .waitingToRetry }) {
+        while try await queue.downloads().contains(where: { !$0.state.isOver && $0.activity != .waitingToRetry }) {
             try await Task.sleep(for: .milliseconds(200))
         }
         let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
