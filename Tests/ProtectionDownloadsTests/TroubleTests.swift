@@ -169,11 +169,36 @@ import Testing
         #expect(try queue.store.read { try Int.fetchOne($0, sql: count) } == 3)
     }
 
+    /// A server that is slow, or of which many wait, keeps no download of another one waiting.
+    @Test func manyOfOneServer() async throws {
+        let bed = try bed()
+        let queue = try bed.queue(total: 4, perHost: 2)
+        let requests = (0..<100).map { number in
+            bed.server["n\(number)"] = .init(bytes: bytes)
+            return bed.request("n\(number)")
+        }
+        bed.server["empty"] = .init(bytes: [])
+        var other = bed.request("empty")
+        other.url = URL(string: "https://other.test/empty")!
+        // Never goes on: what has no bytes does not come here.
+        bed.server.beforeEachPiece { _ in try await Task.sleep(for: .seconds(3600)) }
+        let id = try await queue.add(requests + [other]).last!.get().id
+        let running = Task { try await queue.run() }
+        var looks = 0
+        while try await queue.download(id).state != .finished, looks < 500 {
+            try await Task.sleep(for: .milliseconds(20))
+            looks += 1
+        }
+        #expect(try await queue.download(id).state == .finished)
+        running.cancel()
+        try await running.value
+    }
+
     /// A server that breaks off each: none is asked for again before its time, and not all stay open until then.
     @Test func manyHalfDownloads() async throws {
         let bed = try bed()
         let queue = try bed.queue()
-        for number in 0..<40 {
+        for number in 0..<150 {
             bed.server["n\(number)"] = .init(bytes: bytes)
             var request = bed.request("n\(number)")
             request.retry.firstDelay = 600

@@ -25,7 +25,7 @@ actor DownloadRunner {
     var closedBodies: Set<DownloadID> = []
     /// More files than these are not kept open while they wait for their next try.
     static let openFiles = 32
-    /// What the last look has found waiting, in its order: when one ends the next one begins at once, without another look.
+    /// What the last look has found whose time had come, in its order: when one ends the next one begins at once, without another look.
     private var waiting: ArraySlice<(item: HostSchedule.Item, record: DownloadRecord)> = []
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
@@ -168,8 +168,9 @@ actor DownloadRunner {
             default: break
             }
         }
-        waiting = found.sorted { $0.item.isBefore($1.item) }[...]
-        let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > Self.now }.min()
+        let now = Self.now
+        waiting = found.filter { $0.item.notBefore <= now }.sorted { $0.item.isBefore($1.item) }[...]
+        let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > now }.min()
         refill()
         return (askAgainAt, running.isEmpty && ended.isEmpty && askAgainAt == nil)
     }
@@ -179,8 +180,12 @@ actor DownloadRunner {
     /// Whoever was paused or cancelled since the last look, or is at the end of it already, finds out when it begins.
     func refill() {
         guard failure == nil, !waiting.isEmpty else { return }
-        // Further down is nothing that may run where none of these may; but after the next look.
-        let first = waiting.prefix(64)
+        // No server has more places than these, however many of it wait before those of another one.
+        var counts: [String: Int] = [:]
+        let first = waiting.filter { item, _ in
+            counts[item.origin, default: 0] += 1
+            return counts[item.origin]! <= schedule.perHost
+        }
         let plan = schedule.plan(
             waiting: first.map(\.item), running: running.values.compactMap(\.item), now: Self.now)
         guard !plan.begin.isEmpty else { return }
