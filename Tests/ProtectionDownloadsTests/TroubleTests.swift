@@ -198,7 +198,7 @@ import Testing
     @Test func manyHalfDownloads() async throws {
         let bed = try bed()
         let queue = try bed.queue()
-        for number in 0..<150 {
+        for number in 0..<100 {
             bed.server["n\(number)"] = .init(bytes: bytes)
             var request = bed.request("n\(number)")
             request.retry.firstDelay = 600
