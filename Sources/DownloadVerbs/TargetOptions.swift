@@ -18,5 +18,9 @@ package struct TargetOptions: ParsableArguments {
     package func validate(for urls: [String]) throws {
         if output != nil, urls.count > 1 { throw ValidationError("--output is for one URL; for several: --directory") }
         if output != nil, directory != nil { throw ValidationError("either --output or --directory") }
+        if let output, output.isOfDirectory {
+            throw ValidationError(
+                "--output is a file, and \(quoted(output.path)) is written as a directory: use --directory")
+        }
     }
 }

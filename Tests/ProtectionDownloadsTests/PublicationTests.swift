@@ -66,6 +66,28 @@ import Testing
         #expect(try bed.names() == ["file"])
     }
 
+    /// The queue of the keybag may be long: what else waits in it is for who unlocks.
+    @Test(arguments: [true, false]) func onlyItsOwnRaise(_ renamed: Bool) async throws {
+        let bed = try DownloadBed(.locked)
+        for name in ["other", "file"] {
+            bed.server[name] = .init(bytes: bytes)
+            #expect(try await bed.result(bed.request(name)).state == .finished)
+        }
+        try bed.unlock()
+        if renamed {
+            try bed.queue().store.write { try $0.execute(sql: "UPDATE downloads SET state = 3 WHERE position = 2") }
+            try await bed.runUntilIdle()
+        } else {
+            bed.server["third"] = .init(bytes: bytes)
+            #expect(try await bed.result(bed.request("third")).state == .finished)
+            #expect(try bed.protectionClass("third") == .complete)
+        }
+        #expect(try bed.protectionClass("file") == (renamed ? .complete : .completeUnlessOpen))
+        #expect(try bed.protectionClass("other") == .completeUnlessOpen)
+        try bed.keybag.performQueuedWork()
+        #expect(try ["other", "file"].allSatisfy { try bed.protectionClass($0) == .complete })
+    }
+
     @Test func somebodyTookItsName() async throws {
         let bed = try DownloadBed()
         let id = try await publishing(bed, renamed: false)

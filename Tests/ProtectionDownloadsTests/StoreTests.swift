@@ -7,7 +7,10 @@ import Testing
 
 @Suite struct StoreTests {
     /// Everything a list is told that others must not read.
-    private let planted = ["planted-path", "planted-header", "planted-name", "planted-value", "planted-key-id"]
+    private let planted = [
+        "planted-path", "planted-header", "planted-name", "planted-value", "planted-key-id", "planted-user",
+        "planted-password", "planted-token",
+    ]
 
     private func plant(_ bed: DownloadBed) async throws -> DownloadQueue {
         let queue = try bed.queue()
@@ -15,6 +18,11 @@ import Testing
         request.url = URL(string: "https://server.test/planted-path")!
         request.headers = [HTTPHeader("planted-header", "planted-value")]
         request.name = "planted-name"
+        let space = ProtectionSpace(host: "server.test", port: 443)
+        request.credentials = [
+            try DownloadCredential(.password(user: "planted-user", .text("planted-password")), for: space)
+        ]
+        _ = try await queue.addCredential(DownloadCredential(.token(.text("planted-token")), for: space))
         bed.server["planted-path"] = .init(bytes: noise(100_000), entityTag: "\"planted-value\"")
         bed.server.answer(.reset(after: 50_000), .status(404, [:]))
         try await queue.addIntegrityKey(
@@ -31,6 +39,13 @@ import Testing
         let queue = try await plant(bed)
         if state != .unlocked { try bed.keybag.lock() }
         if state == .beforeFirstUnlock { try bed.forgetEverything() }
+        // What is in clear is found: a search that finds nothing would prove nothing.
+        let controls = ["clear-in-the-log", "clear-in-a-file.test"]
+        try queue.store.write { try $0.execute(sql: "CREATE TABLE control AS SELECT '\(controls[0])'") }
+        let digest = String(repeating: "ab", count: 32)
+        try queue.trustExceptions.add(
+            TrustException(host: controls[1], port: 443, certificate: digest, reasons: [.expired]))
+        var found: Set<String> = []
         let files = try #require(FileManager.default.enumerator(atPath: bed.keybag.directory.string))
         var seen: [String] = []
         for case let name as String in files {
@@ -38,12 +53,14 @@ import Testing
                 continue
             }
             seen.append(name)
+            found.formUnion(controls.filter { data.range(of: Data($0.utf8)) != nil })
             for text in planted {
                 #expect(data.range(of: Data(text.utf8)) == nil, "\(text) is in \(name)")
                 #expect(data.range(of: Data(text.utf16.flatMap { [UInt8($0), 0] })) == nil, "\(text) is in \(name)")
             }
         }
-        #expect(seen.contains("downloads/queue.sqlite") && seen.contains("downloads/queue.sqlite-wal"))
+        #expect(found == Set(controls))
+        #expect(["", "-wal", "-shm"].allSatisfy { seen.contains("downloads/queue.sqlite" + $0) })
         withExtendedLifetime(queue) {}
     }
 

@@ -119,19 +119,40 @@ import Testing
 
     // MARK: the clock
 
-    /// It was set back behind the time when the download was added: what it says of the next try means nothing.
-    @Test func theClockIsSetBack() async throws {
+    /// It was set back behind the time when the download was added, or when it was tried: what is noted of the next try means nothing.
+    @Test(arguments: [true, false]) func theClockIsSetBack(_ isAddedLater: Bool) async throws {
         let bed = try bed()
         let queue = try bed.queue()
         let download = try await queue.add(bed.request())
         let future = DownloadRunner.now + 400 * 86_400_000
         try queue.store.write {
-            try $0.execute(sql: "UPDATE downloads SET began = ?, notBefore = ?", arguments: [future, future + 1000])
+            try $0.execute(
+                sql: "UPDATE downloads SET began = ?, notBefore = ?",
+                arguments: [isAddedLater ? future : DownloadRunner.now, future + 1000])
         }
         let running = Task { try await queue.run() }
         _ = try await download.value
         running.cancel()
         try await running.value
+    }
+
+    /// As long as a server may ask for, and no longer, is believed.
+    @Test func theLongestWait() async throws {
+        let bed = try bed()
+        let queue = try bed.queue()
+        var request = bed.request()
+        request.retry.maximumSeconds = 30 * 86_400
+        bed.server.answer(.status(503, ["Retry-After": "\(29 * 86_400)"]))
+        let id = try await queue.add(request).id
+        let running = Task { try await queue.run() }
+        while try await queue.download(id).activity != .waitingToRetry { try await Task.sleep(for: .milliseconds(20)) }
+        // It looks again.
+        try await queue.cancel(queue.add(bed.request("other")).id)
+        while try await queue.downloads().count < 2 { try await Task.sleep(for: .milliseconds(20)) }
+        running.cancel()
+        try await running.value
+        #expect(try await queue.download(id).attempts == 1)
+        #expect(try await queue.download(id).nextTry != nil)
     }
 
     // MARK: the list
@@ -148,11 +169,36 @@ import Testing
         #expect(try queue.store.read { try Int.fetchOne($0, sql: count) } == 3)
     }
 
+    /// A server that is slow, or of which many wait, keeps no download of another one waiting.
+    @Test func manyOfOneServer() async throws {
+        let bed = try bed()
+        let queue = try bed.queue(total: 4, perHost: 2)
+        let requests = (0..<100).map { number in
+            bed.server["n\(number)"] = .init(bytes: bytes)
+            return bed.request("n\(number)")
+        }
+        bed.server["empty"] = .init(bytes: [])
+        var other = bed.request("empty")
+        other.url = URL(string: "https://other.test/empty")!
+        // Never goes on: what has no bytes does not come here.
+        bed.server.beforeEachPiece { _ in try await Task.sleep(for: .seconds(3600)) }
+        let id = try await queue.add(requests + [other]).last!.get().id
+        let running = Task { try await queue.run() }
+        var looks = 0
+        while try await queue.download(id).state != .finished, looks < 500 {
+            try await Task.sleep(for: .milliseconds(20))
+            looks += 1
+        }
+        #expect(try await queue.download(id).state == .finished)
+        running.cancel()
+        try await running.value
+    }
+
     /// A server that breaks off each: none is asked for again before its time, and not all stay open until then.
     @Test func manyHalfDownloads() async throws {
         let bed = try bed()
         let queue = try bed.queue()
-        for number in 0..<40 {
+        for number in 0..<100 {
             bed.server["n\(number)"] = .init(bytes: bytes)
             var request = bed.request("n\(number)")
             request.retry.firstDelay = 600
@@ -160,7 +206,7 @@ import Testing
             bed.server.answer(.reset(after: 50_000))
         }
         let running = Task { try await queue.run() }
-        while try await queue.downloads().contains(where: { $0.activity != .waitingToRetry }) {
+        while try await queue.downloads().contains(where: { !$0.state.isOver && $0.activity != .waitingToRetry }) {
             try await Task.sleep(for: .milliseconds(200))
         }
         let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {

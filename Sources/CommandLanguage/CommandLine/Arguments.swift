@@ -5,12 +5,15 @@ import Glibc
 /// A path of the command line, byte for byte: Swift's own arguments have U+FFFD where they are not UTF-8.
 package struct PathArgument: ExpressibleByArgument {
     package let path: FilePath
+    /// Whether only a directory can be meant: it ends in a slash, which a `FilePath` does not keep, or in a dot that is one.
+    package let isOfDirectory: Bool
 
     /// What a shell offers.
     package static var defaultCompletionKind: CompletionKind { .file() }
 
     package init?(argument: String) {
         guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
+        isOfDirectory = ["", ".", ".."].contains(argument.split(separator: "/", omittingEmptySubsequences: false).last)
         guard argument.unicodeScalars.contains("\u{FFFD}") else {
             path = FilePath(argument)
             return

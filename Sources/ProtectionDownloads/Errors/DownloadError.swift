@@ -10,6 +10,8 @@ public enum DownloadError: Error, Sendable {
     case invalidRequest(reason: String)
     /// Something has that name, and was not to be replaced.
     case targetExists(FilePath)
+    /// Another download of the list, which is not over, is to get that name, and nothing was to be replaced.
+    case targetInList(FilePath, DownloadID)
     /// There is no directory to write to.
     case noDirectory(FilePath)
     /// Nothing of that id is in the list.

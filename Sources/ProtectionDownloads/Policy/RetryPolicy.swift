@@ -4,13 +4,21 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     public var maximumFailures = 30
     /// Seconds since it was added, or resumed by hand, after which it is given up; `.max`: never for this. Time that is spent waiting
     /// for an unlock counts.
+    ///
+    /// From a day on it takes ``patience`` failures in a row, too: neither a clock that is wrong for a moment gives up everything,
+    /// nor a machine that was off for a month and has no network yet.
     public var maximumSeconds: Int64 = 14 * 86_400
+    /// See ``maximumSeconds``.
+    public static let patience = 8
     /// Seconds to wait after the first failure; twice as long after each further one.
     public var firstDelay: Double = 1
     /// Seconds that are never exceeded, but by what a server asks for. More than a year counts as a year.
     public var longestDelay: Double = 600
 
     public init() {}
+
+    /// What ``decide(_:failures:began:now:jitter:)`` never goes beyond, in milliseconds.
+    var longestWait: Double { max(Double(maximumSeconds), longestDelay) * 1000 }
 
     /// Why a try has ended.
     public enum Failure: Hashable, Sendable {
@@ -47,11 +55,15 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         var delay = min(firstDelay * pow(2, exponent), longestDelay)
         delay *= 0.5 + 0.5 * min(max(jitter, 0), 1)
         if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
+            // As long as that nobody waits, whatever the time is.
+            if asked > maximumSeconds { return .giveUp }
             delay = max(delay, Double(asked))
         }
         // Whatever the caller has set: no number is too large for what follows, and what is none is 0.
         let next = now + Int64(max(0, min(delay, Double(Self.year))) * 1000)
-        return Double(next - began) > Double(maximumSeconds) * 1000 ? .giveUp : .retry(at: next)
+        // When it began is in clear in the list, and may be any number.
+        let isLate = Double(next) - Double(began) > Double(maximumSeconds) * 1000
+        return isLate && (failures >= Self.patience || maximumSeconds < 86_400) ? .giveUp : .retry(at: next)
     }
 
     private func isWorthRetrying(_ failure: Failure) -> Bool {

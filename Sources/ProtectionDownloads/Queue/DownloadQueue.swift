@@ -39,7 +39,7 @@ public actor DownloadQueue {
 
     /// Adds a download or an upload. When this returns it is not forgotten, whatever happens.
     ///
-    /// - Throws: `invalidRequest`, `targetExists`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
+    /// - Throws: `invalidRequest`, `targetExists`, `targetInList`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
     ///   `retiredIntegrityKey`; `protection` if the target is a directory or its name too long, or what is to be uploaded is no
     ///   protected file; what is wrong with the list.
     public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
@@ -48,6 +48,8 @@ public actor DownloadQueue {
 
     /// Adds several, in their order, by one change of the list: for many that is much faster than one by one.
     ///
+    /// One that cannot be added keeps no other one out. Of two for the same file the first one is added, and the second only if it
+    /// is to replace what is there.
     /// - Returns: for each what it is, or why it was not added, as ``add(_:)-(DownloadRequest)`` throws it.
     /// - Throws: what is wrong with the list; nothing was added then.
     public func add(
@@ -62,8 +64,9 @@ public actor DownloadQueue {
             }
             let good = results.indices.filter { if case .success = results[$0] { true } else { false } }
             if good.isEmpty { return results }
-            let ids = try store.add(good.map { requests[$0] })
-            for (index, id) in zip(good, ids) { results[index] = .success(try store.record(id)) }
+            for (index, added) in zip(good, try store.add(good.map { requests[$0] })) {
+                results[index] = Result { () throws(DownloadError) in try store.record(added.get()) }
+            }
             return results
         }
         return added.map { $0.map { Download($0!, self, live: nil) } }

@@ -25,8 +25,9 @@ actor DownloadRunner {
     var closedBodies: Set<DownloadID> = []
     /// More files than these are not kept open while they wait for their next try.
     static let openFiles = 32
-    /// What the last look has found waiting, in its order: when one ends the next one begins at once, without another look.
-    private var waiting: ArraySlice<Waiting> = []
+    /// What the last look has found whose time had come, by server and in its order: when one ends the next one begins at once, without
+    /// another look.
+    private var waiting: [String: ArraySlice<Waiting>] = [:]
     var hasWaiting: Bool { !waiting.isEmpty }
     private struct Waiting {
         let item: HostSchedule.Item
@@ -111,7 +112,7 @@ actor DownloadRunner {
     static var now: Int64 { DownloadStore.now }
 
     private func stop() async {
-        waiting = []
+        waiting = [:]
         for (task, _, _) in running.values { task.cancel() }
         while let (task, _, _) = running.values.first { await task.value }
         let partials = self.partials.values
@@ -124,10 +125,10 @@ actor DownloadRunner {
     private func follow(_ event: ProtectedDataEvent) {
         switch event {
         case .willBecomeUnavailable:
-            (isLocking, waiting) = (true, [])
+            (isLocking, waiting) = (true, [:])
             // What they have is flushed while its key is there.
             for (task, _, isSuspending) in running.values where isSuspending { task.cancel() }
-        case .didBecomeUnavailable, .didBecomeAvailable: (isLocking, waiting) = (false, [])
+        case .didBecomeUnavailable, .didBecomeAvailable: (isLocking, waiting) = (false, [:])
         }
         wakes.continuation.yield()
     }
@@ -139,9 +140,11 @@ actor DownloadRunner {
     /// - Returns: when to look again, and whether nothing will happen by itself.
     private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
         ended = []
-        let records = try await blocking { [store] () throws(DownloadError) in try store.records(in: [.queued, .publishing, .cancelled]) }
-        if records.contains(where: { $0.state == .queued && $0.began > Self.now }) {
-            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack() }
+        let states: Set<DownloadState> = [.queued, .publishing, .cancelled]
+        let records = try await blocking { [store] () throws(DownloadError) in try store.records(in: states) }
+        let early = records.filter { $0.state == .queued && $0.isOfLaterClock(than: Self.now) }.map(\.id)
+        if !early.isEmpty {
+            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack(under: early) }
             wakes.continuation.yield()
         }
         let byID = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }
@@ -175,8 +178,10 @@ actor DownloadRunner {
             default: break
             }
         }
-        waiting = found.sorted { $0.item.isBefore($1.item) }[...]
-        let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > Self.now }.min()
+        let now = Self.now
+        waiting = Dictionary(grouping: found.filter { $0.item.notBefore <= now }, by: \.item.origin)
+            .mapValues { $0.sorted { $0.item.isBefore($1.item) }[...] }
+        let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > now }.min()
         refill()
         return (askAgainAt, running.isEmpty && ended.isEmpty && askAgainAt == nil)
     }
@@ -186,8 +191,8 @@ actor DownloadRunner {
     /// Whoever was paused or cancelled since the last look, or is at the end of it already, finds out when it begins.
     func refill() {
         guard failure == nil, !waiting.isEmpty else { return }
-        // Further down is nothing that may run where none of these may; but after the next look.
-        let first = Array(waiting.prefix(64))
+        // No server has more places than these, however many wait for it.
+        let first = waiting.values.flatMap { $0.prefix(schedule.perHost) }
         let plan = schedule.plan(
             waiting: first.map { $0.item }, running: running.values.compactMap { $0.item }, now: Self.now)
         guard !plan.begin.isEmpty else { return }
@@ -195,11 +200,11 @@ actor DownloadRunner {
         for next in first where begins.contains(next.item.id) && running[next.item.id] == nil {
             begin(next.record, next.item)
         }
-        // The others of them go to the front of the rest, which may be long and stays where it is.
-        let others = first.filter { !begins.contains($0.item.id) }
-        let start = waiting.startIndex + first.count - others.count
-        waiting.replaceSubrange(start..<start + others.count, with: others)
-        waiting = waiting[start...]
+        for origin in Set(first.map { $0.item.origin }) {
+            // They are in its order, and so are those that begin.
+            waiting[origin] = waiting[origin]?.drop { begins.contains($0.item.id) }
+            if waiting[origin]?.isEmpty ?? false { waiting[origin] = nil }
+        }
     }
 
     /// One is over: others look at the list, and the runner does where it does not know what to begin next. While many end, not

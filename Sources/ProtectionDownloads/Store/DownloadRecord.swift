@@ -81,6 +81,13 @@ struct DownloadRecord: Sendable {
     }
 }
 
+extension DownloadRecord {
+    /// Whether the clock was set back since something was noted: it was added in the future, or waits longer than anything does.
+    func isOfLaterClock(than now: Int64) -> Bool {
+        began > now || request.map { Double(notBefore) - Double(now) > $0.retry.longestWait } ?? false
+    }
+}
+
 /// Reads the values of a row. SQLite lets any column hold any type, and GRDB traps on another one than is asked for.
 final class StoredRow {
     private let row: Row

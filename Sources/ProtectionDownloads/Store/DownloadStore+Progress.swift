@@ -217,12 +217,14 @@ extension DownloadStore {
         try write { try $0.execute(sql: "UPDATE downloads SET activity = 0") }
     }
 
-    /// What was added in the future was added before the clock was set back: what is noted of its next try means nothing now, and the
-    /// time after which it is given up begins anew.
-    func clockWasSetBack() throws(DownloadError) {
+    /// What is noted of their next try means nothing now; nor when they were added, if that is still to come.
+    func clockWasSetBack(under ids: [DownloadID]) throws(DownloadError) {
         try write { database in
-            try database.execute(
-                sql: "UPDATE downloads SET began = ?, notBefore = 0 WHERE began > ?", arguments: [Self.now, Self.now])
+            for id in ids {
+                try database.execute(
+                    sql: "UPDATE downloads SET began = min(began, ?), notBefore = 0 WHERE id = ?",
+                    arguments: [Self.now, Data(id.bytes)])
+            }
         }
     }
 

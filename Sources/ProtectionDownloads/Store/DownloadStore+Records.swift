@@ -76,35 +76,65 @@ extension DownloadStore {
     }
 
     /// Adds a download. When this returns it is not forgotten.
-    func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID { try add([request])[0] }
+    func add(_ request: DownloadRequest) throws(DownloadError) -> DownloadID { try add([request])[0].get() }
 
-    /// Adds downloads, in their order: all of them, or none.
-    func add(_ requests: [DownloadRequest]) throws(DownloadError) -> [DownloadID] {
-        var rows: [(id: DownloadID, request: Data, priority: Int, credentials: [SealedCredential])] = []
+    /// Adds downloads, in their order, by one change.
+    ///
+    /// - Returns: for each its id, or `targetInList`.
+    /// - Throws: what is wrong with the list; then none was added.
+    func add(_ requests: [DownloadRequest]) throws(DownloadError) -> [Result<DownloadID, DownloadError>] {
+        var rows: [(id: DownloadID, request: Data, credentials: [SealedCredential])] = []
         for request in requests {
             let id = try DownloadID.random()
             var credentials: [SealedCredential] = []
             for credential in request.credentials { credentials.append(try seal(credential)) }
-            rows.append((id, try encode(StoredRequest(request), .request, id), request.priority, credentials))
+            rows.append((id, try encode(StoredRequest(request), .request, id), credentials))
         }
         let now = Self.now
-        try write { database in
+        return try write { database in
             try Self.forgetOld(database, now: now)
             let last = try Self.lastPosition(in: "downloads", database)
-            for (index, row) in rows.enumerated() {
+            // Not before: another process may add the same one at this moment.
+            var targets = try targets(database)
+            var results: [Result<DownloadID, DownloadError>] = []
+            for (index, (request, row)) in zip(requests, rows).enumerated() {
+                if request.upload == nil {
+                    if !request.replacesExisting, let other = targets[request.target] {
+                        results.append(.failure(.targetInList(request.target, other)))
+                        continue
+                    }
+                    targets[request.target] = row.id
+                }
+                results.append(.success(row.id))
                 try database.cachedStatement(
                     sql: """
                         INSERT INTO downloads (id, state, priority, position, added, began, request)
                         VALUES (?, ?, ?, ?, ?, ?, ?)
                         """
                 ).execute(arguments: [
-                    Data(row.id.bytes), DownloadState.queued.rawValue, row.priority, last + 1 + Int64(index), now, now,
-                    row.request,
+                    Data(row.id.bytes), DownloadState.queued.rawValue, request.priority, last + 1 + Int64(index), now,
+                    now, row.request,
                 ])
                 for credential in row.credentials { try Self.insert(credential, for: row.id, database) }
             }
+            return results
         }
-        return rows.map(\.id)
+    }
+
+    /// The files that downloads which are not over are to become.
+    private func targets(_ database: Database) throws -> [FilePath: DownloadID] {
+        let states = [DownloadState.queued, .paused, .publishing].map { "\($0.rawValue)" }.joined(separator: ", ")
+        let rows = try Row.fetchCursor(
+            database, sql: "SELECT id, request FROM downloads WHERE state IN (\(states)) ORDER BY position")
+        var targets: [FilePath: DownloadID] = [:]
+        while let row = try rows.next() {
+            let values = StoredRow(row)
+            let id = DownloadID(stored: values.bytes(0))
+            // One that somebody has altered becomes nothing.
+            guard let request = try? request(values.data(1) ?? Data(), of: id), request.upload == nil else { continue }
+            if targets[request.target] == nil { targets[request.target] = id }
+        }
+        return targets
     }
 
     /// The highest of a table; what somebody has altered does not count.

@@ -39,6 +39,9 @@ final class GroupCommit: Sendable {
 
     init(_ database: DatabaseQueue) { self.database = database }
 
+    /// How many changes wait for the next commit.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     /// Makes a change. When this returns it is committed; when it throws nothing has changed.
     ///
     /// - Parameter isLasting: false: a power cut may take it back, unless somebody flushes at the same moment or later. A kill takes

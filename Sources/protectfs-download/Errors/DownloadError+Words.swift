@@ -20,7 +20,7 @@ extension DownloadError: SpokenError {
     package var exitStatus: ExitStatus {
         switch self {
         case .invalidRequest, .weakIntegrityKey: .usage
-        case .targetExists, .integrityKeyExists: .exists
+        case .targetExists, .targetInList, .integrityKeyExists: .exists
         case .noDirectory, .unknownDownload: .notFound
         case .wrongState, .beforeFirstUnlock, .alreadyRunning: .notNow
         case .failed(let failure): failure.exitStatus
@@ -38,6 +38,7 @@ extension DownloadError: SpokenError {
         switch self {
         case .invalidRequest(let reason): reason
         case .targetExists(let path): "\(quoted(path)) exists already"
+        case .targetInList(let path, let id): "download \(id) is to become \(quoted(path))"
         case .noDirectory(let path): "there is no directory \(quoted(path))"
         case .unknownDownload(let id): "there is no download \(id)"
         case .wrongState(let id, let state): "download \(id) is \(state.word)"
@@ -64,6 +65,8 @@ extension DownloadError: SpokenError {
     package var hint: String? {
         switch self {
         case .targetExists: "to replace it: --replace; for another name: --output FILE"
+        case .targetInList(_, let id):
+            "for another name: --output FILE; to have the later one: --replace; to end that one: protectfs download cancel \(id)"
         case .unknownDownload: "see them with: protectfs download list"
         case .beforeFirstUnlock(let directory):
             "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"

@@ -9,7 +9,8 @@ extension DownloadList: PerformedVerb {
             let id = "\(download.id)".prefix(8)
             let share = String(repeating: " ", count: max(0, 5 - download.share.count)) + download.share
             let words = download.words(isRunning: isRunning)
-            let name = download.request.map { Array("  ".utf8) + listed($0.target) } ?? []
+            // Quoted in a pipe, too: a server may have named the file, and the lines are for people. Programs have --json.
+            let name = download.request.map { Array("  ".utf8) + listed($0.target, toTerminal: true) } ?? []
             try lines.add(Array("\(id)  \(share)  ".utf8) + Array(words.utf8) + name)
         }
         try lines.finish()

@@ -25,8 +25,22 @@ import Testing
         let broken = RetryPolicy.Failure.connection(isTransient: true)
         #expect(policy.decide(broken, failures: 30, began: 0, now: 0, jitter: 1) == .giveUp)
         let fortnight: Int64 = 14 * 86_400_000
-        #expect(policy.decide(broken, failures: 1, began: 0, now: fortnight, jitter: 1) == .giveUp)
-        #expect(policy.decide(broken, failures: 1, began: 0, now: fortnight - 1000, jitter: 1) == .retry(at: fortnight))
+        #expect(policy.decide(broken, failures: 8, began: 0, now: fortnight, jitter: 1) == .giveUp)
+        #expect(
+            policy.decide(broken, failures: 8, began: 0, now: fortnight - 128_000, jitter: 1) == .retry(at: fortnight))
+        #expect(policy.decide(broken, failures: 8, began: .min, now: fortnight, jitter: 1) == .giveUp)
+        var hasty = policy
+        hasty.maximumSeconds = 60
+        #expect(hasty.decide(broken, failures: 1, began: 0, now: 60_000, jitter: 1) == .giveUp)
+        #expect(hasty.decide(broken, failures: 1, began: 0, now: 59_000, jitter: 1) == .retry(at: 60_000))
+        // The clock alone gives nothing up: it may be wrong, and the machine may have been off.
+        for failures in 1...7 {
+            guard case .retry = policy.decide(broken, failures: failures, began: 0, now: 9 * fortnight, jitter: 1)
+            else {
+                Issue.record("given up after \(failures) failures")
+                continue
+            }
+        }
         #expect(
             policy.decide(.status(503, retryAfter: "2000000"), failures: 1, began: 0, now: 0, jitter: 1) == .giveUp)
     }

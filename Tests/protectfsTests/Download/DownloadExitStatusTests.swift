@@ -20,6 +20,7 @@ struct DownloadExitStatusTests {
         (.storeDamaged("/a", reason: ""), 65), (.storeKeyLost("/a"), 65), (.storeNewer("/a"), 65),
         (.store("/a", code: 13, reason: "full"), 74), (.protection(.notProtected("/a")), 65),
         (.cryptography(.authenticationFailed), 70), (.unusableIdentity(.wrongPassphrase), 77),
+        (.targetInList("/a", id), 73),
     ]
     private static let id = DownloadID("00112233445566778899aabbccddeeff")!
 
@@ -45,6 +46,7 @@ struct DownloadExitStatusTests {
         case .protection: 17
         case .cryptography: 18
         case .unusableIdentity: 19
+        case .targetInList: 20
         }
     }
 
@@ -143,6 +145,8 @@ struct DownloadExitStatusTests {
             ["get", "https://localhost/a", "--sha256", "00"], ["get", "https://localhost/a", "--md5", "x"],
             ["get", "https://localhost/a", "--pin", "00"], ["get", "https://localhost/a", "--retries", "0"],
             ["get", "https://localhost/a", "https://localhost/b", "-o", "c"],
+            ["get", "https://localhost/a", "-o", "new/"], ["add", "https://localhost/a", "--output=new/."],
+            ["get", "https://localhost/a", "-o", ".."],
             ["get", "https://localhost/a", "--max-size", "1T"],
             ["get", "https://localhost/a", "--proxy", "https://localhost:1"], ["pause", "ab"], ["nonsense"],
         ])

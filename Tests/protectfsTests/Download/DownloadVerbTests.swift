@@ -68,6 +68,31 @@ struct DownloadVerbTests {
         #expect(try bed.download("pause", "ffffffff").status == 66)
     }
 
+    @Test("list: a name that a server has chosen is on one line, and moves no cursor, in a pipe too")
+    func names() throws {
+        let url = bed.server.url("/a%0Ab%1B%5B2Jc").absoluteString
+        #expect(try bed.download("add", url, bed.server.url("/plain").absoluteString).status == 0)
+        let lines = try bed.download("list").text.split(separator: "\n")
+        try #require(lines.count == 2)
+        #expect(lines[0].hasSuffix("/a\\nb\\x1b[2Jc'") && lines[0].contains("  $'/"))
+        #expect(lines[1].hasSuffix("/plain") && !lines[1].contains("'"))
+        #expect(try (bed.list()[0]["path"] as? String)?.hasSuffix("/a\nb\u{1B}[2Jc") == true)
+    }
+
+    @Test("73: a second download to the same file, unless it is to replace it; the error names the first one")
+    func sameTarget() throws {
+        let url = bed.server.url("/a").absoluteString
+        let first = try bed.download("add", url).text.split(separator: "\n").map(String.init)
+        let second = try bed.download("add", url)
+        #expect(second.status == 73 && second.text == "" && second.errors.contains(first[0]), "\(second.errors)")
+        #expect(try bed.download("get", bed.server.url("/b").absoluteString, "-o", "a").status == 73)
+        // Of several the others are added all the same.
+        let both = try bed.download("add", url, bed.server.url("/c").absoluteString)
+        #expect(both.status == 73 && both.text.split(separator: "\n").count == 1)
+        #expect(try bed.download("add", url, "--replace").status == 0)
+        #expect(try bed.list().count == 3)
+    }
+
     @Test("Several processes may begin the list at the same moment")
     func beginning() throws {
         for _ in 0..<4 {
