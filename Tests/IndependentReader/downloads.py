@@ -69,6 +69,8 @@ def main():
     known([row[0] for row in database.execute("SELECT identifier FROM grdb_migrations")] == ["1"])
     refused = {row["credential"] for row in database.execute("SELECT * FROM failedCredentials")}
     result = {table: list(rows(database, store_key, table)) for table in SEALED}
+    for table in ("downloads", "credentials"):
+        result[table].sort(key=lambda row: row["position"])
     for download in result["downloads"]:
         parts = database.execute("SELECT * FROM segments WHERE download = ? ORDER BY number", [download["id"]])
         download["segments"] = [{name: part[name] for name in ("number", "start", "synced")} for part in parts]
