@@ -1,17 +1,6 @@
 /// Who we are, for the server of the URL. What is secret comes through a descriptor, or is asked for.
 package struct CredentialOptions: ParsableArguments {
-    @Option(
-        name: [.customShort("u"), .long],
-        help: ArgumentHelp("The user, for the URL's server; the password is asked for.", valueName: "name"))
-    package var user: String?
-    @Option(
-        name: .customLong("password-fd"),
-        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
-    package var passwordDescriptor: Int32?
-    @Option(
-        name: .customLong("bearer-fd"),
-        help: ArgumentHelp("Read a bearer token for the URL's server from this file descriptor.", valueName: "n"))
-    package var bearerDescriptor: Int32?
+    @OptionGroup package var password: PasswordOptions
     @Option(
         help: ArgumentHelp("Show the URL's server this client certificate, if it asks: PKCS #12.", valueName: "file"))
     package var identity: PathArgument?
@@ -20,13 +9,29 @@ package struct CredentialOptions: ParsableArguments {
     package init() {}
 
     package func validate() throws {
-        try Self.check(user: user, passwordDescriptor: passwordDescriptor, bearerDescriptor: bearerDescriptor)
         if identity == nil, passcode.descriptor != nil {
             throw ValidationError("--identity-passcode-fd is for --identity")
         }
     }
+}
 
-    package static func check(user: String?, passwordDescriptor: Int32?, bearerDescriptor: Int32?) throws {
+/// A password or a bearer token.
+package struct PasswordOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("u"), .long], help: ArgumentHelp("The user; the password is asked for.", valueName: "name"))
+    package var user: String?
+    @Option(
+        name: .customLong("password-fd"),
+        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
+    package var passwordDescriptor: Int32?
+    @Option(
+        name: .customLong("bearer-fd"),
+        help: ArgumentHelp("Read a bearer token from this file descriptor.", valueName: "n"))
+    package var bearerDescriptor: Int32?
+
+    package init() {}
+
+    package func validate() throws {
         if let user, user.isEmpty || user.contains(":") {
             throw ValidationError("--user is a name without a colon: a password is never an argument")
         }

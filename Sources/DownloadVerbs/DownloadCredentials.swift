@@ -23,17 +23,7 @@ package struct DownloadCredentialsAdd: DownloadVerb {
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
     package var server: String
-    @Option(
-        name: [.customShort("u"), .long], help: ArgumentHelp("The user; the password is asked for.", valueName: "name"))
-    package var user: String?
-    @Option(
-        name: .customLong("password-fd"),
-        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
-    package var passwordDescriptor: Int32?
-    @Option(
-        name: .customLong("bearer-fd"),
-        help: ArgumentHelp("Read a bearer token from this file descriptor.", valueName: "n"))
-    package var bearerDescriptor: Int32?
+    @OptionGroup package var password: PasswordOptions
     @Option(help: ArgumentHelp("For this realm only, as the server calls it.", valueName: "text"))
     package var realm: String?
     @Option(help: ArgumentHelp("For this method only: basic, digest or ntlm.", valueName: "method"))
@@ -43,10 +33,10 @@ package struct DownloadCredentialsAdd: DownloadVerb {
     package init() {}
 
     package func validate() throws {
-        try CredentialOptions.check(
-            user: user, passwordDescriptor: passwordDescriptor, bearerDescriptor: bearerDescriptor)
-        if (user == nil) == (bearerDescriptor == nil) { throw ValidationError("either --user or --bearer-fd") }
-        if user == nil, realm != nil || method != nil {
+        if (password.user == nil) == (password.bearerDescriptor == nil) {
+            throw ValidationError("either --user or --bearer-fd")
+        }
+        if password.user == nil, realm != nil || method != nil {
             throw ValidationError("a bearer token is for the server, whatever its realm and method")
         }
     }

@@ -7,23 +7,13 @@ package struct DownloadGet: DownloadVerb {
             list; the same get again goes on with them. Shows on a terminal how far it is.
             """)
 
-    @Argument(help: "What to download: https://…")
-    package var urls: [String]
-    @OptionGroup package var target: TargetOptions
-    @OptionGroup package var options: RequestOptions
-    @OptionGroup package var credentials: CredentialOptions
-    @OptionGroup package var trust: TrustOptions
+    @OptionGroup package var wanted: WantedFiles
     @OptionGroup package var connection: ConnectionOptions
     @Flag(help: "Write what happens to standard output, a JSON object on each line.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
     package init() {}
-
-    package mutating func validate() throws {
-        urls = LongArgumentLists.expanded(urls)
-        try target.validate(for: urls)
-    }
 }
 
 /// `download add`
@@ -32,15 +22,22 @@ package struct DownloadAdd: DownloadVerb {
         commandName: "add", abstract: "Put downloads into the list, and print their ids.",
         discussion: "They begin when something runs the list: at once where protectfs download run is running.")
 
+    @OptionGroup package var wanted: WantedFiles
+    @Flag(help: "As JSON.")
+    package var json = false
+    @OptionGroup package var keybag: KeybagOption
+
+    package init() {}
+}
+
+/// What is downloaded, where it goes, and on which terms.
+package struct WantedFiles: ParsableArguments {
     @Argument(help: "What to download: https://…")
     package var urls: [String]
     @OptionGroup package var target: TargetOptions
     @OptionGroup package var options: RequestOptions
     @OptionGroup package var credentials: CredentialOptions
     @OptionGroup package var trust: TrustOptions
-    @Flag(help: "As JSON.")
-    package var json = false
-    @OptionGroup package var keybag: KeybagOption
 
     package init() {}
 

@@ -79,7 +79,9 @@ actor DownloadRunner {
             while !Task.isCancelled, failure == nil {
                 var askAgainAt: Int64?
                 do throws(DownloadError) {
-                    if !hasBegun { try await blocking { [store] () throws(DownloadError) in try store.resetActivities() } }
+                    if !hasBegun {
+                        try await blocking { [store] () throws(DownloadError) in try store.resetActivities() }
+                    }
                     hasBegun = true
                     if !isTidy { isTidy = try await tidyUp() }
                     let began = ContinuousClock.now
@@ -218,12 +220,11 @@ actor DownloadRunner {
         guard !isTelling else { return }
         isTelling = true
         Task {
-            try? await Task.sleep(for: Self.pause)
+            try? await Task.sleep(for: .milliseconds(100))
             isTelling = false
             bell.ring()
         }
     }
-    private static let pause = Duration.milliseconds(100)
 
     private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {
         HostSchedule.Item(

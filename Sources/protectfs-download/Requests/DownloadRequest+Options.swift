@@ -53,20 +53,17 @@ extension TransferOptions {
     }
 }
 
-extension RequestOptions {
+extension WantedFiles {
     /// One for each URL; what is wrong with one is recorded, and the others go on. May ask for a password.
-    func requests(
-        for urls: [String], to target: TargetOptions, _ trust: TrustOptions, _ credentials: CredentialOptions,
-        _ outcome: Outcome
-    ) throws -> [DownloadRequest] {
-        warn()
-        transfer.warn()
+    func requests(_ outcome: Outcome) throws -> [DownloadRequest] {
+        options.warn()
+        options.transfer.warn()
         let (trust, given) = (try trust.trust(), try credentials.given())
         var taken: [FilePath: URL] = [:]
         return outcome.values(
             of: urls.map { url in
                 Result {
-                    let request = try DownloadRequest(url, to: target, self, trust, given)
+                    let request = try DownloadRequest(url, to: target, options, trust, given)
                     // With --replace the second one would replace the first.
                     guard taken[request.target, default: request.url] == request.url else {
                         throw Failure(
@@ -78,7 +75,9 @@ extension RequestOptions {
                 }
             })
     }
+}
 
+extension RequestOptions {
     /// What the bytes must be.
     fileprivate var checks: [IntegrityCheck] {
         var checks: [IntegrityCheck] = []
@@ -92,7 +91,7 @@ extension RequestOptions {
     }
 
     /// Says what a sum is not worth.
-    private func warn() {
+    fileprivate func warn() {
         guard md5 != nil || sha1 != nil, !checks.contains(where: \.isTamperProof) else { return }
         StandardError.line(.warning, "MD5 and SHA-1 show accidents, not tampering: give --sha256 too, if there is one")
     }

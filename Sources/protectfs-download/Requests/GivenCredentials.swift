@@ -15,11 +15,19 @@ struct GivenCredentials {
 extension CredentialOptions {
     /// Reads, or asks for, what is secret.
     func given() throws -> GivenCredentials {
-        var given = GivenCredentials()
-        if let user { given.contents.append(try Secret.password(of: user, passwordDescriptor)) }
-        if let bearerDescriptor { given.contents.append(.token(try Secret.line(of: bearerDescriptor))) }
+        var given = GivenCredentials(contents: try password.contents())
         if let identity { given.contents.append(try passcode.identity(in: identity.path)) }
         return given
+    }
+}
+
+extension PasswordOptions {
+    /// Reads, or asks for, what is secret.
+    func contents() throws -> [DownloadCredential.Content] {
+        var contents: [DownloadCredential.Content] = []
+        if let user { contents.append(try Secret.password(of: user, passwordDescriptor)) }
+        if let bearerDescriptor { contents.append(.token(try Secret.line(of: bearerDescriptor))) }
+        return contents
     }
 }
 

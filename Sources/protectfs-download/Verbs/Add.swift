@@ -1,7 +1,7 @@
 extension DownloadAdd: PerformedVerb {
     func perform() async throws {
         let (queue, outcome) = (try keybag.downloads(), Outcome())
-        let requests = try options.requests(for: urls, to: target, trust, credentials, outcome)
+        let requests = try wanted.requests(outcome)
         let added = outcome.values(of: try await queue.add(requests))
         if json {
             try JSON.array(added.map { $0.members(isRunning: queue.isRunning) }).print()

@@ -2,13 +2,9 @@ extension DownloadCredentialsAdd: PerformedVerb {
     func perform() async throws {
         let method = method.flatMap { AuthenticationMethod(rawValue: $0.rawValue) }
         let space = try ProtectionSpace(argument: server, realm: realm, method: method)
-        let content: DownloadCredential.Content =
-            if let user {
-                try Secret.password(of: user, passwordDescriptor)
-            } else {
-                .token(try Secret.line(of: bearerDescriptor ?? -1))
-            }
-        try await keybag.downloads().addCredential(DownloadCredential(content, for: space))
+        for content in try password.contents() {
+            try await keybag.downloads().addCredential(DownloadCredential(content, for: space))
+        }
     }
 }
 

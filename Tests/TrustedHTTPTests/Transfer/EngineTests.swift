@@ -106,7 +106,7 @@ private enum PasswordSearch {
             request.authentication = HTTPAuthentication([space], credentials: store)
             guard try await client.send(request).response.status == 200 else { throw Found() }
         }
-        for _ in 0..<100 {  // until the engine's thread has let its connections go
+        for _ in 0..<1000 {  // until the engine's thread has let its connections go
             if try !isInMemory() { return }
             try await Task.sleep(for: .milliseconds(20))
         }
@@ -128,7 +128,7 @@ private enum PasswordSearch {
                 [ProtectionSpace(host: "localhost", port: nginx.port)], tokens: Token())
             guard try await HTTPClient().send(request).response.status == 200 else { throw NotFound() }
         }
-        for _ in 0..<100 {
+        for _ in 0..<1000 {
             if try !isInMemory() { return }
             try await Task.sleep(for: .milliseconds(20))
         }

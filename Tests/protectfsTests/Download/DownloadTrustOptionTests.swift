@@ -94,9 +94,7 @@ struct DownloadTrustOptionTests {
             "--proxy", "socks5h://[::1]:1080", "--class", "first-unlock", "--max-size", "2k", "--limit-rate", "3M",
             "--accept-type", "text/*", "--replace", "--directory", "/tmp",
         ]
-        let add = try DownloadAdd.parse(words)
-        let request = try DownloadRequest(
-            add.urls[0], to: add.target, add.options, add.trust.trust(), add.credentials.given())
+        let request = try #require(try DownloadAdd.parse(words).wanted.requests(Outcome()).first)
         #expect(request.priority == -5 && request.retry.maximumFailures == 3 && request.retry.maximumSeconds == 7200)
         #expect(request.headers == [HTTPHeader("X-A", "b: c")] && request.proxy?.description == "socks5h://[::1]:1080")
         #expect(request.protectionClass == .completeUntilFirstUserAuthentication && request.acceptedTypes == ["text/*"])
