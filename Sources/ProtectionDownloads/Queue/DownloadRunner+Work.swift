@@ -145,7 +145,7 @@ extension DownloadRunner {
     private func finishInMemory(
         _ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox
     ) async throws -> Bool {
-        // Else one that lasts mostly follows at once, and makes this end last too; and before somebody is told, it is flushed.
+        // Else one that lasts mostly follows at once, and makes this end last too; it is flushed before the bell rings.
         let (store, isLasting) = (store, !hasWaiting)
         let isOver = try await BlockingWork.run {
             if let failure = try partial.file.check() {

@@ -35,7 +35,7 @@ actor DownloadRunner {
     }
     /// Somebody will be told soon that the list has changed.
     private var isTelling = false
-    /// The end of one is in the list and not flushed: nobody is told before it is.
+    /// The end of one is in the list and not flushed: the bell does not ring before it is.
     var isUnflushed = false
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
@@ -68,7 +68,7 @@ actor DownloadRunner {
         follower.cancel()
         await stop()
         // Cancelled while this one ended.
-        if failure == nil { try? await store.blocking { store throws(DownloadError) in try Self.clearCancelled(store) } }
+        if failure == nil { try? await store.blocking { list throws(DownloadError) in try Self.clearCancelled(list) } }
         await flush()
         withExtendedLifetime((lock, bells)) {}
         bell.ring()
@@ -78,12 +78,12 @@ actor DownloadRunner {
     private func follow(untilIdle: Bool) async throws(DownloadError) {
         var next = wakes.stream.makeAsyncIterator()
         await withTaskCancellationHandler {
-            var (hasBegun, isTidy) = (false, false)
+            var (isReset, isTidy) = (false, false)
             while !Task.isCancelled, failure == nil {
                 var askAgainAt: Int64?
                 do throws(DownloadError) {
-                    if !hasBegun { try await store.blocking { store throws(DownloadError) in try store.resetActivities() } }
-                    hasBegun = true
+                    if !isReset { try await store.blocking { all throws(DownloadError) in try all.resetActivities() } }
+                    isReset = true
                     if !isTidy { isTidy = try await tidyUp() }
                     let began = ContinuousClock.now
                     let (again, isIdle) = try await step(isTidy: isTidy)

@@ -3,7 +3,8 @@ import FoundationEssentials
 extension DownloadQueue {
     /// The downloads of those URLs and targets that are in the list, told to go on; else new ones. In their order, each once.
     func goOn(with requests: [DownloadRequest]) async throws -> [Result<Download, any Error>] {
-        let list = Dictionary(grouping: try await downloads(in: [.queued, .paused, .publishing, .failed])) { $0.request?.target }
+        let unfinished = try await downloads(in: [.queued, .paused, .publishing, .failed])
+        let list = Dictionary(grouping: unfinished) { $0.request?.target }
         var (results, new): ([Int: Result<Download, any Error>], [Place: Int]) = ([:], [:])
         for (index, request) in requests.enumerated() {
             do {
