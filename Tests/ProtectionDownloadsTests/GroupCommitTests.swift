@@ -11,7 +11,7 @@ import Testing
     struct Refused: Error, Equatable { let number: Int }
 
     /// A list of numbers, and what came of those who wanted to add to it.
-    private final class Bed: @unchecked Sendable {  // what is not behind a mutex never changes
+    final class Bed: @unchecked Sendable {  // what is not behind a mutex never changes
         let database: DatabaseQueue
         let commits: GroupCommit
         private let directory: URL
@@ -34,6 +34,11 @@ import Testing
         /// The numbers that are there, in the order in which they came.
         var numbers: [Int] {
             get throws { try database.read { try Int.fetchAll($0, sql: "SELECT number FROM list ORDER BY place") } }
+        }
+
+        /// How its commits are flushed: 1 not, 2 at once.
+        var synchronous: Int? {
+            get throws { try database.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } }
         }
 
         func add(_ number: Int, of size: Int = 1, _ database: Database) throws {
@@ -72,7 +77,7 @@ import Testing
     }
 
     /// Counts commits, and refuses them if it is told to.
-    private final class Counter: TransactionObserver, @unchecked Sendable {  // one queue
+    final class Counter: TransactionObserver, @unchecked Sendable {  // one queue
         var count = 0
         var refuses = false
         func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
@@ -156,7 +161,7 @@ import Testing
         counter.refuses = false
         #expect(bed.commitTogether(2) { try bed.add($0, $1) }.allSatisfy(isSuccess))
         #expect(try bed.numbers == [0, 1])
-        #expect(try bed.database.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
+        #expect(try bed.synchronous == 2)
     }
 
     /// Whoever wants it flushed has it flushed, whoever else is in the group.
@@ -172,6 +177,6 @@ import Testing
         _ = bed.commitTogether(2, lasting: [], look)
         try bed.commits(isLasting: true) { try look(9, $0) }
         #expect(seen.withLock { $0 } == [2, 2, 1, 1, 2])
-        #expect(try bed.database.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
+        #expect(try bed.synchronous == 2)
     }
 }

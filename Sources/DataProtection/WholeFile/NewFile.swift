@@ -92,6 +92,13 @@ final class NewFile {
         } while try followRotation()
     }
 
+    /// Wraps the finished file's key under the class keys of now, and makes that last.
+    ///
+    /// - Throws: `keyLost` if those that it is under were forgotten.
+    func followRotations() throws(DataProtectionError) {
+        while try followRotation() { try file.flushAll() }
+    }
+
     /// The class keys may have been rotated since the file was begun; what is retired now may be forgotten soon.
     ///
     /// - Returns: whether the file was changed.

@@ -23,6 +23,11 @@ package struct WholeFile {
 
     /// Gives it its name, and makes that last.
     ///
-    /// - Throws: `exists` if there is something under that name and `replacing` is false.
-    package func publish(replacing: Bool) throws(DataProtectionError) { try new.publish(replacing: replacing) }
+    /// - Throws: `exists` if there is something under that name and `replacing` is false; `keyLost` if its class key was rotated and
+    ///   forgotten since it was written.
+    package func publish(replacing: Bool) throws(DataProtectionError) {
+        // No pass of a rotation finds it before, and what was noted in between may have taken its time.
+        try new.followRotations()
+        try new.publish(replacing: replacing)
+    }
 }

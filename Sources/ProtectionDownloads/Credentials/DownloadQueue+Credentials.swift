@@ -11,7 +11,7 @@ extension DownloadQueue {
 
     /// Those that are kept for all, in the order in which they were added.
     public func credentials() async throws(DownloadError) -> [ListedCredential] {
-        try await blocking { store throws(DownloadError) in try store.credentials().map(\.listed) }
+        try await store.blocking { store throws(DownloadError) in try store.credentials().map(\.listed) }
     }
 
     /// Removes those of a server.

@@ -47,6 +47,9 @@ extension PartialFile {
             return (file, published(file.fileID, temporary: []))
         } catch .locked {
             return nil
+        } catch .keyLost {
+            // Rotated and forgotten while it was written.
+            return nil
         } catch {
             throw .protection(error)
         }

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A `completeUnlessOpen` file goes on through a lock as long as it is open. Who closed it, or died, while locked cannot open it
 /// before the next unlock: then bytes go to a new file, and the parts are put together after it. What is announced to be small is
-/// kept in memory until it is whole, or a second has passed, and needs no such file. One thread at a time.
+/// kept in memory until it is whole, or something comes a second later, and needs no such file. One thread at a time.
 final class PartialFile {
     /// Nothing can be done before the next unlock.
     struct Locked: Error {}
@@ -170,10 +170,11 @@ final class PartialFile {
         let number = lastNumber + 1
         // Noted first: a file that nothing tells of would stay for ever.
         try store.restart(id, as: resource, in: number)
-        (lastNumber, hasParts) = (number, false)
+        let hasOthers = !isFresh
+        // From here on there may be a file, also where an error says that it was not made.
+        (lastNumber, hasParts, isFresh) = (number, false, false)
         try create(SegmentRecord(number: number, start: 0, synced: 0))
-        if !isFresh { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) } }
-        isFresh = false
+        if hasOthers { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) } }
         checks = try RunningChecks(request.checks, keys: keys)
     }
 
@@ -221,8 +222,9 @@ final class PartialFile {
     }
 
     private func flushBuffer() throws {
-        try spill()
+        // Also where it cannot be written: what is not noted may be of another version than what the list knows.
         defer { buffer.removeAll() }
+        try spill()
         if buffer.count > 0 { try write(buffer.bytes) }
     }
 
@@ -244,6 +246,8 @@ final class PartialFile {
     /// - Parameter isLasting: false where a change of the list that lasts follows at once.
     func sync(isLasting: Bool = true) throws {
         try flushBuffer()
+        // Who waits for the next try, or for a slow server, needs no room for what may come.
+        buffer.release()
         lastSync = Clock.monotonic()
         guard let current = open, current.written > current.record.synced else { return }
         try mapping { () throws(DataProtectionError) in

@@ -8,10 +8,7 @@ final class WriteBuffer {
     private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private(set) var count = 0
 
-    deinit {
-        removeAll()
-        memory.deallocate()
-    }
+    deinit { release() }
 
     var isFull: Bool { count == Self.capacity }
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
@@ -37,6 +34,16 @@ final class WriteBuffer {
             .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<taken]))
         count += taken
         return UnsafeRawBufferPointer(rebasing: bytes[taken...])
+    }
+
+    /// How many bytes it has room for now.
+    var room: Int { memory.count }
+
+    /// Empties it, and gives its room back until the next byte comes.
+    func release() {
+        removeAll()
+        memory.deallocate()
+        memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     }
 
     /// Empties it; it may hold a part of a file that is about to be locked.

@@ -60,6 +60,7 @@ extension DownloadQueue {
         defer { changes.end() }
         var left: [DownloadID: (record: DownloadRecord?, told: [DownloadEvent])] = [:]
         for id in ids { left[id] = (nil, []) }
+        if left.isEmpty { return }
         for await _ in changes.wakes {
             let changed = changes.takeChanged()
             for (id, seen) in changed where left[id] != nil {
@@ -73,7 +74,7 @@ extension DownloadQueue {
             for id in Set(changed.keys).union(progress.ids) {
                 guard case (let record?, let told)? = left[id] else { continue }
                 let download = Download(record, self, live: progress(id))
-                let events = download.changes
+                let events = try download.changes(in: store)
                 for event in events where !told.contains(event) { tell(id, event) }
                 left[id] = download.state.isOver ? nil : (record, events)
             }
@@ -85,11 +86,19 @@ extension DownloadQueue {
 
 extension Download {
     /// What is to be said of it as it is now.
-    fileprivate var changes: [DownloadEvent] {
+    ///
+    /// - Throws: `beforeFirstUnlock` if it is finished and its name cannot be read; `storeDamaged` if there is none.
+    fileprivate func changes(in store: DownloadStore) throws(DownloadError) -> [DownloadEvent] {
         var events: [DownloadEvent] = [.state(state, activity)]
         if received > 0 { events.append(.progress(received: received, of: length)) }
         switch state {
-        case .finished: if let file { events.append(.finished(file)) }
+        case .finished:
+            guard let file else {
+                throw request == nil
+                    ? .beforeFirstUnlock(store.keybag.directory)
+                    : .storeDamaged(store.path, reason: "nothing says what was finished")
+            }
+            events.append(.finished(file))
         case .failed: events.append(.failed(failure ?? DownloadFailure(.lost, "nobody knows why")))
         case .cancelled: events.append(.cancelled)
         case .queued, .paused, .publishing: break

@@ -84,13 +84,13 @@ public actor DownloadQueue {
 
     /// All downloads, in the order in which they were added.
     public func downloads() async throws(DownloadError) -> [Download] {
-        let records = try await blocking { store throws(DownloadError) in try store.records() }
+        let records = try await store.blocking { store throws(DownloadError) in try store.records() }
         return records.map { Download($0, self, live: progress($0.id)) }
     }
 
     /// Those in one of these states.
     public func downloads(in states: Set<DownloadState>) async throws(DownloadError) -> [Download] {
-        let records = try await blocking { store throws(DownloadError) in try store.records(in: states) }
+        let records = try await store.blocking { store throws(DownloadError) in try store.records(in: states) }
         return records.map { Download($0, self, live: progress($0.id)) }
     }
 
@@ -98,7 +98,7 @@ public actor DownloadQueue {
     ///
     /// - Throws: `unknownDownload`.
     public func download(_ id: DownloadID) async throws(DownloadError) -> Download {
-        let record = try await blocking { store throws(DownloadError) in try store.record(id) }
+        let record = try await store.blocking { store throws(DownloadError) in try store.record(id) }
         return Download(record, self, live: progress(id))
     }
 
@@ -200,7 +200,7 @@ public actor DownloadQueue {
 
     /// The ids of all keys, and whether they are still accepted.
     public func integrityKeyIDs() async throws(DownloadError) -> [(id: String, isRetired: Bool)] {
-        try await blocking { store throws(DownloadError) in try store.integrityKeyIDs() }
+        try await store.blocking { store throws(DownloadError) in try store.integrityKeyIDs() }
     }
 
     // MARK: in common
@@ -225,20 +225,9 @@ public actor DownloadQueue {
     func changing<R: Sendable>(
         _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
     ) async throws(DownloadError) -> R {
-        let result = try await blocking(body)
+        let result = try await store.blocking(body)
         bell.ring()
         return result
-    }
-
-    func blocking<R: Sendable>(
-        _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
-    ) async throws(DownloadError) -> R {
-        let store = store
-        do { return try await BlockingWork.run { try body(store) } } catch let error as DownloadError {
-            throw error
-        } catch {
-            throw .store(store.path, code: 1, reason: "\(error)")
-        }
     }
 }
 

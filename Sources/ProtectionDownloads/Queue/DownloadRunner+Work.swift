@@ -83,7 +83,8 @@ extension DownloadRunner {
             try await retry(id, request, after: .resourceChanged, failure)
         case .failed(let reason, let failure):
             try await retry(id, request, after: reason, failure)
-            if partials.count > Self.openFiles { await close(id) }
+            // What could not be written for now is tried once more: it does not wait in memory.
+            if partials.count > Self.openFiles || partial.file.isInMemory { await close(id) }
         }
     }
 
@@ -99,6 +100,8 @@ extension DownloadRunner {
             case .retry(let time): try store.retry(id, at: time, after: failure)
             case .fail: try store.fail(id, with: failure)
             case .giveUp:
+                store.makeWaiting()
+                let record = try store.record(id)
                 let words = "given up after \(record.attempts) tries: \(failure.message)"
                 try store.fail(id, with: DownloadFailure(.gaveUp, words, status: failure.status))
             }
@@ -142,7 +145,7 @@ extension DownloadRunner {
     private func finishInMemory(
         _ id: DownloadID, _ request: DownloadRequest, _ partial: PartialBox
     ) async throws -> Bool {
-        // Else one that lasts follows at once, and makes this end last too.
+        // Else one that lasts mostly follows at once, and makes this end last too; it is flushed before the bell rings.
         let (store, isLasting) = (store, !hasWaiting)
         let isOver = try await BlockingWork.run {
             if let failure = try partial.file.check() {
@@ -165,7 +168,7 @@ extension DownloadRunner {
             try store.noteWhole(id, length: partial.file.position, isLasting: false)
             return false
         }
-        if isOver { partials[id] = nil }
+        if isOver { (partials[id], isUnflushed) = (nil, isUnflushed || !isLasting) }
         return isOver
     }
 

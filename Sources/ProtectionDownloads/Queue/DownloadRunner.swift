@@ -35,6 +35,8 @@ actor DownloadRunner {
     }
     /// Somebody will be told soon that the list has changed.
     private var isTelling = false
+    /// The end of one is in the list and not flushed: the bell does not ring before it is.
+    var isUnflushed = false
     /// A lock was announced: what stops while locked must not begin.
     private var isLocking = false
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -66,7 +68,8 @@ actor DownloadRunner {
         follower.cancel()
         await stop()
         // Cancelled while this one ended.
-        if failure == nil { _ = await Result { [store] in try Self.clearCancelled(store) } }
+        if failure == nil { try? await store.blocking { list throws(DownloadError) in try Self.clearCancelled(list) } }
+        await flush()
         withExtendedLifetime((lock, bells)) {}
         bell.ring()
         if let failure { throw failure }
@@ -75,17 +78,15 @@ actor DownloadRunner {
     private func follow(untilIdle: Bool) async throws(DownloadError) {
         var next = wakes.stream.makeAsyncIterator()
         await withTaskCancellationHandler {
-            var (hasBegun, isTidy) = (false, false)
+            var (isReset, isTidy) = (false, false)
             while !Task.isCancelled, failure == nil {
                 var askAgainAt: Int64?
                 do throws(DownloadError) {
-                    if !hasBegun {
-                        try await blocking { [store] () throws(DownloadError) in try store.resetActivities() }
-                    }
-                    hasBegun = true
+                    if !isReset { try await store.blocking { all throws(DownloadError) in try all.resetActivities() } }
+                    isReset = true
                     if !isTidy { isTidy = try await tidyUp() }
                     let began = ContinuousClock.now
-                    let (again, isIdle) = try await step()
+                    let (again, isIdle) = try await step(isTidy: isTidy)
                     if untilIdle, isIdle, running.isEmpty { return }
                     askAgainAt = again
                     // A long list is looked at less often: a tenth of the time goes into it.
@@ -139,14 +140,15 @@ actor DownloadRunner {
 
     /// Begins what may run now.
     ///
+    /// - Parameter isTidy: false: nobody could look yet for what is left, and what begins now could be taken for it later.
     /// - Returns: when to look again, and whether nothing will happen by itself.
-    private func step() async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
+    private func step(isTidy: Bool) async throws(DownloadError) -> (askAgainAt: Int64?, isIdle: Bool) {
         ended = []
         let states: Set<DownloadState> = [.queued, .publishing, .cancelled]
-        let records = try await blocking { [store] () throws(DownloadError) in try store.records(in: states) }
+        let records = try await store.blocking { store throws(DownloadError) in try store.records(in: states) }
         let early = records.filter { $0.state == .queued && $0.isOfLaterClock(than: Self.now) }.map(\.id)
         if !early.isEmpty {
-            try await blocking { [store] () throws(DownloadError) in try store.clockWasSetBack(under: early) }
+            try await store.blocking { store throws(DownloadError) in try store.clockWasSetBack(under: early) }
             wakes.continuation.yield()
         }
         let byID = Dictionary(records.map { ($0.id, $0) }) { first, _ in first }
@@ -157,21 +159,23 @@ actor DownloadRunner {
         for id in partials.keys where running[id] == nil && byID[id]?.state != .queued { await close(id) }
         if records.contains(where: { $0.state == .cancelled }) {
             let busy = Set(running.keys)
-            try await blocking { [store] () throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
+            try await store.blocking { store throws(DownloadError) in try Self.clearCancelled(store, but: busy) }
         }
+        // From here to `refill()` nothing is awaited: what ends or begins meanwhile would begin again as it was.
         let isUnlocked = keybag.isProtectedDataAvailable && !isLocking
         var found: [Waiting] = []
+        var notes: [(activity: DownloadActivity, record: DownloadRecord)] = []
         for record in records where running[record.id] == nil && !ended.contains(record.id) {
             switch record.state {
             case .publishing: begin(record, nil)
             case .queued:
-                guard let request = record.request else {
-                    try await note(.waitingForFirstUnlock, record)
+                guard isTidy, let request = record.request else {
+                    notes.append((.waitingForFirstUnlock, record))
                     continue
                 }
                 let isStopped = !isUnlocked && (request.whileLocked == .suspend || closedBodies.contains(record.id))
                 if isStopped || (record.isWhole && !isUnlocked && !canFinish(record.id)) {
-                    try await note(.waitingForUnlock, record)
+                    notes.append((.waitingForUnlock, record))
                 } else if record.isWhole {
                     begin(record, nil)
                 } else {
@@ -185,6 +189,7 @@ actor DownloadRunner {
             .mapValues { $0.sorted { $0.item.isBefore($1.item) }[...] }
         let askAgainAt = found.lazy.map(\.item.notBefore).filter { $0 > now }.min()
         refill()
+        for (activity, record) in notes { try await note(activity, record) }
         return (askAgainAt, running.isEmpty && ended.isEmpty && askAgainAt == nil)
     }
 
@@ -212,19 +217,28 @@ actor DownloadRunner {
     /// One is over: others look at the list, and the runner does where it does not know what to begin next. While many end, not
     /// each time.
     func tellSoon() {
-        guard !waiting.isEmpty, failure == nil else {
-            bell.ring()
+        if waiting.isEmpty || failure != nil {
             wakes.continuation.yield()
-            return
+            if !isUnflushed { return bell.ring() }
         }
         guard !isTelling else { return }
         isTelling = true
         Task {
-            try? await Task.sleep(for: .milliseconds(100))
+            try? await Task.sleep(for: Self.pause)
             isTelling = false
+            await flush()
             bell.ring()
+            wakes.continuation.yield()
         }
     }
+
+    /// Makes ends last that were not flushed: what follows may take long, and a finished file that was moved away must not come again.
+    private func flush() async {
+        guard isUnflushed else { return }
+        isUnflushed = false
+        try? await store.blocking { store throws(DownloadError) in store.flush() }
+    }
+    private static let pause = Duration.milliseconds(100)
 
     private func item(_ record: DownloadRecord, _ request: DownloadRequest) -> HostSchedule.Item {
         HostSchedule.Item(
@@ -236,7 +250,7 @@ actor DownloadRunner {
 
     private func note(_ activity: DownloadActivity, _ record: DownloadRecord) async throws(DownloadError) {
         guard record.activity != activity else { return }
-        _ = await Result { [store] in try store.set(activity, of: record.id) }
+        _ = try? await BlockingWork.run { [store] in try store.set(activity, of: record.id) }
         bell.ring()
     }
 
@@ -273,7 +287,7 @@ actor DownloadRunner {
     ///
     /// - Returns: false before the first unlock: nobody knows where they would be.
     private func tidyUp() async throws(DownloadError) -> Bool {
-        try await blocking { [store] () throws(DownloadError) in
+        try await store.blocking { store throws(DownloadError) in
             guard try store.canOpen() else { return false }
             let names = try store.records(in: [.queued, .paused, .failed, .cancelled]).compactMap { record in
                 record.hasParts || record.isDamaged
@@ -282,19 +296,5 @@ actor DownloadRunner {
             PartialName.removeForgotten(names)
             return true
         }
-    }
-
-    private func blocking<R: Sendable>(
-        _ body: @escaping @Sendable () throws(DownloadError) -> R
-    ) async throws(DownloadError) -> R {
-        do { return try await BlockingWork.run { try body() } } catch let error as DownloadError { throw error } catch {
-            throw .store(store.path, code: 1, reason: "\(error)")
-        }
-    }
-}
-
-extension Result where Failure == any Error {
-    fileprivate init(_ body: @escaping @Sendable () throws -> Success) async where Success: Sendable {
-        do { self = .success(try await BlockingWork.run(body)) } catch { self = .failure(error) }
     }
 }

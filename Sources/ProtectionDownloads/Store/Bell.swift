@@ -17,9 +17,13 @@ struct Bell: Sendable {
         let temporary = directory.appending("\(Self.name).\(Hexadecimal.text(mark))")
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let file = temporary.withPlatformString { Glibc.open($0, flags, 0o600) }
-        guard file >= 0 else { return }
-        close(file)
         let path = directory.appending(Self.name)
+        guard file >= 0 else {
+            // No room, or no descriptor. That it goes is heard too.
+            _ = path.withPlatformString { unlink($0) }
+            return
+        }
+        close(file)
         let isRung = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
         if !isRung { _ = temporary.withPlatformString { unlink($0) } }
     }

@@ -109,6 +109,28 @@ final class DownloadStore: Sendable {
     /// The same, when somebody else changes something, or a moment later. Whoever looks before that does not see it.
     func writeSoon(_ body: @escaping @Sendable (Database) throws -> Void) { commits.soon(body) }
 
+    /// Makes what was to be made soon, now.
+    func makeWaiting() { commits.makeWaiting() }
+
+    /// Makes what was changed without a flush last. The log is a file like any other: SQLite locks others (wal.html §2.2).
+    func flush() {
+        let log = FilePath(path.string + "-wal").withPlatformString { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
+        guard log >= 0 else { return }
+        fdatasync(log)
+        close(log)
+    }
+
+    /// Does what waits for the disk without keeping other tasks from going on.
+    func blocking<R: Sendable>(
+        _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
+    ) async throws(DownloadError) -> R {
+        do { return try await BlockingWork.run { [self] in try body(self) } } catch let error as DownloadError {
+            throw error
+        } catch {
+            throw .store(path, code: 1, reason: "\(error)")
+        }
+    }
+
     private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {
         do {
             return try body()

@@ -67,13 +67,15 @@ final class GroupCommit: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.moment) { [weak self] in self?.makeWaiting() }
     }
 
-    private func makeWaiting() {
+    /// Makes what waits, and what nobody waits for.
+    func makeWaiting() {
         let isNeeded = state.withLock { state in
             state.isAlarmSet = false
             return !state.waiting.isEmpty
         }
         if isNeeded { try? self(isLasting: false) { _ in } }
     }
+
     private static let moment = DispatchTimeInterval.milliseconds(50)
 
     private func wait(for change: Change) throws {

@@ -48,17 +48,22 @@ struct DownloadTry: Sendable {
         }
         // Whatever has come is kept, in whichever way it ended.
         let isAll = partial.file.position == receiver.expectedEnd && partial.file.isInOnePiece
-        let kept = await Result {
-            // What is all in memory goes to its final place at once.
-            if isAll, partial.file.isInMemory { return }
-            try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) }
+        var lost: (any Error)?
+        do {
+            // What is all in memory goes to its final place at once, if this is the end.
+            let isEnd = if case .success = result { true } else { false }
+            if !(isEnd && isAll && partial.file.isInMemory) {
+                try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) }
+            }
+        } catch {
+            lost = error
         }
         var end = ended(receiver, result)
-        if case .failure(let error) = kept {
+        if let lost {
             switch end {
             case .stopped, .failedForGood: break
             // What was only in memory counted as having come.
-            default: end = EndOfTry(error)
+            default: end = EndOfTry(lost)
             }
         }
         if case .askForAll = end { throw EndOfTry.askForAll }
@@ -95,10 +100,4 @@ struct DownloadTry: Sendable {
 final class PartialBox: @unchecked Sendable {  // used by one try at a time, which waits for each call
     let file: PartialFile
     init(_ file: PartialFile) { self.file = file }
-}
-
-extension Result where Failure == any Error {
-    fileprivate init(_ body: () async throws -> Success) async {
-        do { self = .success(try await body()) } catch { self = .failure(error) }
-    }
 }

@@ -42,9 +42,11 @@ struct Publication {
     }
 
     /// Gives a file its name that was written whole. Where something has that name by now it goes the way of larger ones, which keeps
-    /// what came.
+    /// what came; and where nobody could read it any more.
     static func end(of file: WholeFile, _ request: DownloadRequest) -> End {
         do throws(DataProtectionError) { try file.publish(replacing: request.replacesExisting) } catch .exists {
+            return .neverNamed
+        } catch .keyLost {
             return .neverNamed
         } catch {
             return .failed(failure(error))

@@ -35,8 +35,9 @@ final class EditSession {
         signals = signalfd(-1, &watched, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))
         saves = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         let events = UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO)
-        let isWatching = directory.copies.withPlatformString { inotify_add_watch(saves, $0, events) } >= 0
-        guard signals >= 0, isWatching else {
+        // No call behind one that has failed: it would hide why.
+        let isWatching = signals >= 0 && saves >= 0
+        guard isWatching, directory.copies.withPlatformString({ inotify_add_watch(saves, $0, events) }) >= 0 else {
             throw Failure(.systemRefused, "cannot watch what the editor does: \(Errno.current.spoken)")
         }
         self.editor = try editor.start(
