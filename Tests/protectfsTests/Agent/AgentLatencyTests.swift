@@ -10,7 +10,14 @@ struct AgentLatencyTests {
         "Without grace, from the signal until a search says that the keys have gone, and until everybody has answered",
         arguments: [0, 100, 10_000])
     func latency(openHandles: Int) throws {
-        let rounds = ProcessInfo.processInfo.environment["PROTECTFS_LATENCY_ROUNDS"].flatMap { Int($0) } ?? 5
+        let asked = ProcessInfo.processInfo.environment["PROTECTFS_LATENCY_ROUNDS"].flatMap { Int($0) }
+        guard asked != nil || openHandles < 1000 else {
+            // Swift 6.3's Process reads 256 bytes for each name in /proc/self/fd, and with more of them than fit into the 32 KiB that
+            // opendir(3) has, beyond its end: where nothing is behind it, any other test that starts a program crashes.
+            print("AgentLatencyTests, \(openHandles) handles, skipped: run alone, with PROTECTFS_LATENCY_ROUNDS")
+            return
+        }
+        let rounds = asked ?? 5
         let bed = try AgentBed("--grace", "0")
         guard let handles = try handles(openHandles, bed.sandbox, bed.keybag) else { return }
         var milliseconds: [Double] = []
