@@ -16,8 +16,10 @@ let package = Package(
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
         .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
+        .library(name: "ProtectionSecrets", targets: ["ProtectionSecrets"]),
         .library(name: "ProtectionDownloads", targets: ["ProtectionDownloads"]),
         .executable(name: "protectfs-download", targets: ["protectfs-download"]),
+        .executable(name: "protectfs-secrets", targets: ["protectfs-secrets"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -62,10 +64,26 @@ let package = Package(
                 "ProtectionKeys", "CCurl", "CLibSSL", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // An SQLite database that several processes share, and how its rows are read without trusting them.
+        .target(
+            name: "SharedDatabase",
+            dependencies: [
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "ProtectionSecrets",
+            dependencies: [
+                "DataProtection", "ProtectionKeys", "SharedDatabase", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
         .target(
             name: "ProtectionDownloads",
             dependencies: [
-                "TrustedHTTP", "DataProtection", "ProtectionKeys", .product(name: "GRDB", package: "GRDB.swift"),
+                "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -97,10 +115,19 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
+        // The words of `protectfs secret`, without what does them.
+        .target(
+            name: "SecretVerbs",
+            dependencies: [
+                "CommandLanguage", "DataProtection",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
+                "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "CSecretMemory",
+                "CMemoryFiles",
                 "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -125,6 +152,15 @@ let package = Package(
             ],
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
+            name: "protectfs-secrets",
+            dependencies: [
+                "CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys", "DataProtection",
+                "CSecretMemory",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
             name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
@@ -137,6 +173,9 @@ let package = Package(
         .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
         .executableTarget(
             name: "PortFromIOS", dependencies: ["DataProtection"], path: "Examples/PortFromIOS/Linux",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
+            name: "KeepASecret", dependencies: ["ProtectionSecrets"], path: "Examples/KeepASecret",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
             name: "LockedDownload", dependencies: ["ProtectionDownloads"], path: "Examples/LockedDownload",
@@ -152,6 +191,10 @@ let package = Package(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors"], swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
         .target(name: "KeyQuota", path: "Tests/KeyQuota", swiftSettings: strict),
+        // Directories of a test's own.
+        .target(
+            name: "TestScratch", dependencies: [.product(name: "SystemPackage", package: "swift-system")],
+            path: "Tests/TestScratch", swiftSettings: strict),
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
@@ -186,12 +229,27 @@ let package = Package(
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "FaultServer", "KeyQuota",
-                "download-worker",
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "SharedDatabase",
+                "FaultServer",
+                "KeyQuota", "ProtectionSecrets", "TestScratch", "download-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        .testTarget(
+            name: "ProtectionSecretsTests",
+            dependencies: [
+                "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
+                "KeyQuota",
+                "TestScratch", "secrets-worker",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        // A process that uses a store of secrets until it is killed, or searched.
+        .executableTarget(
+            name: "secrets-worker", dependencies: ["ProtectionSecrets"], path: "Tests/SecretsWorker",
+            swiftSettings: strict, linkerSettings: bindNow),
         // A process that runs a list of downloads until it is killed.
         .executableTarget(
             name: "download-worker", dependencies: ["ProtectionDownloads"], path: "Tests/DownloadWorker",
@@ -216,7 +274,9 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
+                "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
+                "CommandLanguage",
+                "DataProtection",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
                 "SaveBeforeLock", "LockedDownload", "PinnedRequest",

@@ -123,6 +123,30 @@ package final class CommandSubject: Subject {
         try run(["class", "--allow-weaker"], path, [protectionClass.shortName])
     }
 
+    // MARK: secrets
+
+    package func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws {
+        let accessibility = protectionClass == .complete ? "when-unlocked" : "after-first-unlock"
+        try secret("add", account, ["--accessibility", accessibility, "--raw", "--value-fd", "0"], bytes)
+    }
+
+    package func readItem(_ account: String) throws -> [UInt8] { try secret("get", account, ["--raw"]) }
+
+    package func updateItem(_ account: String, _ bytes: [UInt8]) throws {
+        try secret("update", account, ["--raw", "--value-fd", "0"], bytes)
+    }
+
+    @discardableResult
+    private func secret(
+        _ verb: String, _ account: String, _ options: [String], _ input: [UInt8] = []
+    ) throws -> [UInt8] {
+        do {
+            return try run(["secret", verb, "--service", "conformance", "--account", account] + options, input: input)
+        } catch let refusal as CommandProcess.Refusal where refusal.status == 69 {
+            throw NotApplicable("protectfs-secrets does not lie beside the command")
+        }
+    }
+
     // MARK: handles
 
     package func hold(_ path: FilePath, for purpose: Purpose) throws -> any HeldFile {

@@ -4,9 +4,11 @@ package import SystemPackage
 /// The library, in this process.
 package final class LibrarySubject: Subject {
     private let stage: Stage
+    private let items: (any ItemStore)?
     private var keybag: Keybag { stage.keybag }
 
-    package init(_ stage: Stage) { self.stage = stage }
+    /// - Parameter items: secrets; nil: they are left out.
+    package init(_ stage: Stage, items: (any ItemStore)? = nil) { (self.stage, self.items) = (stage, items) }
 
     package func enter(_ moment: Moment) throws {
         try stage.enter(moment) {
@@ -88,6 +90,21 @@ package final class LibrarySubject: Subject {
         try keybag.setProtection(protectionClass, ofItemAt: path)
     }
 
+    // MARK: secrets
+
+    private func store() throws -> any ItemStore {
+        guard let items else { throw NotApplicable("the library of files has no secrets") }
+        return items
+    }
+
+    package func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws {
+        try store().addItem(account, as: protectionClass, bytes)
+    }
+
+    package func readItem(_ account: String) throws -> [UInt8] { try store().readItem(account) }
+
+    package func updateItem(_ account: String, _ bytes: [UInt8]) throws { try store().updateItem(account, bytes) }
+
     // MARK: handles
 
     package func hold(_ path: FilePath, for purpose: Purpose) throws -> any HeldFile {
@@ -142,6 +159,7 @@ package final class LibrarySubject: Subject {
 
     /// ENOKEY must come with the facts that a caller acts on.
     package func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding? {
+        if let items, items.isLocked(error, moment.state) { return .locked }
         guard let error = error as? DataProtectionError else { return nil }
         if error.errno == .invalidArgument { return .refused }
         guard case .locked(let path, let named, _, let state, let since) = error else { return nil }

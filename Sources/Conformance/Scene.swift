@@ -62,7 +62,8 @@ final class Scene {
         case .protect: try protect()
         case .unprotect: try unprotect()
         case .rekey: try rekey()
-        case .newMapping, .existingMapping, .exchange, .readItem, .addItem, .updateItem:
+        case .readItem, .addItem, .updateItem: try useItem(rehearsal)
+        case .newMapping, .existingMapping, .exchange:
             throw NotApplicable("there is no such feature yet")
         }
     }

@@ -37,8 +37,22 @@ package protocol Subject: AnyObject {
     /// Creates a file, writes to it, makes that last, and keeps it open.
     func holdNew(_ path: FilePath, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws -> any HeldFile
 
+    /// Keeps a secret that is not there yet, of the accessibility with the lock states of a class.
+    func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws
+    func readItem(_ account: String) throws -> [UInt8]
+    func updateItem(_ account: String, _ bytes: [UInt8]) throws
+
     /// What an error of the subject means; nil: it is not one of *locked* or *refused*.
     func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding?
+}
+
+/// Secrets, for a subject that has none of its own: the library of files knows nothing of them.
+package protocol ItemStore: AnyObject {
+    func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws
+    func readItem(_ account: String) throws -> [UInt8]
+    func updateItem(_ account: String, _ bytes: [UInt8]) throws
+    /// Whether an error is *locked*, with the right state.
+    func isLocked(_ error: any Error, _ state: ProtectionState) -> Bool
 }
 
 /// What a file is kept open for.

@@ -93,9 +93,11 @@ public struct KeybagCopy: Hashable, Sendable {
         for _ in 0..<entryCount { entries.append(try ClassKeyEntry(decoding: &reader)) }
         let kinds = Set(slots.map(\.kind))
         try reader.require(kinds.count == slots.count, "two slots of one kind")
-        for protectionClass in ProtectionClass.allCases {
-            let active = fileEntries.filter { $0.rawClass == protectionClass.rawValue && $0.state == .active }
-            try reader.require(active.count == 1, "one active key a class")
+        for kind in ClassKeyKind.allCases where kind == .files || holds(kind) {
+            for protectionClass in kind.classes {
+                let active = entries(of: kind).filter { $0.rawClass == protectionClass.rawValue && $0.state == .active }
+                try reader.require(active.count == 1, "one active key a class")
+            }
         }
         let names = Set(entries.map { [UInt32($0.kind), UInt32($0.rawClass), $0.generation] })
         try reader.require(names.count == entries.count, "two keys of one generation")
@@ -108,8 +110,17 @@ public struct KeybagCopy: Hashable, Sendable {
         return try? KeybagUUID(bytes: bytes[24..<40])
     }
 
-    /// The entries of file classes; other kinds are kept and not used.
-    public var fileEntries: [ClassKeyEntry] { entries.filter { $0.kind == ClassKeyEntry.fileKind } }
+    /// The entries of one kind.
+    public func entries(of kind: ClassKeyKind) -> [ClassKeyEntry] { entries.filter { $0.isOf(kind) } }
+
+    /// Whether there are keys of a kind. Those of secrets are made by the first unlock of a keybag that was made without them.
+    public func holds(_ kind: ClassKeyKind) -> Bool { entries.contains { $0.isOf(kind) } }
+
+    /// The entries of all kinds that are known; others are kept and not used.
+    public var usedEntries: [ClassKeyEntry] { entries.filter { ClassKeyKind(rawValue: $0.kind) != nil } }
+
+    /// The entries of file classes.
+    public var fileEntries: [ClassKeyEntry] { entries(of: .files) }
 
     /// The entry that wraps new files of a class.
     public func active(_ protectionClass: ProtectionClass) -> ClassKeyEntry {
@@ -121,16 +132,25 @@ public struct KeybagCopy: Hashable, Sendable {
         ClassKeyName(keybag: uuid, protectionClass: protectionClass, generation: active(protectionClass).generation)
     }
 
-    /// The entry of a class and generation, or nil if the keybag has none (any more).
-    public func entry(of name: ClassKeyName) -> ClassKeyEntry? {
-        fileEntries.first { $0.rawClass == name.protectionClass.rawValue && $0.generation == name.generation }
+    /// The name of the key that wraps new secrets of a class; nil if the keybag has no keys of secrets yet.
+    public func activeSecretsName(_ protectionClass: ProtectionClass) -> ClassKeyName? {
+        entries(of: .secrets).first { $0.rawClass == protectionClass.rawValue && $0.state == .active }.flatMap(name)
     }
 
-    /// The name of an entry's key in this keybag.
-    public func name(of entry: ClassKeyEntry) -> ClassKeyName? {
-        ProtectionClass(rawValue: entry.rawClass).map {
-            ClassKeyName(keybag: uuid, protectionClass: $0, generation: entry.generation)
+    /// The entry of a class and generation, or nil if the keybag has none (any more).
+    public func entry(of name: ClassKeyName) -> ClassKeyEntry? {
+        entries.first {
+            $0.isOf(name.kind) && $0.rawClass == name.protectionClass.rawValue && $0.generation == name.generation
         }
+    }
+
+    /// The name of an entry's key in this keybag; nil for kinds that are not used.
+    public func name(of entry: ClassKeyEntry) -> ClassKeyName? {
+        guard let kind = ClassKeyKind(rawValue: entry.kind), let known = ProtectionClass(rawValue: entry.rawClass)
+        else {
+            return nil
+        }
+        return ClassKeyName(keybag: uuid, kind: kind, protectionClass: known, generation: entry.generation)
     }
 
     /// The slot of a kind.

@@ -87,7 +87,7 @@ public struct ClassKeyEntry: Hashable, Sendable {
         }
     }
 
-    /// 0 for file classes; others are kept and not used.
+    /// What the key wraps: ``ClassKeyKind``; others are kept and not used.
     public let kind: UInt8
     /// The class number.
     public let rawClass: UInt8
@@ -104,16 +104,17 @@ public struct ClassKeyEntry: Hashable, Sendable {
     /// Class B: the public half.
     public var publicHalf: PublicHalf?
 
-    /// The kind of file classes.
-    public static let fileKind: UInt8 = 0
     static let length = 200
 
-    /// An entry of a file class to be stored.
+    /// Whether this is a key of that kind.
+    public func isOf(_ kind: ClassKeyKind) -> Bool { self.kind == kind.rawValue }
+
+    /// An entry to be stored.
     public init(
         name: ClassKeyName, state: State, id: [UInt8], wrapped: WrappedKey, wrappedByDevice: WrappedKey? = nil,
         publicHalf: PublicHalf? = nil
     ) {
-        kind = Self.fileKind
+        kind = name.kind.rawValue
         rawClass = name.protectionClass.rawValue
         self.state = state
         generation = name.generation
@@ -139,17 +140,20 @@ public struct ClassKeyEntry: Hashable, Sendable {
         let publicBytes = try reader.take(32)
         let macC = try reader.take(32)
         let macDevice = try reader.take(32)
-        if kind == Self.fileKind, ProtectionClass(rawValue: rawClass) == nil {
+        let known = ClassKeyKind(rawValue: kind)
+        if let known, !known.classes.contains(where: { $0.rawValue == rawClass }) {
             throw .unsupported(what: "class \(rawClass) in the keybag")
         }
         let hasDeviceWrap = deviceWrap.contains { $0 != 0 }
         let hasMACs = (macC + macDevice).contains { $0 != 0 }
         let hasPublic = hasMACs || publicBytes.contains { $0 != 0 }
-        if kind == Self.fileKind {
+        if known == .files {
             let isB = rawClass == ProtectionClass.completeUnlessOpen.rawValue
             try reader.require(hasDeviceWrap == (rawClass == ProtectionClass.none.rawValue), "wrap by the device key")
             try reader.require(publicBytes.contains { $0 != 0 } == isB, "public key of class B")
             try reader.require(!hasMACs || (isB && state == .active), "authentication of class B's public key")
+        } else if known == .secrets {
+            try reader.require(!hasDeviceWrap && !hasPublic, "class key of secrets")
         }
         wrappedByDevice = hasDeviceWrap ? WrappedKey(bytes: deviceWrap) : nil
         if hasPublic {

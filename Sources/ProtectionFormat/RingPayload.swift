@@ -41,10 +41,11 @@ public enum RingPayload {
         payload[1] = UInt8(count)
         for byte in 0..<8 { payload[8 + byte] = UInt8(truncatingIfNeeded: loadedAt >> (8 * byte)) }
         let start = headerLength + index * entryLength
-        payload[start] = ClassKeyEntry.fileKind
-        let classAndGeneration = entry.name.classAndGeneration
-        payload[start + 1] = classAndGeneration[0]
-        for byte in 0..<4 { payload[start + 4 + byte] = classAndGeneration[1 + byte] }
+        payload[start] = entry.name.kind.rawValue
+        payload[start + 1] = entry.name.protectionClass.rawValue
+        for byte in 0..<4 {
+            payload[start + 4 + byte] = UInt8(truncatingIfNeeded: entry.name.generation >> (8 * byte))
+        }
         entry.key.withUnsafeBytes { key in
             UnsafeMutableRawBufferPointer(rebasing: payload[start + 8..<start + entryLength]).copyMemory(from: key)
         }
@@ -65,7 +66,7 @@ public enum RingPayload {
         for index in 0..<Int(payload[1]) {
             let start = headerLength + index * entryLength
             let generation = payload.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self)
-            guard payload[start] == ClassKeyEntry.fileKind, payload[start + 1] == name.protectionClass.rawValue,
+            guard payload[start] == name.kind.rawValue, payload[start + 1] == name.protectionClass.rawValue,
                 UInt32(littleEndian: generation) == name.generation
             else { continue }
             return UnsafeRawBufferPointer(rebasing: payload[start + 8..<start + entryLength])
@@ -77,7 +78,7 @@ public enum RingPayload {
     public static func holds(_ protectionClass: ProtectionClass, _ payload: UnsafeRawBufferPointer) -> Bool {
         isWellFormed(payload)
             && stride(from: headerLength, to: payload.count, by: entryLength).contains { start in
-                payload[start] == ClassKeyEntry.fileKind && payload[start + 1] == protectionClass.rawValue
+                payload[start] == ClassKeyKind.files.rawValue && payload[start + 1] == protectionClass.rawValue
             }
     }
 

@@ -70,6 +70,14 @@ public struct ClassKey: ~Copyable, Sendable {
         try secret.withUnsafeBytes(body)
     }
 
+    /// HKDF of this key under a label, with its name as context.
+    borrowing func derived(_ label: Label) throws(KeyError) -> SecretBytes { try secret.derive(label, name.context) }
+
+    /// The same with a secret salt.
+    borrowing func derived(_ label: Label, salt: borrowing SecretBytes) throws(KeyError) -> SecretBytes {
+        try secret.derive(label, name.context, salt: salt)
+    }
+
     borrowing func wrapped(under kek: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
         try KeyWrap.wrap(secret, under: kek)
     }

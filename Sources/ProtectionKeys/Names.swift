@@ -41,25 +41,47 @@ public struct FileID: Hashable, Sendable {
     public static func random() throws(KeyError) -> FileID { try FileID(bytes: Randomness.bytes(16)) }
 }
 
-/// Which class key: class and generation within one keybag.
+/// What class keys of one kind wrap. FORMAT.md §2.1, the kind of an entry.
+public enum ClassKeyKind: UInt8, Sendable, Hashable, CaseIterable {
+    /// The keys of files.
+    case files = 0
+    /// The keys of secrets: classes `complete` (while unlocked) and `completeUntilFirstUserAuthentication` only.
+    case secrets = 1
+
+    /// The classes of which there is a key of this kind.
+    public var classes: [ProtectionClass] {
+        switch self {
+        case .files: ProtectionClass.allCases
+        case .secrets: [.complete, .completeUntilFirstUserAuthentication]
+        }
+    }
+}
+
+/// Which class key: kind, class and generation within one keybag.
 public struct ClassKeyName: Hashable, Sendable {
     /// The keybag that holds the key.
     public let keybag: KeybagUUID
-    /// The class whose file keys it wraps.
+    /// What it wraps.
+    public let kind: ClassKeyKind
+    /// The class whose keys it wraps.
     public let protectionClass: ProtectionClass
     /// From 1; rotation adds one.
     public let generation: UInt32
 
     /// Names the key of `protectionClass` and `generation` in `keybag`.
-    public init(keybag: KeybagUUID, protectionClass: ProtectionClass, generation: UInt32) {
+    public init(
+        keybag: KeybagUUID, kind: ClassKeyKind = .files, protectionClass: ProtectionClass, generation: UInt32
+    ) {
         self.keybag = keybag
+        self.kind = kind
         self.protectionClass = protectionClass
         self.generation = generation
     }
 
-    /// Class byte ‖ generation: `C‖g` of FORMAT.md §1.1.
+    /// Class byte ‖ generation: `C‖g` of FORMAT.md §1.1. The class byte of another kind than files is 16 · kind + class.
     public var classAndGeneration: [UInt8] {
-        [protectionClass.rawValue] + (0..<4).map { UInt8(truncatingIfNeeded: generation >> (8 * $0)) }
+        [kind.rawValue << 4 | protectionClass.rawValue]
+            + (0..<4).map { UInt8(truncatingIfNeeded: generation >> (8 * $0)) }
     }
 
     var context: [UInt8] { keybag.bytes + classAndGeneration }

@@ -38,3 +38,8 @@ public func areEqualInConstantTime(_ a: [UInt8], _ b: [UInt8]) -> Bool {
 public func areEqualInConstantTime(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) -> Bool {
     b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) }
 }
+
+/// The same for secrets. Of two lengths they differ, and that takes no time.
+package func areEqualInConstantTime(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
+    a.withUnsafeBytes { a in b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) } }
+}

@@ -1,2 +1,3 @@
 @_exported import CommandLanguage
 @_exported import DownloadVerbs
+@_exported import SecretVerbs

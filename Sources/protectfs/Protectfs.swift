@@ -21,7 +21,7 @@ struct Protectfs: ParsableCommand {
             Init.self, Unlock.self, Lock.self, Status.self, Wait.self, Watch.self, Agent.self, Protect.self,
             Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Passcode.self,
             Rotate.self, Recovery.self, Erase.self, Queue.self, Verify.self, Inspect.self, Explain.self, Doctor.self,
-            CheckConformance.self, DownloadCommand.self,
+            CheckConformance.self, DownloadCommand.self, SecretCommand.self,
         ])
 
     static func main() {
@@ -32,6 +32,7 @@ struct Protectfs: ParsableCommand {
                 LongArgumentLists.shortened(Run.withoutCommand(CommandLine.arguments.dropFirst())))
             Keybag.clearRemnants()
             if command is any DownloadVerb { throw SiblingProgram.become("protectfs-download", rawWords(from: 2)) }
+            if command is any SecretVerb { throw SiblingProgram.become("protectfs-secrets", rawWords(from: 2)) }
             try command.run()
         } catch {
             CommandEnd.leave(self, because: error)

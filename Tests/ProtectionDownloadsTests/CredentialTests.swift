@@ -1,6 +1,7 @@
 import FaultServer
 import Foundation
 import ProtectionKeys
+import ProtectionSecrets
 import Synchronization
 import Testing
 
@@ -91,11 +92,30 @@ import Testing
         }
     }
 
+    @Test("What is kept for all is a secret of the user: found by its name, and moved there from where it was before")
+    func amongSecrets() async throws {
+        let secrets = try SecretStore(appID: "protectfs.downloads", keybag: bed.keybag)
+        try await queue().addCredential(.password("user", "right", at: server, realm: "test", method: .digest))
+        try await queue().addCredential(.password("other", "right", at: server, realm: "test", method: .digest))
+        let place = SecretServer("https+digest", host: "localhost", port: server.port, realm: "test")
+        #expect(try secrets.find().records.map(\.name) == [.internetPassword(place, account: "other")])
+        #expect(try secrets.find().records.map(\.accessibility) == [.afterFirstUnlock])
+        // As a version without secrets kept it: a row of no download.
+        let id = try await queue().add(request(.token("a token", at: server))).id
+        try queue().store.write { try $0.execute(sql: "UPDATE credentials SET download = NULL") }
+        let listed = try await queue().credentials()
+        #expect(listed.map(\.kind) == [.password, .token])
+        #expect(try bed.keptCredentials == 0)
+        #expect(try queue().store.credentials(of: id).count == 2)
+        #expect(try await queue().removeCredentials(of: listed[1].space).count == 1)
+        #expect(try secrets.find().records.count == 1)
+    }
+
     @Test("Whose key is lost is said: no new key is made for a list that holds credentials")
     func lostKey() async throws {
-        try await queue().addCredential(.password("user", "right", at: server))
+        let id = try await queue().add(request(.password("user", "right", at: server))).id
         try FileManager.default.removeItem(atPath: queue().store.directory.appending("key").string)
-        let error = await #expect(throws: DownloadError.self) { try await queue().credentials() }
+        let error = #expect(throws: DownloadError.self) { try queue().store.credentials(of: id) }
         guard case .storeKeyLost? = error else {
             Issue.record("\(String(describing: error))")
             return

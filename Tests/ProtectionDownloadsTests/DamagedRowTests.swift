@@ -91,16 +91,21 @@ import Testing
         let queue = try bed.queue()
         let space = ProtectionSpace(host: "example.org", port: 443)
         let secret = CredentialSecret(try SecretBytes(randomByteCount: 8))
-        try await queue.addCredential(DownloadCredential(.password(user: "ann", secret), for: space))
+        func add(_ user: String) async throws -> DownloadID {
+            var request = bed.request(user)
+            request.credentials = [try DownloadCredential(.password(user: user, secret), for: space)]
+            return try await queue.add(request).id
+        }
+        let id = try await add("ann")
         try queue.store.write {
             try $0.execute(sql: "UPDATE credentials SET \(column) = \(column == "position" ? "'none'" : "1.5")")
         }
         if column == "position" {
-            let other = ProtectionSpace(host: "example.net", port: 443)
-            try await queue.addCredential(DownloadCredential(.password(user: "bob", secret), for: other))
-            #expect(try await queue.credentials().count == 2)
+            let other = try await add("bob")
+            #expect(try queue.store.credentials(of: id).count == 1)
+            #expect(try queue.store.credentials(of: other).count == 1)
         } else {
-            await #expect { try await queue.credentials() } throws: { error in
+            #expect { try queue.store.credentials(of: id) } throws: { error in
                 if case DownloadError.storeDamaged = error { true } else { false }
             }
         }

@@ -14,6 +14,8 @@ enum Bench {
         case ("handles", 2): try Files.handles(in: FilePath(arguments[1]))
         case ("hold", 3): try Files.hold(in: FilePath(arguments[1]), count: Int(arguments[2])!)
         case ("append", 2): try Durable.append(in: FilePath(arguments[1]))
+        case ("secrets", 4):
+            try Secrets.measure(arguments[1], in: FilePath(arguments[2]), count: Int(arguments[3])!)
         case ("overwrite", 2): try Durable.overwrite(in: FilePath(arguments[1]))
         default:
             print("usage: see Benchmarks/run")

@@ -45,6 +45,11 @@ package final class Outcome {
         status = status.joined(failure.status)
     }
 
+    /// Takes the status of something that has said itself what went wrong.
+    package func record(_ part: () throws -> ExitStatus) {
+        do { status = status.joined(try part()) } catch { record(error) }
+    }
+
     /// What went well; the rest is printed.
     package func values<Value>(of results: [Result<Value, some Error>]) -> [Value] {
         results.compactMap { result in

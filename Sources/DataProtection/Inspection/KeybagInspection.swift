@@ -45,9 +45,9 @@ public struct KeybagInspection: Hashable, Sendable {
 
     /// A class key.
     public struct Entry: Hashable, Sendable {
-        /// 0 for a file class; others are kept and not used.
+        /// 0 for a file class, 1 for one of secrets; others are kept and not used.
         public let kind: UInt8
-        /// Nil for other kinds.
+        /// Nil for kinds that are not used.
         public let protectionClass: ProtectionClass?
         /// Raised by every rotation of the class key.
         public let generation: UInt32
@@ -104,9 +104,8 @@ public struct KeybagInspection: Hashable, Sendable {
             Slot(kind: slot.kind == .passcode ? .passcode : .recoveryCode, iterations: slot.iterations)
         }
         entries = copy.entries.map { entry in
-            let isFile = entry.kind == ClassKeyEntry.fileKind
-            return Entry(
-                kind: entry.kind, protectionClass: isFile ? ProtectionClass(rawValue: entry.rawClass) : nil,
+            Entry(
+                kind: entry.kind, protectionClass: copy.name(of: entry)?.protectionClass,
                 generation: entry.generation, isActive: entry.state == .active, id: entry.id)
         }
     }

@@ -139,7 +139,7 @@ public final class Keybag: Sendable {
     func cache(_ copy: KeybagCopy) { cached.withLock { ($0.copy, $0.stamp) = (copy, nil) } }
 
     /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key.
-    func withClassKey<R>(
+    func withClassKey<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         guard let ringKey = ring.key(for: name.protectionClass) else { return try withClassD(name, body) }
@@ -197,7 +197,7 @@ public final class Keybag: Sendable {
     }
 
     /// Class D opens in every state: the device key unwraps it.
-    private func withClassD<R>(
+    private func withClassD<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         guard let entry = try entry(of: name), let wrapped = entry.wrappedByDevice else { return nil }
@@ -230,8 +230,14 @@ public final class Keybag: Sendable {
     func withDeviceKey<R>(
         _ body: (borrowing DeviceKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
+        try body(try deviceKey())
+    }
+
+    /// This machine's and user's key, read from its file.
+    ///
+    /// - Throws: `otherDevice`, `deviceKeyUnusable`.
+    package func deviceKey() throws(DataProtectionError) -> DeviceKey {
         let copy = cached.withLock { $0.copy }
-        let key = try deviceKeys.load(for: copy, in: directory)
-        return try body(key)
+        return try deviceKeys.load(for: copy, in: directory)
     }
 }

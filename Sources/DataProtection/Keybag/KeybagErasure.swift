@@ -51,6 +51,7 @@ public struct KeybagErasure: Sendable {
         if AgentRecord.isThere(in: directory) { try AtomicReplace.remove(directory.appending(AgentRecord.name)) }
         if ExportRecord(in: directory) != nil { try AtomicReplace.remove(directory.appending(ExportRecord.name)) }
         removeDownloads()
+        removeSecrets()
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { removeNotes(in: name) }
         RunDirectory(of: directory).remove()
         let left = try removeIfEmpty()
@@ -125,6 +126,13 @@ public struct KeybagErasure: Sendable {
         let downloads = directory.appending(Keybag.downloadsName)
         try? destroy(downloads.appending(Keybag.downloadsKeyName))
         removeNotes(in: Keybag.downloadsName)
+    }
+
+    /// The store of secrets, whose values no key opens any more. What is in clear of them goes too.
+    private func removeSecrets() {
+        let secrets = directory.appending(Keybag.secretsName)
+        for name in (try? DirectoryListing.names(of: secrets)) ?? [] { try? destroy(secrets.appending(name)) }
+        removeNotes(in: Keybag.secretsName)
     }
 
     private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {

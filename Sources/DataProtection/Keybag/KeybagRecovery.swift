@@ -85,7 +85,7 @@ extension KeybagCopy {
         deviceID = try device.id(for: uuid)
         devicePath = path.bytes
         for index in entries.indices {
-            guard entries[index].kind == ClassKeyEntry.fileKind, let name = name(of: entries[index]) else { continue }
+            guard let name = name(of: entries[index]), name.kind == .files else { continue }
             if name.protectionClass == .none {
                 entries[index].wrappedByDevice = try device.wrap(try key.unwrap(entries[index].wrapped, as: name))
             }

@@ -31,8 +31,9 @@ extension Keybag {
         _ extent: OpenedKeys.Extent, _ passcode: borrowing SecretBytes, _ seconds: UInt32?
     ) throws(DataProtectionError) {
         let counter = try transition.readStrictly().counter
-        let loaded = try file.load()
+        var loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)
+        if !loaded.copy.holds(.secrets) { loaded = try addSecretsKeys(loaded, key) }
         let keys = try OpenedKeys(loaded, key, directory, extent)
         guard try load(keys, seconds: seconds, ifCounterIs: counter) else {
             return try unlock(extent, passcode, seconds)  // the keys were rotated in between
@@ -45,6 +46,28 @@ extension Keybag {
         }
         remember()
         ClassChangeIntent.finishAll(in: directory, warn: warn)
+    }
+
+    /// Gives a keybag that was made before there were secrets their class keys. It unlocks without them too.
+    private func addSecretsKeys(
+        _ loaded: KeybagFile.Loaded, _ key: borrowing KeybagKey
+    ) throws(DataProtectionError) -> KeybagFile.Loaded {
+        do throws(DataProtectionError) {
+            _ = try file.replace { now throws(DataProtectionError) in
+                guard now.bytes == loaded.bytes else { throw .busy(directory) }
+                return try withKeybagKeys { () throws(KeyError) in
+                    guard try KeybagCopy.isMACGood(now.bytes, under: key) else { throw .authenticationFailed }
+                    var copy = now.copy
+                    copy.sequence += 1
+                    copy.entries += try ClassKeyEntry.secrets(copy.active(.complete).generation, under: key)
+                    return try copy.encoded(under: key)
+                }
+            }
+            return try file.load()
+        } catch {
+            warn(.keybagNotRepaired(directory, error))
+            return loaded
+        }
     }
 
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.

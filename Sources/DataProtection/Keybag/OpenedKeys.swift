@@ -12,9 +12,9 @@ struct OpenedKeys: ~Copyable {
         case onlyFirstUnlock
     }
     let extent: Extent
-    /// Class keys A and B private, all generations; no key where only C is meant.
+    /// Class keys A and B private, and A of secrets, all generations; no key where only C is meant.
     let unlocked: SecretBytes
-    /// Class key C, all generations.
+    /// Class key C, of files and of secrets, all generations.
     let firstUnlock: SecretBytes
     /// What was opened.
     fileprivate let entries: [ClassKeyEntry]
@@ -51,7 +51,7 @@ struct OpenedKeys: ~Copyable {
     private static func payload(
         _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ key: borrowing KeybagKey, _ now: UInt64
     ) throws(KeyError) -> SecretBytes {
-        let entries = keybag.fileEntries.filter { entry in classes.contains { $0.rawValue == entry.rawClass } }
+        let entries = keybag.usedEntries.filter { entry in classes.contains { $0.rawValue == entry.rawClass } }
         var payload = SecretBytes(zeroed: RingPayload.length(count: entries.count))
         for (index, entry) in entries.enumerated() {
             let opened = try open(entry, of: keybag, key)

@@ -2,7 +2,7 @@ import ProtectionFormat
 import ProtectionKeys
 
 extension ClassKeyEntry {
-    /// New class keys A, B, C and D, all of one generation and active.
+    /// New class keys of files and of secrets, all of one generation and active.
     static func generation(
         _ generation: UInt32, under key: borrowing KeybagKey, _ device: borrowing DeviceKey
     ) throws(KeyError) -> [ClassKeyEntry] {
@@ -26,7 +26,22 @@ extension ClassKeyEntry {
             ClassKeyEntry(
                 name: d.name, state: .active, id: try d.id(), wrapped: try key.wrap(d),
                 wrappedByDevice: try device.wrap(d)),
-        ]
+        ] + (try secrets(generation, under: key))
+    }
+
+    /// New class keys of secrets, active.
+    static func secrets(
+        _ generation: UInt32, under key: borrowing KeybagKey
+    ) throws(KeyError) -> [ClassKeyEntry] {
+        var entries: [ClassKeyEntry] = []
+        for protectionClass in ClassKeyKind.secrets.classes {
+            let new = try ClassKey.random(
+                name: ClassKeyName(
+                    keybag: key.keybag, kind: .secrets, protectionClass: protectionClass, generation: generation))
+            entries.append(
+                ClassKeyEntry(name: new.name, state: .active, id: try new.id(), wrapped: try key.wrap(new)))
+        }
+        return entries
     }
 }
 
@@ -38,10 +53,10 @@ extension KeybagCopy {
     mutating func rotateKeys(
         from old: borrowing KeybagKey, to new: borrowing KeybagKey, _ device: borrowing DeviceKey
     ) throws(KeyError) {
-        let generation = fileEntries.map(\.generation).max()! + 1
+        let generation = usedEntries.map(\.generation).max()! + 1
         for index in entries.indices {
             entries[index].wrapped = try old.rewrap(entries[index].wrapped, under: new)
-            guard entries[index].kind == ClassKeyEntry.fileKind else { continue }
+            guard name(of: entries[index]) != nil else { continue }
             entries[index].state = .retired
             entries[index].publicHalf = entries[index].publicHalf?.retired
         }

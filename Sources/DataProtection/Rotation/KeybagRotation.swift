@@ -61,8 +61,9 @@ extension OpenedKeybag {
         try Keybag.checkPasscode(passcode)
         let counter = try keybag.counterWhileUnlocked()
         let old = try copyNow()
-        guard old.entries.count + ProtectionClass.allCases.count <= KeybagCopy.maximumEntryCount,
-            old.fileEntries.allSatisfy({ $0.generation < .max })
+        let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +)
+        guard old.entries.count + added <= KeybagCopy.maximumEntryCount,
+            old.usedEntries.allSatisfy({ $0.generation < .max })
         else {
             throw .tooManyGenerations(keybag.directory)
         }
@@ -102,17 +103,23 @@ extension OpenedKeybag {
     /// backups, except with a copy or an export of the keybag that was made before.
     ///
     /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``. Those on a disk that is away are not found.
-    /// - Parameter generation: those before it go, as far as they are retired. It is the one that was active *before* files
-    ///   were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.
+    /// - Parameters:
+    ///   - generation: those before it go, as far as they are retired. It is the one that was active *before* files
+    ///     were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.
+    ///   - secretsAreRewrapped: whether `SecretStore.rewrap()` has rewrapped all stored secrets since. Where there are any and
+    ///     it has not, the retired class keys of secrets stay.
     /// - Throws: `locked` unless the keybag is unlocked; `busy`, `keybagUnconfirmed`. Damaged copies of the keybag that a
     ///   restore has kept are left, with a warning each, `forgottenKeysLeft`.
-    public consuming func forgetRetiredKeys(before generation: UInt32) throws(DataProtectionError) {
+    public consuming func forgetRetiredKeys(
+        before generation: UInt32, secretsAreRewrapped: Bool = false
+    ) throws(DataProtectionError) {
+        let forgotten: [ClassKeyKind] = secretsAreRewrapped || !keybag.hasSecrets ? [.files, .secrets] : [.files]
         let counter = try keybag.counterWhileUnlocked()
         let old = try copyNow()
         var new = old
         new.sequence += 1
-        new.entries.removeAll {
-            $0.kind == ClassKeyEntry.fileKind && $0.state == .retired && $0.generation < generation
+        new.entries.removeAll { entry in
+            entry.state == .retired && entry.generation < generation && forgotten.contains { entry.isOf($0) }
         }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
         let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
@@ -128,8 +135,11 @@ extension OpenedKeybag {
 extension Keybag {
     /// The generations of class keys that open old files and wrap no new ones, in ascending order.
     public var retiredGenerations: [UInt32] {
-        Set(current().fileEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
+        Set(current().usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
     }
+
+    /// Whether there is a store of secrets. FORMAT.md §2.15.
+    public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(Self.secretsName)) }
 
     /// The generation of the class keys that wrap new files: 1, and one more for each rotation.
     public var activeGeneration: UInt32 { current().active(.complete).generation }

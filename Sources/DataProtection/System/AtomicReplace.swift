@@ -57,10 +57,15 @@ package enum AtomicReplace {
     }
 
     /// rename(2).
-    static func rename(_ old: FilePath, to new: FilePath) throws(DataProtectionError) {
+    package static func rename(_ old: FilePath, to new: FilePath) throws(DataProtectionError) {
         _ = try retrying(new, "rename") {
             old.withPlatformString { old in new.withPlatformString { new in Glibc.rename(old, new) } }
         }
+    }
+
+    /// fsync(2) of a file that somebody else has written.
+    package static func flush(_ file: FilePath) throws(DataProtectionError) {
+        try LowerFile(file, flags: O_RDONLY | O_NOFOLLOW).flushAll()
     }
 
     /// fsync(2) of a directory, which makes renames in it last.

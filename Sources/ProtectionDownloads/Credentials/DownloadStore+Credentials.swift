@@ -2,6 +2,8 @@ import DataProtection
 import FoundationEssentials
 import GRDB
 import ProtectionKeys
+import ProtectionSecrets
+import SharedDatabase
 import TrustedHTTP
 
 /// A row of `credentials`, its secret still sealed.
@@ -13,17 +15,37 @@ struct CredentialRecord: Sendable {
         let name: String?
     }
 
-    let row: [UInt8]
+    /// Where it is.
+    enum Place: Hashable {
+        /// In the list, sealed.
+        case row([UInt8], secret: [UInt8]?, identity: [UInt8]?)
+        /// Among the user's secrets.
+        case secret(SecretName)
+    }
+
+    let place: Place
     /// The download that it was given with; nil: for all.
     let download: DownloadID?
     let listed: ListedCredential
-    fileprivate let secret, identity: [UInt8]?
 }
 
 /// Credentials, sealed: what they are, and what they are for too.
 extension DownloadStore {
     /// Those for all, in the order in which they were added; behind those of a download.
     func credentials(of id: DownloadID? = nil) throws(DownloadError) -> [CredentialRecord] {
+        let own = try rows(of: id)
+        let forAll = own.filter { $0.download == nil }
+        if !forAll.isEmpty { try move(forAll) }
+        return own.filter { $0.download != nil } + (try keptForAll())
+    }
+
+    /// Earlier versions kept those for all in the list too.
+    private func move(_ records: [CredentialRecord]) throws(DownloadError) {
+        for record in records { try keep(DownloadCredential(try content(of: record), for: record.listed.space)) }
+        try write { database in for record in records { try Self.remove(record, database) } }
+    }
+
+    private func rows(of id: DownloadID?) throws(DownloadError) -> [CredentialRecord] {
         let rows = try read { database in
             let statement = try database.cachedStatement(
                 sql: """
@@ -47,27 +69,32 @@ extension DownloadStore {
             let space = try? entry.space.space()
         else { throw .storeDamaged(path, reason: "a credential makes no sense") }
         return CredentialRecord(
-            row: id, download: values.data(1).map { DownloadID(stored: Array($0)) },
-            listed: ListedCredential(space: space, kind: entry.kind, name: entry.name), secret: secret,
-            identity: identity)
+            place: .row(id, secret: secret, identity: identity),
+            download: values.data(1).map { DownloadID(stored: Array($0)) },
+            listed: ListedCredential(space: space, kind: entry.kind, name: entry.name))
     }
 
     /// Opens the secret.
     func open(_ record: CredentialRecord) throws(DownloadError) -> Credential {
-        var secret: CredentialSecret?
-        if let sealed = record.secret {
-            secret = CredentialSecret(try openSecret(sealed, .credentialSecret, row: record.row))
+        try DownloadCredential(try content(of: record), for: record.listed.space).credential()
+    }
+
+    private func content(of record: CredentialRecord) throws(DownloadError) -> DownloadCredential.Content {
+        switch record.place {
+        case .secret(let name): return try open(name)
+        case .row(let row, let sealedSecret, let sealedIdentity):
+            var secret: CredentialSecret?
+            if let sealed = sealedSecret {
+                secret = CredentialSecret(try openSecret(sealed, .credentialSecret, row: row))
+            }
+            switch (record.listed.kind, secret, sealedIdentity) {
+            case (.password, .some(let secret), nil): return .password(user: record.listed.name ?? "", secret)
+            case (.token, .some(let secret), nil): return .token(secret)
+            case (.identity, let passphrase, .some(let sealed)):
+                return .identity(pkcs12: try open(sealed, .credentialIdentity, row: row), passphrase: passphrase)
+            default: throw .storeDamaged(path, reason: "a credential makes no sense")
+            }
         }
-        let content: DownloadCredential.Content
-        switch (record.listed.kind, secret, record.identity) {
-        case (.password, .some(let secret), nil): content = .password(user: record.listed.name ?? "", secret)
-        case (.token, .some(let secret), nil): content = .token(secret)
-        case (.identity, let passphrase, .some(let sealed)):
-            content = .identity(
-                pkcs12: try open(sealed, .credentialIdentity, row: record.row), passphrase: passphrase)
-        default: throw .storeDamaged(path, reason: "a credential makes no sense")
-        }
-        return try DownloadCredential(content, for: record.listed.space).credential()
     }
 
     // MARK: changes
@@ -100,14 +127,14 @@ extension DownloadStore {
             identity: sealedIdentity)
     }
 
-    static func insert(_ credential: SealedCredential, for id: DownloadID?, _ database: Database) throws {
+    static func insert(_ credential: SealedCredential, for id: DownloadID, _ database: Database) throws {
         let position = try lastPosition(in: "credentials", database) + 1
         try database.execute(
             sql: """
                 INSERT INTO credentials (id, position, download, entry, secret, identity) VALUES (?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                Data(credential.row), position, id.map { Data($0.bytes) }, Data(credential.entry),
+                Data(credential.row), position, Data(id.bytes), Data(credential.entry),
                 credential.secret.map { Data($0) }, credential.identity.map { Data($0) },
             ])
     }
@@ -119,11 +146,8 @@ extension DownloadStore {
         let opened = try credential.credential()
         let loaded = try loadedKey()
         let mark = try withKeys { () throws(KeyError) in try loaded.key.mark(of: opened.fingerprint(in: place)) }
-        let old = try credentials().filter { $0.listed.space == credential.space && $0.listed.kind == credential.kind }
-        let sealed = try seal(credential)
+        try keep(credential)
         try write { database in
-            for record in old { try Self.remove(record, database) }
-            try Self.insert(sealed, for: nil, database)
             try database.execute(
                 sql: "DELETE FROM failedCredentials WHERE credential = ?", arguments: [Data(mark)])
         }
@@ -143,11 +167,12 @@ extension DownloadStore {
     }
 
     func remove(_ records: [CredentialRecord]) throws(DownloadError) {
-        try write { database in for record in records { try Self.remove(record, database) } }
+        for record in records { try forget(record) }
     }
 
     private static func remove(_ record: CredentialRecord, _ database: Database) throws {
-        try database.execute(sql: "DELETE FROM credentials WHERE id = ?", arguments: [Data(record.row)])
+        guard case .row(let row, _, _) = record.place else { return }
+        try database.execute(sql: "DELETE FROM credentials WHERE id = ?", arguments: [Data(row)])
     }
 
     /// A download that is over needs none.

@@ -1,4 +1,5 @@
 public import DataProtection
+import SharedDatabase
 public import TrustedHTTP
 
 /// Why a download, or the list of them, does not go on.
@@ -70,4 +71,21 @@ func protected<R: ~Copyable>(_ body: () throws(DataProtectionError) -> R) throws
 /// Runs a key operation whose failure is nobody's input.
 func withKeys<R: ~Copyable>(_ body: () throws(KeyError) -> R) throws(DownloadError) -> R {
     do throws(KeyError) { return try body() } catch { throw .cryptography(error) }
+}
+
+/// Runs what fails as databases do.
+func shared<R>(_ body: () throws(SharedDatabaseError) -> R) throws(DownloadError) -> R {
+    do throws(SharedDatabaseError) { return try body() } catch { throw DownloadError(error) }
+}
+
+extension DownloadError {
+    init(_ error: SharedDatabaseError) {
+        switch error {
+        case .damaged(let path, let reason): self = .storeDamaged(path, reason: reason)
+        case .newer(let path): self = .storeNewer(path)
+        case .failed(let path, let code, let reason): self = .store(path, code: code, reason: reason)
+        case .system(let path, let operation, let errno):
+            self = .protection(.system(path, operation: operation, errno))
+        }
+    }
 }

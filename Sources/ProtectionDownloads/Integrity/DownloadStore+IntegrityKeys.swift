@@ -2,6 +2,7 @@ import DataProtection
 import FoundationEssentials
 import GRDB
 import ProtectionKeys
+import SharedDatabase
 
 /// The keys for HMACs, by the ids that both parties use. Sealed, the ids too.
 extension DownloadStore {

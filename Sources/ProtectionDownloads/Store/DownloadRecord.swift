@@ -1,6 +1,7 @@
 import DataProtection
 import FoundationEssentials
 import GRDB
+import SharedDatabase
 
 /// A row of the list.
 struct DownloadRecord: Sendable {
@@ -85,34 +86,6 @@ extension DownloadRecord {
     /// Whether the clock was set back since something was noted: it was added in the future, or waits longer than anything does.
     func isOfLaterClock(than now: Int64) -> Bool {
         began > now || request.map { Double(notBefore) - Double(now) > $0.retry.longestWait } ?? false
-    }
-}
-
-/// Reads the values of a row. SQLite lets any column hold any type, and GRDB traps on another one than is asked for.
-final class StoredRow {
-    private let row: Row
-    private(set) var isDamaged = false
-
-    init(_ row: Row) { self.row = row }
-
-    /// No time, count or number of bytes of ours is beyond it, and nothing that is added to it or multiplied with it overflows.
-    static let largest: Int64 = 1 << 53
-
-    /// 0 if it is none, or beyond the bounds: nothing is calculated with a number that somebody may have made up.
-    func number(_ column: Int, in bounds: ClosedRange<Int64> = 0...largest) -> Int64 {
-        guard let number: Int64 = value(column), bounds ~= number else { return damaged(0) }
-        return number
-    }
-    func bytes(_ column: Int) -> [UInt8] { data(column).map(Array.init) ?? damaged([]) }
-    func data(_ column: Int) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
-
-    func isNull(_ column: Int) -> Bool { (row[column] as DatabaseValue).isNull }
-    private func value<Value: DatabaseValueConvertible>(_ column: Int) -> Value? {
-        Value.fromDatabaseValue(row[column] as DatabaseValue)
-    }
-    private func damaged<Value>(_ value: Value) -> Value {
-        isDamaged = true
-        return value
     }
 }
 

@@ -1,6 +1,7 @@
 import DataProtection
 import FoundationEssentials
 import GRDB
+import SharedDatabase
 
 /// A file that a part of a download is in: `.NAME.protectfs-download-ID-number`.
 struct SegmentRecord: Hashable, Sendable {

@@ -1,6 +1,7 @@
 import DataProtection
 import FoundationEssentials
 import GRDB
+import SharedDatabase
 
 /// Reading the list, and the changes that somebody asks for. Each is one transaction.
 extension DownloadStore {

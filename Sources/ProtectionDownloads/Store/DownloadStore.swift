@@ -3,6 +3,8 @@ import FoundationEssentials
 import GRDB
 import Glibc
 import ProtectionKeys
+import ProtectionSecrets
+import SharedDatabase
 import Synchronization
 import TrustedHTTP
 
@@ -22,6 +24,8 @@ final class DownloadStore: Sendable {
     private let reading: DatabaseQueue
     private let keyFile: StoreKeyFile
     private let key = Mutex<StoreKeyFile.Loaded?>(nil)
+    /// Where credentials for all are kept, once that was needed.
+    let kept = Mutex<SecretStore?>(nil)
     /// Requests that were opened already, and the bytes that they were sealed to.
     let requests = Mutex<[DownloadID: (sealed: Data, request: DownloadRequest)]>([:])
     static let requestsKept = 4096
@@ -35,13 +39,13 @@ final class DownloadStore: Sendable {
         keyFile = StoreKeyFile(keybag: keybag)
         try protected { [directory] () throws(DataProtectionError) in try OwnDirectory.make(directory) }
         let path = directory.appending(Self.databaseName)
-        // SQLite would make it 0644; what it puts beside it has the same mode. Never opened here: closing it again would drop the
-        // locks of every other connection of this process (fcntl_locking(2)), and another one would take away its log.
-        guard path.withPlatformString({ mknod($0, S_IFREG | 0o600, 0) }) == 0 || errno == EEXIST else {
-            throw .protection(.system(path, operation: "mknod", Errno(rawValue: errno)))
+        commits = GroupCommit(
+            try shared { [path] () throws(SharedDatabaseError) in
+                try SharedDatabase.open(path, label: "protectfs.downloads", DownloadSchema.migrator)
+            })
+        reading = try shared { [path] () throws(SharedDatabaseError) in
+            try SharedDatabase.openToRead(path, label: "protectfs.downloads.reading")
         }
-        commits = GroupCommit(try Self.openBesideOthers(path))
-        reading = try Self.openToRead(path)
     }
 
     /// What the user has excepted from trust: hosts and certificates, in clear.
@@ -51,43 +55,6 @@ final class DownloadStore: Sendable {
     static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
 
     var path: FilePath { directory.appending(Self.databaseName) }
-
-    /// Who opens a new list at the same moment as another process finds tables that were not there a moment ago.
-    private static func openBesideOthers(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
-        for _ in 0..<20 {
-            do throws(DownloadError) { return try open(path) } catch .store { usleep(20_000) }
-        }
-        return try open(path)
-    }
-
-    private static func open(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
-        try translating(path) {
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(10)
-            configuration.label = "protectfs.downloads"
-            configuration.prepareDatabase { database in
-                try database.execute(sql: "PRAGMA journal_mode = WAL")
-                try database.execute(sql: "PRAGMA synchronous = FULL")
-                // What is deleted was sealed; what is in clear need not stay either.
-                try database.execute(sql: "PRAGMA secure_delete = ON")
-            }
-            let database = try DatabaseQueue(path: path.string, configuration: configuration)
-            let migrator = DownloadSchema.migrator
-            if try database.read(migrator.hasBeenSuperseded) { throw DownloadError.storeNewer(path) }
-            if try !database.read(migrator.hasCompletedMigrations) { try migrator.migrate(database) }
-            return database
-        }
-    }
-
-    private static func openToRead(_ path: FilePath) throws(DownloadError) -> DatabaseQueue {
-        try translating(path) {
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(10)
-            configuration.readonly = true
-            configuration.label = "protectfs.downloads.reading"
-            return try DatabaseQueue(path: path.string, configuration: configuration)
-        }
-    }
 
     // MARK: transactions
 
@@ -132,20 +99,7 @@ final class DownloadStore: Sendable {
     }
 
     private static func translating<R>(_ path: FilePath, _ body: () throws -> R) throws(DownloadError) -> R {
-        do {
-            return try body()
-        } catch let error as DownloadError {
-            throw error
-        } catch let error as DatabaseError {
-            switch error.resultCode {
-            case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-                throw .storeDamaged(path, reason: error.message ?? "it is no database")
-            default:
-                throw .store(path, code: error.resultCode.rawValue, reason: error.message ?? "\(error.resultCode)")
-            }
-        } catch {
-            throw .store(path, code: 1, reason: "\(error)")
-        }
+        try SharedDatabase.translating(path, DownloadError.init, body)
     }
 
     // MARK: sealed values

@@ -1,7 +1,12 @@
 extension DownloadKeyAdd: PerformedVerb {
-    func perform() async throws {
-        let secret = try SecretFile.read(descriptor, or: keyFile?.path)
-        try await keybag.downloads().addIntegrityKey(IntegrityKey(id: id, secret))
+    /// In bytes.
+    private static let longest = 4096
+
+    func perform() async throws { try await keybag.downloads().addIntegrityKey(IntegrityKey(id: id, try secret())) }
+
+    private func secret() throws(Failure) -> SecretBytes {
+        guard let keyFile else { return try SecretFile.read(descriptor ?? -1, upTo: Self.longest) }
+        return try SecretFile.read(keyFile.path, upTo: Self.longest)
     }
 }
 

@@ -92,5 +92,8 @@ extension KeybagInspection.Copy.Condition {
 }
 
 extension KeybagInspection.Entry {
-    fileprivate var name: String { protectionClass?.shortName ?? "kind \(kind)" }
+    fileprivate var name: String {
+        guard let protectionClass else { return "kind \(kind)" }
+        return kind == 0 ? protectionClass.shortName : "secrets \(protectionClass.shortName)"
+    }
 }

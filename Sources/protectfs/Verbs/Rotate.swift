@@ -105,6 +105,9 @@ struct Rotate: ParsableCommand {
         Interruption.watch()
         let run = RotationRun(.rewrap, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
+        if !Interruption.isRequested, !run.isLocked {
+            run.outcome.record { try RotatedSecrets(keybag: keybag).rewrap() }
+        }
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
         let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
         if Interruption.isRequested {
@@ -134,10 +137,19 @@ struct Rotate: ParsableCommand {
         let run = RotationRun(.look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         try refuseLoss(run, keybag)
+        let secretsAreRewrapped = try RotatedSecrets(keybag: keybag).areCurrent
+        guard secretsAreRewrapped || allowLoss else {
+            throw Failure(
+                .refused, "secrets are still under retired class keys; nothing was forgotten",
+                hint:
+                    "first: protectfs secret rewrap\(KeybagOption.words(for: keybag.directory)); or, if that is meant: --allow-loss"
+            )
+        }
         if !yes { try confirm(retired, keybag) }
         try keybag.refuseThrottled()
         let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
-        try keybag.open(passcode: secret).forgetRetiredKeys(before: generation)
+        try keybag.open(passcode: secret).forgetRetiredKeys(
+            before: generation, secretsAreRewrapped: true)
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
     }
 

@@ -1,19 +1,26 @@
+import DataProtection
 import Glibc
 
 /// A secret that is a whole file, or all that a descriptor gives: straight into memory for secrets.
-enum SecretFile {
-    /// Bytes, at most.
-    private static let limit = 4096
+package enum SecretFile {
+    /// Reads all that a descriptor gives.
+    ///
+    /// - Parameter limit: bytes; more is refused.
+    package static func read(_ descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
+        try read(descriptor, "descriptor \(descriptor)", limit)
+    }
 
-    static func read(_ descriptor: Int32?, or path: FilePath?) throws(Failure) -> SecretBytes {
-        guard let path else { return try read(descriptor ?? -1, "descriptor \(descriptor ?? -1)") }
+    /// Reads a file.
+    ///
+    /// - Parameter limit: bytes; more is refused.
+    package static func read(_ path: FilePath, upTo limit: Int) throws(Failure) -> SecretBytes {
         let file = path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
         guard file >= 0 else { throw Failure(ExitStatus(.current), "\(quoted(path)): \(Errno.current.spoken)") }
         defer { close(file) }
-        return try read(file, quoted(path))
+        return try read(file, quoted(path), limit)
     }
 
-    private static func read(_ descriptor: Int32, _ name: String) throws(Failure) -> SecretBytes {
+    private static func read(_ descriptor: Int32, _ name: String, _ limit: Int) throws(Failure) -> SecretBytes {
         var secret = SecretBytes(zeroed: limit + 1)
         let count = try secret.withUnsafeMutableBytes { buffer throws(Failure) -> Int in
             var done = 0

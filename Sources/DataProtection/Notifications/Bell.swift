@@ -1,18 +1,20 @@
-import DataProtection
 import Dispatch
 import Glibc
 import ProtectionKeys
+package import SystemPackage
 
-/// `downloads/bell`: replaced whenever the list has changed, so that other processes look at it. It says nothing, and nobody
-/// depends on it: after a kill somebody rings again, or looks.
-struct Bell: Sendable {
+/// A file `bell` beside a database: replaced whenever that has changed, so that other processes look at it. It says nothing, and
+/// nobody depends on it: after a kill somebody rings again, or looks.
+package struct Bell: Sendable {
     static let name = "bell"
 
-    /// `downloads` in the keybag's directory.
+    /// Where the database is.
     let directory: FilePath
 
+    package init(directory: FilePath) { self.directory = directory }
+
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
-    func ring() {
+    package func ring() {
         guard let mark = try? Randomness.bytes(8) else { return }
         let temporary = directory.appending("\(Self.name).\(Hexadecimal.text(mark))")
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
@@ -30,7 +32,7 @@ struct Bell: Sendable {
 }
 
 /// Hears the bell, by inotify(7); where that does not work it is as if it rang once a second. Until it is cancelled or goes.
-final class BellListener: Sendable {
+package final class BellListener: Sendable {
     private final class Watched: Sendable {
         let watch: DirectoryWatch
         init(_ watch: consuming DirectoryWatch) { self.watch = watch }
@@ -39,7 +41,7 @@ final class BellListener: Sendable {
     private let source: any DispatchSourceProtocol & Sendable
 
     /// - Parameter heard: must not wait for anything.
-    init(_ bell: Bell, heard: @escaping @Sendable () -> Void) {
+    package init(_ bell: Bell, heard: @escaping @Sendable () -> Void) {
         let queue = DispatchQueue(label: "protectfs.bell")
         if let watched = try? Watched(Self.watch(bell.directory)) {
             let reading = DispatchSource.makeReadSource(fileDescriptor: watched.watch.descriptor, queue: queue)

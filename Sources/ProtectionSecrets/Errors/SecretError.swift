@@ -1,0 +1,59 @@
+public import DataProtection
+public import ProtectionKeys
+import SharedDatabase
+
+/// Why an operation on secrets failed.
+@nonexhaustive
+public enum SecretError: Error, Sendable {
+    /// It makes no sense; nothing was changed.
+    case invalid(reason: String)
+    /// The value is longer than ``SecretStore/maximumValueLength`` bytes.
+    case valueTooLong(Int)
+    /// There is a secret of that name in that group.
+    case exists(SecretName, AccessGroup)
+    /// There is no secret of that name in that group. In others there may be.
+    case notFound(SecretName, AccessGroup)
+    /// Its class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
+    case locked(SecretName, SecretAccessibility, state: ProtectionState, since: UInt64?)
+    /// Of this device only, and made with another device key: after a recovery on another machine. It can be deleted.
+    case otherDevice(SecretName)
+    /// The secret does not open: its row was altered or damaged. Others are not touched.
+    case damaged(SecretName, FilePath, reason: String)
+    /// The keybag does not hold (any more) the class key of this generation.
+    case keyLost(SecretName, generation: UInt32)
+    /// The keybag was made before there were secrets, and gets their class keys at its next unlock.
+    case needsUnlock(FilePath)
+
+    /// The database was altered or damaged.
+    case storeDamaged(FilePath, reason: String)
+    /// Written by a newer version.
+    case storeNewer(FilePath)
+    /// The database cannot be read or written; `code`: of SQLite.
+    case store(FilePath, code: Int32, reason: String)
+    /// What the keybag says.
+    case protection(DataProtectionError)
+    /// libcrypto failed on input that cannot make it fail.
+    case cryptography(KeyError)
+}
+
+extension SecretError {
+    init(_ error: SharedDatabaseError) {
+        switch error {
+        case .damaged(let path, let reason): self = .storeDamaged(path, reason: reason)
+        case .newer(let path): self = .storeNewer(path)
+        case .failed(let path, let code, let reason): self = .store(path, code: code, reason: reason)
+        case .system(let path, let operation, let errno):
+            self = .protection(.system(path, operation: operation, errno))
+        }
+    }
+
+    /// What a keybag says of one secret.
+    init(_ error: DataProtectionError, _ secret: SecretName, _ accessibility: SecretAccessibility) {
+        switch error {
+        case .locked(_, _, _, let state, let since): self = .locked(secret, accessibility, state: state, since: since)
+        case .keyLost(_, _, let generation): self = .keyLost(secret, generation: generation)
+        case .otherDevice: self = .otherDevice(secret)
+        default: self = .protection(error)
+        }
+    }
+}

@@ -1,0 +1,3 @@
+@_exported public import DataProtection
+
+@_exported public import struct ProtectionKeys.SecretBytes

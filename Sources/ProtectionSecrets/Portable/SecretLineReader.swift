@@ -1,0 +1,52 @@
+import ProtectionKeys
+
+/// Lines that may be secret, one after the other, in memory for secrets.
+package struct SecretLineReader: ~Copyable {
+    private let read: (UnsafeMutableRawBufferPointer) throws -> Int
+    private var buffer: SecretBytes
+    private var filled = 0..<0
+    private var isAtEnd = false
+
+    /// - Parameters:
+    ///   - longest: bytes of a line without its newline; a longer one is refused.
+    ///   - read: fills a buffer, and says how many bytes it put there; 0 at the end.
+    package init(longest: Int, _ read: @escaping (UnsafeMutableRawBufferPointer) throws -> Int) {
+        self.read = read
+        buffer = SecretBytes(zeroed: longest + 1)
+    }
+
+    /// The next line without its newline; nil at the end.
+    ///
+    /// - Throws: ``SecretError/invalid(reason:)`` for a line that is too long.
+    package mutating func next() throws -> SecretBytes? {
+        while true {
+            let range = filled
+            let newline = buffer.withUnsafeBytes { $0[range].firstIndex(of: UInt8(ascii: "\n")) }
+            if let newline {
+                filled = newline + 1..<range.upperBound
+                return buffer.slice(range.lowerBound..<newline)
+            }
+            if isAtEnd {
+                filled = 0..<0
+                return range.isEmpty ? nil : buffer.slice(range)
+            }
+            try fill()
+        }
+    }
+
+    private mutating func fill() throws {
+        let (range, capacity) = (filled, buffer.count)
+        guard range.count < capacity else {
+            throw SecretError.invalid(reason: "a line is longer than \(capacity - 1) bytes")
+        }
+        var count = 0
+        try buffer.withUnsafeMutableBytes { bytes in
+            if range.lowerBound > 0, let start = bytes.baseAddress {
+                start.copyMemory(from: start + range.lowerBound, byteCount: range.count)
+            }
+            count = try read(UnsafeMutableRawBufferPointer(rebasing: bytes[range.count...]))
+        }
+        filled = 0..<range.count + count
+        isAtEnd = count == 0
+    }
+}

@@ -1,0 +1,101 @@
+import FoundationEssentials
+import GRDB
+public import ProtectionKeys
+
+/// What an export did.
+public struct SecretExportResult: Hashable, Sendable {
+    /// How many secrets were written.
+    public internal(set) var exported = 0
+    /// How many are of this device only, and were left out.
+    public internal(set) var leftOut = 0
+}
+
+/// Secrets as text, values included: FORMAT.md §2.16.
+extension SecretStore {
+    private static let heading = "protectfs secrets 1"
+    /// Attributes of the longest kind, each of their characters escaped; values are shorter.
+    private static let longestLine = 8 * 6 * SecretName.maximumLength
+
+    /// Gives all secrets of a scope to `write`, in clear. Those of this device only are left out.
+    ///
+    /// - Throws: `locked`, before anything was written, if one of them cannot be read now; `damaged`; what `write` throws.
+    public func export(
+        _ scope: SecretScope, to write: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> SecretExportResult {
+        func line(_ bytes: [UInt8]) throws { try (bytes + [UInt8(ascii: "\n")]).withUnsafeBytes(write) }
+        let found = try find(in: scope)
+        guard found.damaged == 0 else {
+            throw SecretError.storeDamaged(path, reason: "\(found.damaged) of its secrets make no sense")
+        }
+        let records = found.records.filter { !$0.accessibility.isThisDeviceOnly }
+        // What opens one of an accessibility opens all of it.
+        for accessibility in SecretAccessibility.allCases {
+            guard let first = records.first(where: { $0.accessibility == accessibility }) else { continue }
+            _ = try value(of: first.name, in: first.group)
+        }
+        try line(Array(Self.heading.utf8))
+        for record in records {
+            try line(PortableSecret(record).line())
+            try SecretBase64.encode(value(of: record.name, in: record.group)).withUnsafeBytes(write)
+            try line([])
+        }
+        try line(Array("end \(records.count)".utf8))
+        return SecretExportResult(exported: records.count, leftOut: found.records.count - records.count)
+    }
+
+    /// Reads what ``export(_:to:)`` wrote: all of it, or nothing.
+    ///
+    /// - Parameters:
+    ///   - replacing: whether secrets that are there are replaced.
+    ///   - read: fills a buffer, and says how many bytes it put there; 0 at the end.
+    /// - Returns: how many secrets there were.
+    /// - Throws: `invalid` for what is no export, or is not all of one; `exists`; `locked`; what `read` throws.
+    @discardableResult
+    public func importSecrets(
+        replacing: Bool = false, from read: (UnsafeMutableRawBufferPointer) throws -> Int
+    ) throws -> Int {
+        try withoutActuallyEscaping(read) { read in
+            try transaction { database in
+                var lines = SecretLineReader(longest: Self.longestLine, read)
+                return try importLines(&lines, replacing, database)
+            }
+        }
+    }
+
+    private func importLines(
+        _ lines: inout SecretLineReader, _ replacing: Bool, _ database: Database
+    ) throws -> Int {
+        guard let heading = try lines.next(), Self.text(heading) == Self.heading else {
+            throw SecretError.invalid(reason: "this is no export of secrets: its first line is not \"\(Self.heading)\"")
+        }
+        var count = 0
+        while let line = try lines.next() {
+            let description = Self.text(line)
+            if description == "end \(count)" {
+                guard try lines.next() == nil else { throw Self.malformed(count, "something follows its end") }
+                return count
+            }
+            guard let portable = try? JSONDecoder().decode(PortableSecret.self, from: Data(description.utf8)),
+                let secret = portable.secret
+            else { throw Self.malformed(count, "its first line is no description of a secret") }
+            guard let encoded = try lines.next(), let value = SecretBase64.decode(encoded) else {
+                throw Self.malformed(count, "its value is no base 64")
+            }
+            try put(secret.name, value, secret.group, database, heals: replacing) { old in
+                guard old == nil || replacing else { throw SecretError.exists(secret.name, secret.group) }
+                return secret.accessibility
+            }
+            count += 1
+        }
+        throw SecretError.invalid(reason: "the export is cut off: it has no line \"end \(count)\"")
+    }
+
+    private static func malformed(_ count: Int, _ reason: String) -> SecretError {
+        .invalid(reason: "secret \(count + 1) of the export: \(reason)")
+    }
+
+    /// A line that is not secret.
+    private static func text(_ line: borrowing SecretBytes) -> String {
+        line.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}

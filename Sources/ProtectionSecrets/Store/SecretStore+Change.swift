@@ -1,0 +1,165 @@
+import DataProtection
+import FoundationEssentials
+import GRDB
+public import ProtectionKeys
+
+/// Adding, changing and deleting. Each is one transaction, and lasts when it returns.
+extension SecretStore {
+    /// Stores a secret that is not there yet.
+    ///
+    /// - Parameters:
+    ///   - value: 65,536 bytes at most.
+    ///   - group: nil: the private group.
+    /// - Throws: `exists`, `locked`, `invalid`, `valueTooLong`, `needsUnlock`.
+    @discardableResult
+    public func add(
+        _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility = .whenUnlocked,
+        in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        try put(name, value, group) { old in
+            guard old == nil else { throw SecretError.exists(name, group ?? self.privateGroup) }
+            return accessibility
+        }
+    }
+
+    /// Stores a secret, whether it is there already or not; in the place of a damaged one, too.
+    ///
+    /// - Parameter accessibility: nil: as it is; of a new one ``SecretAccessibility/whenUnlocked``.
+    /// - Throws: `locked`, `invalid`, `valueTooLong`, `needsUnlock`.
+    @discardableResult
+    public func set(
+        _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
+        in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        try put(name, value, group, heals: true) { old in accessibility ?? old?.record.accessibility ?? .whenUnlocked }
+    }
+
+    /// Changes the value of a secret that is there.
+    ///
+    /// - Parameter accessibility: nil: as it is.
+    /// - Throws: `notFound`, `locked`, `invalid`, `valueTooLong`.
+    @discardableResult
+    public func update(
+        _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
+        in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        try put(name, value, group) { old in
+            guard let old else { throw SecretError.notFound(name, group ?? self.privateGroup) }
+            return accessibility ?? old.record.accessibility
+        }
+    }
+
+    /// Gives a secret another accessibility: its value must be readable now.
+    ///
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`.
+    @discardableResult
+    public func setAccessibility(
+        _ accessibility: SecretAccessibility, of name: SecretName, in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        let group = group ?? privateGroup
+        return try write { database in
+            guard let old = try row(name, group, database) else { throw SecretError.notFound(name, group) }
+            let value = try open(old)
+            return try store(value, name, group, accessibility, inPlaceOf: old.record, database)
+        }
+    }
+
+    /// Deletes a secret, in every lock state; one that does not open, too.
+    ///
+    /// - Throws: `notFound`.
+    public func delete(_ name: SecretName, in group: AccessGroup? = nil) throws(SecretError) {
+        let group = group ?? privateGroup
+        try write { database in
+            try remove(name, group, database)
+            guard database.changesCount == 1 else { throw SecretError.notFound(name, group) }
+        }
+    }
+
+    // MARK: how
+
+    private func put(
+        _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup?, heals: Bool = false,
+        _ choose: (SecretRow?) throws -> SecretAccessibility
+    ) throws(SecretError) -> SecretRecord {
+        let copy = value.withUnsafeBytes { SecretBytes(copyOf: $0) }
+        return try write { database in
+            try put(name, copy, group ?? privateGroup, database, heals: heals, choose)
+        }
+    }
+
+    /// Stores a secret under the accessibility that `choose` gives for what is there.
+    ///
+    /// - Parameter heals: whether a row that is damaged gives way.
+    @discardableResult
+    func put(
+        _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup, _ database: Database, heals: Bool,
+        _ choose: (SecretRow?) throws -> SecretAccessibility
+    ) throws -> SecretRecord {
+        try name.check()
+        let length = value.count
+        guard length <= Self.maximumValueLength else { throw SecretError.valueTooLong(length) }
+        let old = heals ? try replaceable(name, group, database) : try row(name, group, database)
+        return try store(value, name, group, try choose(old), inPlaceOf: old?.record, database)
+    }
+
+    /// The row of a name. One that is damaged is removed, and counts as none.
+    private func replaceable(_ name: SecretName, _ group: AccessGroup, _ database: Database) throws -> SecretRow? {
+        do { return try row(name, group, database) } catch let error as SecretError {
+            guard case .damaged = error else { throw error }
+            try remove(name, group, database)
+            return nil
+        }
+    }
+
+    private func remove(_ name: SecretName, _ group: AccessGroup, _ database: Database) throws {
+        try database.cachedStatement(sql: "DELETE FROM secrets WHERE \(SecretSchema.isNamed)").execute(
+            arguments: SecretColumns(name).arguments(in: group))
+    }
+
+    private func store(
+        _ value: borrowing SecretBytes, _ name: SecretName, _ group: AccessGroup,
+        _ accessibility: SecretAccessibility, inPlaceOf old: SecretRecord?, _ database: Database
+    ) throws -> SecretRecord {
+        let now = Int64(clamping: Clock.wallTime() / 1_000_000)
+        let record = SecretRecord(
+            id: try old?.id ?? Randomness.bytes(16), name: name, group: group, accessibility: accessibility,
+            created: old?.created ?? now, modified: now)
+        try insert(try seal(value, record), database)
+        return record
+    }
+
+    /// Puts a row in the place of one with the same id, if there is one.
+    func insert(_ row: SecretRow, _ database: Database) throws { try Self.insert(row, database) }
+
+    /// The same in another database with that table.
+    static func insert(_ row: SecretRow, _ database: Database) throws {
+        let marks = Array(repeating: "?", count: 17).joined(separator: ", ")
+        try database.cachedStatement(
+            sql: "INSERT OR REPLACE INTO secrets (\(SecretSchema.columns)) VALUES (\(marks))"
+        ).execute(arguments: row.arguments)
+    }
+}
+
+extension SecretStore {
+    /// Stores an identity that is not there yet.
+    ///
+    /// - Throws: as ``add(_:value:accessibility:in:)``.
+    @discardableResult
+    public func add(
+        _ identity: borrowing SecretIdentity, name: String, accessibility: SecretAccessibility = .whenUnlocked,
+        in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        try add(.identity(name: name), value: identity.joined(), accessibility: accessibility, in: group)
+    }
+
+    /// Stores an identity, whether there is one of that name already or not.
+    ///
+    /// - Throws: as ``set(_:value:accessibility:in:)``.
+    @discardableResult
+    public func set(
+        _ identity: borrowing SecretIdentity, name: String, accessibility: SecretAccessibility? = nil,
+        in group: AccessGroup? = nil
+    ) throws(SecretError) -> SecretRecord {
+        try set(.identity(name: name), value: identity.joined(), accessibility: accessibility, in: group)
+    }
+}

@@ -1,0 +1,76 @@
+import FoundationEssentials
+import GRDB
+import ProtectionKeys
+import SharedDatabase
+
+/// What a pass over the store after a rotation did.
+public struct SecretRewrapResult: Sendable {
+    /// How many secrets were under a retired class key, and are under the active one now.
+    public internal(set) var rewrapped = 0
+    /// Why others are not. They need the retired class keys still.
+    public internal(set) var failures: [SecretError] = []
+}
+
+extension SecretStore {
+    /// Wraps the key of every secret under the active class keys, after a rotation of the keybag. No value is touched.
+    ///
+    /// Goes on after failures, and may be done again at any time. When it returns without failures,
+    /// `forgetRetiredKeys(before:secretsAreRewrapped:)` may forget the retired class keys of secrets.
+    /// - Throws: what is wrong with the store.
+    public func rewrap() throws(SecretError) -> SecretRewrapResult {
+        var result = SecretRewrapResult()
+        for id in try read({ try Row.fetchAll($0, sql: "SELECT id FROM secrets").map { StoredRow($0).bytes(0) } }) {
+            do throws(SecretError) {
+                // Row by row: nobody who unlocks a browser waits for a hundred thousand of them.
+                if try rewrap(id) { result.rewrapped += 1 }
+            } catch {
+                result.failures.append(error)
+            }
+        }
+        return result
+    }
+
+    /// How many secrets are under retired class keys, or make no sense. Needs no key.
+    public func needingRewrap() throws(SecretError) -> Int {
+        let rows = try read { try Row.fetchAll($0, sql: "SELECT \(SecretSchema.columns) FROM secrets") }
+        var count = 0
+        for row in rows {
+            guard let decoded = SecretRow(row), try activeGeneration(decoded.record) == decoded.generation else {
+                count += 1
+                continue
+            }
+        }
+        return count
+    }
+
+    /// - Returns: whether it had to be.
+    private func rewrap(_ id: [UInt8]) throws(SecretError) -> Bool {
+        let select = "SELECT \(SecretSchema.columns) FROM secrets WHERE id = ?"
+        func row(_ database: Database) throws -> SecretRow? {
+            guard let row = try Row.fetchOne(database.cachedStatement(sql: select), arguments: [Data(id)]) else {
+                return nil
+            }
+            guard let decoded = SecretRow(row) else {
+                throw SecretError.storeDamaged(path, reason: "a secret holds what none of ours does")
+            }
+            return decoded
+        }
+        guard let seen = try read(row), try activeGeneration(seen.record) != seen.generation else { return false }
+        return try write { database in
+            guard var row = try row(database) else { return false }
+            let generation = try activeGeneration(row.record)
+            guard generation != row.generation else { return false }
+            let (secret, accessibility) = (row.record.name, row.record.accessibility)
+            // Opened first: what was altered is not given a good wrap.
+            _ = try open(row)
+            let item = try itemKey(of: row)
+            row.wrapped = try withClassKey(generation, secret, accessibility, .rotateKeys) {
+                key, device throws(KeyError) in
+                try device.wrap(item, key)
+            }
+            row.generation = generation
+            try insert(row, database)
+            return true
+        }
+    }
+}

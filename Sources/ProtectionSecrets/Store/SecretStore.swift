@@ -1,0 +1,197 @@
+public import DataProtection
+import GRDB
+public import ProtectionKeys
+import SharedDatabase
+
+/// A user's secrets: passwords, keys and identities that open only in the lock states that their accessibility allows.
+///
+///     let store = try SecretStore(appID: "org.example.mail")
+///     try store.set(.genericPassword(service: "imap", account: "kim"), value: password)
+///     let password = try store.value(of: .genericPassword(service: "imap", account: "kim"))
+///
+/// One database for a keybag, `secrets/secrets.sqlite` in its directory, for any number of processes at once. A change lasts when
+/// it returns. Each value is sealed under a key of its own, which a class key of secrets wraps, and is bound to all that is stored of
+/// it in clear; nothing that opens a value is kept between calls. FORMAT.md §2.15.
+public final class SecretStore: Sendable {
+    /// The keybag whose class keys are used.
+    public let keybag: Keybag
+    /// Where secrets go, and are looked for, when no group is named.
+    public let privateGroup: AccessGroup
+    /// The database.
+    public let path: FilePath
+
+    /// The longest value, in bytes.
+    public static let maximumValueLength = 65_536
+
+    let bell: Bell
+    private let writing: DatabaseQueue
+    /// Its own connection: who reads does not wait for a flush.
+    private let reading: DatabaseQueue
+
+    /// Opens the user's store, or begins one.
+    ///
+    /// - Parameter appID: names the program, as `org.example.mail`. It keeps the secrets of programs apart, and keeps none of them out.
+    /// - Throws: `invalid`, `storeDamaged`, `storeNewer`, `store`, `protection`.
+    public convenience init(appID: String) throws(SecretError) {
+        let keybag: Keybag
+        do throws(DataProtectionError) { keybag = try .user } catch { throw .protection(error) }
+        try self.init(appID: appID, keybag: keybag)
+    }
+
+    /// The same of another keybag.
+    public init(appID: String, keybag: Keybag) throws(SecretError) {
+        self.keybag = keybag
+        privateGroup = try .private(of: appID)
+        let directory = keybag.directory.appending(Keybag.secretsName)
+        let path = directory.appending("secrets.sqlite")
+        do throws(DataProtectionError) { try OwnDirectory.make(directory) } catch { throw .protection(error) }
+        do throws(SharedDatabaseError) {
+            writing = try SharedDatabase.open(path, label: "protectfs.secrets", SecretSchema.migrator)
+            reading = try SharedDatabase.openToRead(path, label: "protectfs.secrets.reading")
+        } catch {
+            throw SecretError(error)
+        }
+        self.path = path
+        bell = Bell(directory: directory)
+    }
+
+    // MARK: the database
+
+    /// Reads with one statement: no transaction is needed for that, and none is begun.
+    func read<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
+        try SharedDatabase.translating(path, SecretError.init) { try reading.unsafeRead(body) }
+    }
+
+    /// Changes in one transaction. When this returns it lasts, and who listens is told; when it throws nothing has changed.
+    func write<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
+        let result = try SharedDatabase.translating(path, SecretError.init) { try writing.write(body) }
+        bell.ring()
+        return result
+    }
+
+    /// The same; what `body` throws is thrown as it is.
+    func transaction<R>(_ body: (Database) throws -> R) throws -> R {
+        var own: (any Error)?
+        do throws(SecretError) {
+            return try write { database in
+                do { return try body(database) } catch {
+                    own = error
+                    throw error
+                }
+            }
+        } catch {
+            if let own, !(own is DatabaseError) { throw own }
+            throw error
+        }
+    }
+
+    /// The row of a name; nil if there is none.
+    ///
+    /// - Throws: `damaged` if it makes no sense.
+    func row(
+        _ name: SecretName, _ group: AccessGroup, _ database: Database
+    ) throws -> SecretRow? {
+        let statement = try database.cachedStatement(
+            sql: "SELECT \(SecretSchema.columns) FROM secrets WHERE \(SecretSchema.isNamed)")
+        guard let row = try Row.fetchOne(statement, arguments: SecretColumns(name).arguments(in: group)) else {
+            return nil
+        }
+        guard let decoded = SecretRow(row) else {
+            throw SecretError.damaged(name, path, reason: "a column holds what none of ours does")
+        }
+        return decoded
+    }
+
+    // MARK: reading
+
+    /// The value of a secret.
+    ///
+    /// - Parameter group: nil: the private group, and no other.
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `keyLost`.
+    public func value(of name: SecretName, in group: AccessGroup? = nil) throws(SecretError) -> SecretBytes {
+        let group = group ?? privateGroup
+        guard let found = try read({ try row(name, group, $0) }) else { throw .notFound(name, group) }
+        do throws(SecretError) { return try open(found) } catch .keyLost(let secret, let generation) {
+            // Somebody rewraps, and forgets the old keys: the row that was read may be another one by now.
+            guard let row = try read({ try row(name, group, $0) }), row.generation != found.generation else {
+                throw .keyLost(secret, generation: generation)
+            }
+            return try open(row)
+        }
+    }
+
+    /// The certificate and the private key of an identity.
+    ///
+    /// - Throws: as ``value(of:in:)``.
+    public func identity(_ name: String, in group: AccessGroup? = nil) throws(SecretError) -> SecretIdentity {
+        let secret = SecretName.identity(name: name)
+        let joined = try value(of: secret, in: group)
+        do throws(SecretError) { return try SecretIdentity(joined: joined) } catch {
+            throw .damaged(secret, path, reason: "its value is no identity")
+        }
+    }
+
+    /// What is stored of a secret besides its value; nil if there is none of that name. In every lock state.
+    public func record(of name: SecretName, in group: AccessGroup? = nil) throws(SecretError) -> SecretRecord? {
+        try read { try row(name, group ?? privateGroup, $0) }?.record
+    }
+
+    // MARK: sealing and opening
+
+    func open(_ row: SecretRow) throws(SecretError) -> SecretBytes {
+        let item = try itemKey(of: row)
+        do throws(KeyError) { return try item.open(row.value, boundTo: row.record.associatedData(keybag.uuid)) } catch {
+            throw .damaged(row.record.name, path, reason: "its value does not open")
+        }
+    }
+
+    /// What opens a row's value.
+    func itemKey(of row: SecretRow) throws(SecretError) -> ItemKey {
+        try withClassKey(row.generation, row.record.name, row.record.accessibility, .read) {
+            key, device throws(KeyError) in
+            try device.unwrap(row.wrapped, key)
+        }
+    }
+
+    /// A new row of a value.
+    func seal(_ value: borrowing SecretBytes, _ record: SecretRecord) throws(SecretError) -> SecretRow {
+        let generation = try activeGeneration(record)
+        let associated = record.associatedData(keybag.uuid)
+        var wrapped: WrappedKey?
+        var sealed: [UInt8] = []
+        try withClassKey(generation, record.name, record.accessibility, .write) { key, device throws(KeyError) in
+            let item = try ItemKey.random()
+            wrapped = try device.wrap(item, key)
+            sealed = try item.seal(value, boundTo: associated)
+        }
+        return SecretRow(record: record, generation: generation, wrapped: wrapped!, value: sealed)
+    }
+
+    /// The generation of class keys that wraps now.
+    func activeGeneration(_ record: SecretRecord) throws(SecretError) -> UInt32 {
+        guard let name = keybag.activeSecretsName(record.accessibility.protectionClass) else {
+            throw .needsUnlock(keybag.directory)
+        }
+        return name.generation
+    }
+
+    /// Lends the class key of an accessibility, and the device key where that is needed.
+    func withClassKey<R: ~Copyable>(
+        _ generation: UInt32, _ secret: SecretName, _ accessibility: SecretAccessibility,
+        _ operation: DataProtection.Operation,
+        _ body: (borrowing ClassKey, borrowing DeviceBinding) throws(KeyError) -> R
+    ) throws(SecretError) -> R {
+        let name = ClassKeyName(
+            keybag: keybag.uuid, kind: .secrets, protectionClass: accessibility.protectionClass, generation: generation)
+        do throws(DataProtectionError) {
+            let device = try DeviceBinding(accessibility, keybag)
+            return try keybag.withSecretsKey(name, path, operation) { key throws(DataProtectionError) in
+                do throws(KeyError) { return try body(key, device) } catch { throw .cryptography(error) }
+            }
+        } catch .cryptography(.unwrapFailed), .cryptography(.authenticationFailed) {
+            throw .damaged(secret, path, reason: "its key does not open")
+        } catch {
+            throw SecretError(error, secret, accessibility)
+        }
+    }
+}

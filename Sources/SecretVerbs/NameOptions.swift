@@ -1,0 +1,108 @@
+/// What is known of a secret: `--service`, `--account`, `--host` …
+package struct AttributeOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The service of a generic password.", valueName: "name"))
+    package var service: String?
+    @Option(help: ArgumentHelp("Whose password it is.", valueName: "name"))
+    package var account: String?
+    @Option(help: ArgumentHelp("The host of an internet password.", valueName: "name"))
+    package var host: String?
+    @Option(
+        name: .customLong("protocol"), help: ArgumentHelp("Its protocol (https, imap, ssh …).", valueName: "name"))
+    package var scheme: String?
+    @Option(help: ArgumentHelp("Its port, where it is not the protocol's own.", valueName: "number"))
+    package var port: Int?
+    @Option(help: ArgumentHelp("Its path on the server.", valueName: "path"))
+    package var path: String?
+    @Option(help: ArgumentHelp("Its realm, as the server calls it.", valueName: "name"))
+    package var realm: String?
+    @Option(help: ArgumentHelp("The name of an identity.", valueName: "name"))
+    package var identity: String?
+
+    package init() {}
+
+    /// Whether anything was given.
+    package var isEmpty: Bool {
+        port == nil && [service, account, host, scheme, path, realm, identity].allSatisfy { $0 == nil }
+    }
+
+    package func validate() throws {
+        if let port, !(0...65_535 ~= port) { throw ValidationError("--port: 0 to 65535") }
+        if identity != nil, [service, account, host, scheme, path, realm].contains(where: { $0 != nil }) || port != nil
+        {
+            throw ValidationError("an identity has a name and nothing else: --identity alone")
+        }
+        if service != nil, [host, scheme, path, realm].contains(where: { $0 != nil }) || port != nil {
+            throw ValidationError("a service has no host: --service (and --account), or --host")
+        }
+    }
+}
+
+/// The attributes of exactly one secret.
+package struct NameOptions: ParsableArguments {
+    @OptionGroup package var attributes: AttributeOptions
+
+    package init() {}
+
+    package func validate() throws {
+        let isNamed = attributes.identity != nil || attributes.host != nil || attributes.service != nil
+        guard isNamed || (attributes.account != nil && attributes.scheme == nil) else {
+            throw ValidationError("name the secret: --service and --account, --host, or --identity")
+        }
+        let needsHost = attributes.scheme != nil || attributes.port != nil || attributes.path != nil
+        if needsHost, attributes.host == nil { throw ValidationError("an internet password needs --host") }
+    }
+}
+
+/// `--app`, `--group`.
+package struct GroupOptions: ParsableArguments {
+    @Option(
+        name: .customLong("app"),
+        help: ArgumentHelp("Whose private group is meant where no --group is given.", valueName: "id"))
+    package var appID = "protectfs"
+    @Option(
+        help: ArgumentHelp("A group that programs share: <app-id>.<reverse-dns>.<name>.", valueName: "name"))
+    package var group: String?
+
+    package init() {}
+}
+
+/// In which lock states a secret can be read.
+package enum AccessibilityArgument: String, ExpressibleByArgument, CaseIterable {
+    case whenUnlocked = "when-unlocked"
+    case whenUnlockedThisDeviceOnly = "when-unlocked-this-device-only"
+    case afterFirstUnlock = "after-first-unlock"
+    case afterFirstUnlockThisDeviceOnly = "after-first-unlock-this-device-only"
+
+    package static var allValueDescriptions: [String: String] {
+        [
+            whenUnlocked.rawValue: "only while unlocked",
+            whenUnlockedThisDeviceOnly.rawValue: "only while unlocked, and in no backup",
+            afterFirstUnlock.rawValue: "after the first unlock since the machine started",
+            afterFirstUnlockThisDeviceOnly.rawValue: "after the first unlock, and in no backup",
+        ]
+    }
+}
+
+/// Where a value comes from.
+package struct ValueOptions: ParsableArguments {
+    @Option(
+        name: .customLong("value-fd"),
+        help: ArgumentHelp(
+            "Read the value from this file descriptor, up to its end, instead of asking.", valueName: "n"))
+    package var descriptor: Int32?
+    @Flag(help: "Take all bytes: without it a newline at the end does not count.")
+    package var raw = false
+    @Option(
+        name: .customLong("passphrase-fd"),
+        help: ArgumentHelp(
+            "Of an identity: read what opens its PKCS #12 from this file descriptor, up to a newline.", valueName: "n"))
+    package var passphraseDescriptor: Int32?
+
+    package init() {}
+
+    package func validate() throws {
+        for (option, number) in [("--value-fd", descriptor), ("--passphrase-fd", passphraseDescriptor)] {
+            if let number, number < 0 { throw ValidationError("\(option) needs a file descriptor") }
+        }
+    }
+}

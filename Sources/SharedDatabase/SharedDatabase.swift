@@ -1,0 +1,95 @@
+package import GRDB
+import Glibc
+package import SystemPackage
+
+/// Why a database that several processes share cannot be used.
+package enum SharedDatabaseError: Error {
+    /// It was altered or damaged.
+    case damaged(FilePath, reason: String)
+    /// It was written by a newer version.
+    case newer(FilePath)
+    /// It cannot be read or written; `code`: of SQLite.
+    case failed(FilePath, code: Int32, reason: String)
+    /// The operating system refused.
+    case system(FilePath, operation: String, Errno)
+
+    fileprivate init(_ error: any Error, _ path: FilePath) {
+        switch error {
+        case let own as SharedDatabaseError: self = own
+        case let error as DatabaseError:
+            let reason = error.message
+            switch error.resultCode {
+            case .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .damaged(path, reason: reason ?? "it is no database")
+            default: self = .failed(path, code: error.resultCode.rawValue, reason: reason ?? "\(error.resultCode)")
+            }
+        default: self = .failed(path, code: 1, reason: "\(error)")
+        }
+    }
+}
+
+/// An SQLite database in a directory of ours, which any number of processes use at once.
+///
+/// In WAL mode, with `synchronous = FULL`: a change lasts when it returns. What is deleted is overwritten (`secure_delete`).
+package enum SharedDatabase {
+    /// Opens the database at `path`, or makes it, mode 0600, with the tables of `migrator`.
+    ///
+    /// - Throws: `newer` if it has a migration that `migrator` does not know.
+    package static func open(
+        _ path: FilePath, label: String, _ migrator: DatabaseMigrator
+    ) throws(SharedDatabaseError) -> DatabaseQueue {
+        // SQLite would make it 0644; what it puts beside it has the same mode. Never opened here: closing it again would drop the
+        // locks of every other connection of this process (fcntl_locking(2)), and another one would take away its log.
+        guard path.withPlatformString({ mknod($0, S_IFREG | 0o600, 0) }) == 0 || errno == EEXIST else {
+            throw .system(path, operation: "mknod", Errno(rawValue: errno))
+        }
+        // Who opens a new one at the same moment as another process finds tables that were not there a moment ago.
+        for _ in 0..<20 {
+            do throws(SharedDatabaseError) { return try openOnce(path, label, migrator) } catch .failed {
+                usleep(20_000)
+            }
+        }
+        return try openOnce(path, label, migrator)
+    }
+
+    private static func openOnce(
+        _ path: FilePath, _ label: String, _ migrator: DatabaseMigrator
+    ) throws(SharedDatabaseError) -> DatabaseQueue {
+        try translating(path, { $0 }) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            configuration.label = label
+            configuration.prepareDatabase { database in
+                try database.execute(sql: "PRAGMA journal_mode = WAL")
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+                try database.execute(sql: "PRAGMA secure_delete = ON")
+                // What SQLite sorts stays in memory, and in no file in a directory for all.
+                try database.execute(sql: "PRAGMA temp_store = MEMORY")
+            }
+            let database = try DatabaseQueue(path: path.string, configuration: configuration)
+            if try database.read(migrator.hasBeenSuperseded) { throw SharedDatabaseError.newer(path) }
+            if try !database.read(migrator.hasCompletedMigrations) { try migrator.migrate(database) }
+            return database
+        }
+    }
+
+    /// Opens a second connection that only reads: who reads does not wait for a flush.
+    package static func openToRead(_ path: FilePath, label: String) throws(SharedDatabaseError) -> DatabaseQueue {
+        try translating(path, { $0 }) {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            configuration.readonly = true
+            configuration.label = label
+            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
+            return try DatabaseQueue(path: path.string, configuration: configuration)
+        }
+    }
+
+    /// Runs what fails as databases do, or with an error of the caller's own.
+    package static func translating<R, Own: Error>(
+        _ path: FilePath, _ own: (SharedDatabaseError) -> Own, _ body: () throws -> R
+    ) throws(Own) -> R {
+        do { return try body() } catch let error as Own { throw error } catch {
+            throw own(SharedDatabaseError(error, path))
+        }
+    }
+}

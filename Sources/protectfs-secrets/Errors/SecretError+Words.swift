@@ -1,0 +1,74 @@
+extension SecretName {
+    /// As people read it: `'imap' 'kim'`, `https://kim@example.org:8443/path (realm)`.
+    var words: String {
+        switch self {
+        case .genericPassword(let service, let account):
+            [service, account].filter { !$0.isEmpty }.map { quoted($0) }.joined(separator: " ")
+        case .internetPassword(let server, let account):
+            quoted(
+                "\(server.protocol)://\(account.isEmpty ? "" : account + "@")\(server.host)"
+                    + (server.port == 0 ? "" : ":\(server.port)") + server.slashedPath
+                    + (server.realm.isEmpty ? "" : " (\(server.realm))"))
+        case .identity(let name): "identity " + quoted(name)
+        }
+    }
+}
+
+extension SecretServer {
+    /// The path with a slash before it, or nothing.
+    var slashedPath: String { path.isEmpty || path.hasPrefix("/") ? path : "/" + path }
+}
+
+extension SecretError: SpokenError {
+    package var exitStatus: ExitStatus {
+        switch self {
+        case .invalid, .valueTooLong: .usage
+        case .exists: .exists
+        case .notFound, .otherDevice, .keyLost: .notFound
+        case .locked, .needsUnlock: .notNow
+        case .damaged, .storeDamaged, .storeNewer: .damaged
+        case .store: .inputOutput
+        case .protection(let error): error.exitStatus
+        case .cryptography: .bug
+        }
+    }
+
+    package var message: String {
+        switch self {
+        case .invalid(let reason): printable(reason)
+        case .valueTooLong(let bytes):
+            "the value has \(bytes) bytes, and \(SecretStore.maximumValueLength) at most can be kept"
+        case .exists(let secret, let group): "there is a secret \(secret.words) already in group \(group)"
+        case .notFound(let secret, let group): "there is no secret \(secret.words) in group \(group)"
+        case .locked(let secret, let accessibility, let state, let since):
+            "cannot use the secret \(secret.words): class \(accessibility.protectionClass.shortName), "
+                + state.spoken(since: since)
+        case .otherDevice(let secret): "the secret \(secret.words) is of another device only"
+        case .damaged(let secret, let path, let reason):
+            "the secret \(secret.words) in \(quoted(path)) is damaged or altered: \(reason)"
+        case .keyLost(let secret, let generation):
+            "the secret \(secret.words) needs a class key of generation \(generation), which the keybag no longer has"
+        case .needsUnlock(let keybag): "keybag \(quoted(keybag)) has no class keys of secrets yet"
+        case .storeDamaged(let path, let reason): "the secrets \(quoted(path)) are damaged or altered: \(reason)"
+        case .storeNewer(let path): "the secrets \(quoted(path)) were stored by a newer version"
+        case .store(let path, let code, let reason): "the secrets \(quoted(path)) cannot be used: \(reason) (\(code))"
+        case .protection(let error): error.message
+        case .cryptography(let error): "libcrypto failed on \(error); please report this"
+        @unknown default: "\(self)"
+        }
+    }
+
+    package var hint: String? {
+        switch self {
+        case .exists: "to change it: protectfs secret update, or set"
+        case .notFound: "see what there is: protectfs secret find --all-groups"
+        case .locked, .needsUnlock: "unlock first: protectfs unlock\(KeybagOption.words(for: KeybagOption.opened))"
+        case .otherDevice, .keyLost: "store it anew: protectfs secret set; or: protectfs secret delete"
+        case .damaged: "put it back from a backup, or: protectfs secret set, or delete"
+        case .storeDamaged(let path, _):
+            "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new store begins"
+        case .protection(let error): error.hint
+        default: nil
+        }
+    }
+}

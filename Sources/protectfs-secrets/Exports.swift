@@ -1,0 +1,3 @@
+@_exported import CommandLanguage
+@_exported import ProtectionSecrets
+@_exported import SecretVerbs

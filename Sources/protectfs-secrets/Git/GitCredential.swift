@@ -1,0 +1,73 @@
+import Glibc
+import ProtectionKeys
+import ProtectionSecrets
+
+/// What git says of a credential. gitcredentials(7), git-credential(1) "INPUT/OUTPUT FORMAT".
+struct GitCredential: ~Copyable {
+    private(set) var username: String?
+    private var scheme: String?
+    private var host: String?
+    private var path = ""
+    private var password: SecretBytes?
+
+    /// Reads lines `key=value`, up to an empty one or the end. Keys that are not known are ignored, as git asks.
+    ///
+    /// - Throws: status 64 for a line without `=`.
+    init(from descriptor: Int32) throws {
+        var lines = SecretLineReader(longest: SecretStore.maximumValueLength + 64) { buffer in
+            while true {
+                let count = read(descriptor, buffer.baseAddress, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                guard count >= 0 else { throw Failure(.inputOutput, "standard input: \(Errno.current.spoken)") }
+                return count
+            }
+        }
+        while let line = try lines.next(), line.count > 0 {
+            let count = line.count
+            guard let end = line.withUnsafeBytes({ $0.firstIndex(of: UInt8(ascii: "=")) }) else {
+                throw Failure(.usage, "a line of git's has no \"=\"")
+            }
+            func text(_ range: Range<Int>) -> String {
+                line.withUnsafeBytes { String(decoding: UnsafeRawBufferPointer(rebasing: $0[range]), as: UTF8.self) }
+            }
+            let value = end + 1..<count
+            switch text(0..<end) {
+            case "protocol": scheme = text(value)
+            case "host": host = text(value)
+            case "path": path = text(value)
+            case "username": username = text(value)
+            case "password": password = line.slice(value)
+            default: break
+            }
+        }
+    }
+
+    /// Where it is for; nil if git does not say.
+    var server: SecretServer? {
+        guard let scheme, let host, !host.isEmpty else { return nil }
+        let (name, port) = Self.split(host)
+        return SecretServer(scheme, host: name, port: port, path: path)
+    }
+
+    /// `host:port`; an IPv6 address stands in brackets.
+    private static func split(_ host: String) -> (String, Int) {
+        guard let colon = host.lastIndex(of: ":"), let port = Int(host[host.index(after: colon)...]), 0...65_535 ~= port
+        else { return (host, 0) }
+        return (String(host[..<colon]), port)
+    }
+
+    borrowing func withPassword(_ body: (borrowing SecretBytes) throws -> Void) rethrows {
+        switch password {
+        case .some(let password): try body(password)
+        case nil: break
+        }
+    }
+
+    /// Whether git names a password, and it is not this one. Compared in constant time.
+    borrowing func isOther(than stored: borrowing SecretBytes) -> Bool {
+        switch password {
+        case .some(let password): !areEqualInConstantTime(password, stored)
+        case nil: false
+        }
+    }
+}

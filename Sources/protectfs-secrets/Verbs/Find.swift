@@ -1,0 +1,54 @@
+extension SecretFind: PerformedSecretVerb {
+    func perform() throws {
+        let store = try group.store(keybag)
+        var query = attributes.query
+        query.accessibility = accessibility?.accessibility
+        let found = try store.find(query, in: group.scope(allGroups: allGroups))
+        let counts = Dictionary(grouping: found.records, by: \.name).mapValues(\.count)
+        if json {
+            try JSON.array(found.records.map { record in record.members(isDuplicate: counts[record.name]! > 1) })
+                .print()
+        } else {
+            var lines = OutputLines()
+            for record in found.records {
+                var words = "\(record.kindWord)  \(record.accessibility.name)  \(record.name.words)"
+                if allGroups { words += "  \(record.group)\(counts[record.name]! > 1 ? "  duplicate" : "")" }
+                try lines.add(Array(words.utf8))
+            }
+            try lines.finish()
+        }
+        guard found.damaged > 0 else { return }
+        throw Failure(.damaged, "\(spoken(found.damaged, "secret")) in \(quoted(store.path)) damaged or altered")
+    }
+}
+
+extension SecretRecord {
+    /// The kind, in one word.
+    var kindWord: String {
+        switch name.kind {
+        case .genericPassword: "generic"
+        case .internetPassword: "internet"
+        case .identity: "identity"
+        }
+    }
+
+    fileprivate func members(isDuplicate: Bool) -> JSON {
+        var members: [(String, JSON)] = [("kind", .string(kindWord))]
+        switch name {
+        case .genericPassword(let service, let account):
+            members += [("service", .string(service)), ("account", .string(account))]
+        case .internetPassword(let server, let account):
+            members += [
+                ("protocol", .string(server.protocol)), ("host", .string(server.host)),
+                ("port", .number(Int64(server.port))), ("path", .string(server.path)), ("realm", .string(server.realm)),
+                ("account", .string(account)),
+            ]
+        case .identity(let name): members.append(("name", .string(name)))
+        }
+        members += [
+            ("accessibility", .string(accessibility.name)), ("group", .string("\(group)")),
+            ("created", .number(created)), ("modified", .number(modified)), ("duplicate", .bool(isDuplicate)),
+        ]
+        return .object(members)
+    }
+}

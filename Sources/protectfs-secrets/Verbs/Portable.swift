@@ -1,0 +1,59 @@
+import Glibc
+
+extension SecretExport: PerformedSecretVerb {
+    func perform() throws {
+        let store = try group.store(keybag)
+        let scope = try group.scope(allGroups: allGroups)
+        let result =
+            file.path == "-"
+            ? try store.export(scope) { bytes in try StandardOutput.write(bytes) } : try write(store, scope)
+        if result.leftOut > 0 {
+            StandardError.line(.warning, "\(spoken(result.leftOut, "secret")) of this device only left out")
+        }
+    }
+
+    private func write(_ store: SecretStore, _ scope: SecretScope) throws -> SecretExportResult {
+        let writer = try ProtectedFileWriter(file.path, as: .complete, keybag: store.keybag, replacing: replace)
+        let result = try store.export(scope) { bytes in try writer.append(bytes) }
+        try writer.finish()
+        return result
+    }
+}
+
+extension SecretImport: PerformedSecretVerb {
+    func perform() throws {
+        let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
+        if file.path == "-" { return try read(store, from: 0, "standard input") }
+        guard try isProtected() else {
+            let descriptor = file.path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
+            guard descriptor >= 0 else {
+                throw Failure(ExitStatus(.current), "\(quoted(file.path)): \(Errno.current.spoken)")
+            }
+            defer { close(descriptor) }
+            return try read(store, from: descriptor, quoted(file.path))
+        }
+        let protected = try ProtectedFile.open(file.path, keybag: store.keybag)
+        var offset: Int64 = 0
+        try store.importSecrets(replacing: replace) { buffer in
+            let count = try protected.read(into: buffer, at: offset)
+            offset += Int64(count)
+            return count
+        }
+    }
+
+    private func isProtected() throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: file.path) } catch .notProtected { return false }
+        return true
+    }
+
+    private func read(_ store: SecretStore, from descriptor: Int32, _ name: String) throws {
+        try store.importSecrets(replacing: replace) { buffer in
+            while true {
+                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                guard count >= 0 else { throw Failure(.inputOutput, "\(name): \(Errno.current.spoken)") }
+                return count
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import ProtectionKeys
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionSecrets
+
+/// New class keys: secrets open all the time, and are under the new ones in the end.
+@Suite struct SecretRotationTests {
+    private static func fill(_ bed: SecretsBed) throws {
+        for accessibility in SecretAccessibility.allCases {
+            try bed.store.add(
+                .account(accessibility.name), value: secret(accessibility.name), accessibility: accessibility)
+        }
+    }
+
+    private static func expectAll(_ store: SecretStore) throws {
+        for accessibility in SecretAccessibility.allCases {
+            #expect(try store.text(.account(accessibility.name)) == accessibility.name)
+        }
+    }
+
+    @Test func rewrapAndForget() throws {
+        let bed = try SecretsBed()
+        try Self.fill(bed)
+        let generation = try bed.rotate()
+        try Self.expectAll(bed.store)
+        // New ones are under the new keys at once.
+        try bed.store.add(.account("new"), value: secret("new"))
+        let result = try bed.store.rewrap()
+        #expect(result.rewrapped == 4 && result.failures.isEmpty)
+        #expect(try bed.store.rewrap().rewrapped == 0)
+        let opened = try bed.keybag.open(passcode: secret(SecretsBed.passcode))
+        try opened.forgetRetiredKeys(before: generation, secretsAreRewrapped: true)
+        #expect(bed.keybag.retiredGenerations == [])
+        try Self.expectAll(bed.store)
+        try Self.expectAll(try bed.another())
+        try bed.enter(.locked)
+        #expect(try bed.store.text(.account("after-first-unlock")) == "after-first-unlock")
+    }
+
+    /// Who forgets the keys of files has not looked at secrets: their keys stay.
+    @Test func notForgottenByOversight() throws {
+        let bed = try SecretsBed()
+        try Self.fill(bed)
+        let generation = try bed.rotate()
+        try bed.keybag.open(passcode: secret(SecretsBed.passcode)).forgetRetiredKeys(before: generation)
+        #expect(bed.keybag.retiredGenerations == [generation - 1])
+        try Self.expectAll(bed.store)
+        let old = try bed.keybag.file.load().copy.entries.filter { $0.state == .retired }
+        #expect(old.count == 2 && old.allSatisfy { $0.isOf(.secrets) })
+    }
+
+    /// Locked: those that need no more than the first unlock are done, the others are named.
+    @Test func whileLocked() throws {
+        let bed = try SecretsBed()
+        try Self.fill(bed)
+        try bed.rotate()
+        try bed.keybag.lock()
+        let result = try bed.store.rewrap()
+        #expect(result.rewrapped == 2)
+        #expect(result.failures.count == 2)
+        try bed.enter(.unlocked)
+        #expect(try bed.store.rewrap().rewrapped == 2)
+        try Self.expectAll(bed.store)
+    }
+
+    /// Rotated in between, by another process: a store that knows the old keybag wraps under the new one.
+    @Test func anotherProcessRotates() throws {
+        let bed = try SecretsBed()
+        let store = try bed.another()
+        try Self.fill(bed)
+        try bed.rotate()
+        try store.set(.account("when-unlocked"), value: secret("when-unlocked"))
+        #expect(try bed.store.rewrap().rewrapped == 3)
+        try Self.expectAll(store)
+    }
+
+    /// A secret whose class key was forgotten says so, and can be set anew.
+    @Test func keyLost() throws {
+        let bed = try SecretsBed()
+        try Self.fill(bed)
+        let generation = try bed.rotate()
+        let opened = try bed.keybag.open(passcode: secret(SecretsBed.passcode))
+        try opened.forgetRetiredKeys(before: generation, secretsAreRewrapped: true)
+        let name = SecretName.account("when-unlocked")
+        #expect { try bed.store.text(name) } throws: { error in
+            if case .keyLost(name, 1)? = error as? SecretError { true } else { false }
+        }
+        try bed.store.set(name, value: secret("anew"))
+        #expect(try bed.store.text(name) == "anew")
+    }
+}

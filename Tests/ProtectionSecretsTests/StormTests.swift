@@ -1,0 +1,56 @@
+import Foundation
+import ProtectionKeys
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionSecrets
+
+/// Processes that are killed while they write. `PROTECTFS_KILLS` says how often.
+@Suite struct SecretStormTests {
+    private static let kills = ProcessInfo.processInfo.environment["PROTECTFS_KILLS"].flatMap(Int.init) ?? 12
+
+    /// What was acknowledged is there, or something newer; and nothing else.
+    @Test func killedWhileUpdating() throws {
+        let bed = try SecretsBed()
+        var next = 0
+        var acknowledged = [Int: Int]()
+        for kill in 0..<Self.kills {
+            let worker = try SecretsWorker.start(bed, "update", "\(next)")
+            // Beside it somebody reads, and somebody else writes.
+            usleep(.random(in: 20_000...300_000))
+            try bed.store.set(.account("beside"), value: secret("\(kill)"))
+            worker.kill()
+            for line in try worker.lines() {
+                let number = try #require(Int(line), "\(line)")
+                acknowledged[number % 10] = number
+                next = max(next, number + 1)
+            }
+            let store = try bed.another()
+            #expect(try store.text(.account("beside")) == "\(kill)")
+            for (slot, number) in acknowledged {
+                let found = try #require(
+                    Int(try store.text(.genericPassword(service: "storm", account: "\(slot)"))))
+                #expect(found >= number, "acknowledged: \(number), found: \(found)")
+                #expect(found % 10 == slot)
+                next = max(next, found + 1)
+            }
+            #expect(try store.find().damaged == 0)
+        }
+        print("secrets: \(Self.kills) kills, \(next) updates begun, none of those acknowledged lost")
+        #expect(next > 0)
+    }
+
+    /// Several processes write to the same secrets at once.
+    @Test func severalWriters() throws {
+        let bed = try SecretsBed()
+        let workers = try (0..<3).map { try SecretsWorker.start(bed, "update", "\($0 * 1_000_000)") }
+        usleep(500_000)
+        for worker in workers { worker.kill() }
+        for worker in workers { #expect(try !worker.lines().isEmpty) }
+        #expect(try bed.store.find().records.count == 10)
+        for number in 0..<10 {
+            let found = Int(try bed.store.text(.genericPassword(service: "storm", account: "\(number)")))
+            #expect(found.map { $0 % 10 } == number)
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import GRDB
+import ProtectionKeys
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionSecrets
+
+/// Somebody who can write to the database: what was altered is refused, the rest is unharmed.
+@Suite struct SecretTamperTests {
+    private let bed: SecretsBed
+    private let altered: SecretRecord
+    private let other = SecretName.internetPassword(SecretServer("https", host: "example.org"), account: "lee")
+
+    init() throws {
+        bed = try SecretsBed()
+        altered = try bed.store.add(.account("kim"), value: secret("value of kim"))
+        try bed.store.add(other, value: secret("value of lee"), accessibility: .afterFirstUnlock)
+    }
+
+    private func execute(_ sql: String, _ arguments: StatementArguments) throws {
+        try bed.store.write { try $0.execute(sql: sql, arguments: arguments) }
+    }
+
+    /// Whatever the row says now, it does not give a value; the other one is as it was.
+    private func expectRefused(_ context: String) throws {
+        let found = try bed.store.find(in: .allGroups)
+        for record in found.records where record.name != other {
+            #expect(throws: SecretError.self, "\(context)") { try bed.store.text(record.name, in: record.group) }
+        }
+        #expect(found.records.count + found.damaged == 2, "\(context)")
+        #expect(try bed.store.text(other) == "value of lee", "\(context)")
+        #expect(try bed.another().text(other) == "value of lee", "\(context)")
+    }
+
+    private static let texts = ["accessGroup", "service", "account", "protocol", "host", "path", "realm", "name"]
+    private static let numbers = ["kind", "accessibility", "port", "created", "modified", "generation"]
+    private static let bytes = ["id", "wrapped", "value"]
+
+    private func stored(_ column: String) throws -> DatabaseValue? {
+        try bed.store.read {
+            try DatabaseValue.fetchOne(
+                $0, sql: "SELECT \(column) FROM secrets WHERE id = ?", arguments: [Data(altered.id)])
+        }
+    }
+
+    /// Each of these in the place of what is there.
+    private func alter(_ column: String, to values: [any DatabaseValueConvertible]) throws {
+        let original = try stored(column)
+        for value in values where value.databaseValue != original {
+            try execute("UPDATE secrets SET \(column) = ? WHERE id = ?", [value, Data(altered.id)])
+            try expectRefused("\(column) = \(value)")
+        }
+    }
+
+    @Test(arguments: texts) func everyText(_ column: String) throws {
+        try alter(column, to: ["x", "org.example.test.a.b.c", "", Data([1, 2]), 7])
+    }
+
+    @Test(arguments: numbers) func everyNumber(_ column: String) throws {
+        let numbers: [Int64] = [0, 1, 2, 3, 4, 5, 65_535, 65_536, .max, .min, -1]
+        try alter(column, to: numbers + ["text", Data([1]), 1.5])
+    }
+
+    /// Each byte of what is stored in bytes, and other lengths.
+    @Test(arguments: bytes) func everyByte(_ column: String) throws {
+        let stored = try #require(
+            try bed.store.read {
+                try Data.fetchOne($0, sql: "SELECT \(column) FROM secrets WHERE id = ?", arguments: [Data(altered.id)])
+            })
+        var id = Data(altered.id)
+        func alter(_ value: Data, _ context: String) throws {
+            try execute("UPDATE secrets SET \(column) = ? WHERE id = ?", [value, id])
+            if column == "id" { id = value }
+            try expectRefused("\(column): \(context)")
+        }
+        for index in stored.indices {
+            var value = stored
+            value[index] ^= 0x40
+            try alter(value, "byte \(index)")
+        }
+        for value in [Data(), stored.dropLast(), stored + [0], Data(stored.prefix(1))] {
+            try alter(Data(value), "\(value.count) bytes")
+        }
+        if column != "id" { try execute("UPDATE secrets SET \(column) = 'text' WHERE id = ?", [id]) }
+        try expectRefused("\(column) = text")
+    }
+
+    /// Values, wraps, or both, of two rows exchanged.
+    @Test(arguments: [
+        ["value"], ["wrapped"], ["wrapped", "value"], ["wrapped", "value", "generation", "modified", "created"],
+    ])
+    func swapped(_ columns: [String]) throws {
+        let kim = altered
+        let third = try bed.store.add(.account("pat"), value: secret("value of pat"))
+        for column in columns {
+            let values = try [third, kim].map { record in
+                try bed.store.read {
+                    try DatabaseValue.fetchOne(
+                        $0, sql: "SELECT \(column) FROM secrets WHERE id = ?", arguments: [Data(record.id)])
+                }
+            }
+            for (record, value) in zip([kim, third], values) {
+                try execute("UPDATE secrets SET \(column) = ? WHERE id = ?", [value, Data(record.id)])
+            }
+        }
+        #expect(throws: SecretError.self) { try bed.store.text(kim.name) }
+        #expect(throws: SecretError.self) { try bed.store.text(third.name) }
+        #expect(try bed.store.text(other) == "value of lee")
+        // It can be put right, and deleted.
+        try bed.store.set(kim.name, value: secret("anew"))
+        #expect(try bed.store.text(kim.name) == "anew")
+        try bed.store.delete(third.name)
+    }
+
+    /// Under another name of the same row: what an altered attribute makes of it.
+    @Test func renamed() throws {
+        try execute("UPDATE secrets SET account = 'admin' WHERE id = ?", [Data(altered.id)])
+        #expect(throws: SecretError.self) { try bed.store.text(.account("admin")) }
+        #expect(throws: SecretError.self) { try bed.store.text(.account("kim")) }
+    }
+
+    /// A database that is cut short or overwritten is said to be damaged, at opening or at reading; never empty, never a crash.
+    @Test func truncated() throws {
+        for number in 0..<40 { try bed.store.add(.account("\(number)"), value: secret("value \(number)")) }
+        // All of it in the database itself, and nothing in its log.
+        try DatabaseQueue(path: bed.store.path.string).writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        let stored = try bed.storedBytes()
+        let whole = try #require(stored["secrets.sqlite"])
+        let log = stored["secrets.sqlite-wal"] ?? []
+        let copy = bed.root.appending("copy")
+        for length in stride(from: 0, through: whole.count, by: 4096 / 3) where length < whole.count {
+            let keybag = try copyOfKeybag(
+                copy, Array(whole[..<length]), log.isEmpty ? [] : Array(log[..<min(length, log.count)]))
+            #expect(try Self.isRightOrRefused(keybag, isWhole: false), "\(length) bytes")
+        }
+        #expect(try Self.isRightOrRefused(copyOfKeybag(copy, whole, log), isWhole: true))
+    }
+
+    /// What can still be read is right; all of it can be only if the database is whole.
+    private static func isRightOrRefused(_ keybag: Keybag, isWhole: Bool) throws -> Bool {
+        let store: SecretStore
+        do throws(SecretError) { store = try SecretStore(appID: SecretsBed.appID, keybag: keybag) } catch {
+            return !isWhole
+        }
+        var refused = 0
+        for number in 0..<40 {
+            let text = try? store.text(.account("\(number)"))
+            if let text, text != "value \(number)" { return false }
+            if text == nil { refused += 1 }
+        }
+        return isWhole == (refused == 0)
+    }
+
+    private func copyOfKeybag(_ directory: FilePath, _ database: [UInt8], _ log: [UInt8]) throws -> Keybag {
+        try? FileManager.default.removeItem(atPath: directory.string)
+        try FileManager.default.copyItem(atPath: bed.keybag.directory.string, toPath: directory.string)
+        let secrets = directory.appending("secrets").string
+        for name in try FileManager.default.contentsOfDirectory(atPath: secrets) {
+            try FileManager.default.removeItem(atPath: secrets + "/" + name)
+        }
+        try Data(database).write(to: URL(fileURLWithPath: secrets + "/secrets.sqlite"))
+        if !log.isEmpty { try Data(log).write(to: URL(fileURLWithPath: secrets + "/secrets.sqlite-wal")) }
+        return try Keybag(at: directory)
+    }
+
+    /// What is secret is in no file of the store, in any state of it; what is clear is found, or the search is blind.
+    @Test func nothingIsInClear() throws {
+        let planted = "planted-\(UInt64.random(in: UInt64.max / 2...UInt64.max))"
+        for (number, accessibility) in SecretAccessibility.allCases.enumerated() {
+            try bed.store.add(.account("seen \(number)"), value: secret(planted), accessibility: accessibility)
+            try bed.store.update(.account("seen \(number)"), value: secret(planted + "!"))
+        }
+        func contains(_ text: String) throws -> Bool {
+            try bed.storedBytes().values.contains { $0.firstRange(of: Array(text.utf8)) != nil }
+        }
+        for state in [ProtectionState.unlocked, .locked, .beforeFirstUnlock] {
+            try bed.enter(state)
+            #expect(try !contains(planted))
+            #expect(try contains("seen 2"))
+            for name in try bed.storedBytes().keys {
+                let path = bed.keybag.directory.appending(Keybag.secretsName).appending(name).string
+                let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+                #expect(mode == 0o600, "\(name)")
+            }
+        }
+        try bed.enter(.unlocked)
+        try bed.store.delete(.account("seen 2"))
+        try bed.store.write { try $0.execute(sql: "DELETE FROM secrets") }
+    }
+}

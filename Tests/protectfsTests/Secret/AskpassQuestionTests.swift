@@ -1,0 +1,38 @@
+import ProtectionSecrets
+import Testing
+
+@testable import protectfs_secrets
+
+@Suite("What ssh, git and sudo ask")
+struct AskpassQuestionTests {
+    @Test(arguments: [
+        (
+            "Password for 'https://kim@example.org': ",
+            AskpassQuestion.secret(.internetPassword(SecretServer("https", host: "example.org"), account: "kim"))
+        ),
+        (
+            "Password for 'https://k%40m@Example.org:8443/a/b.git': ",
+            .secret(
+                .internetPassword(
+                    SecretServer("https", host: "example.org", port: 8443, path: "a/b.git"), account: "k@m"))
+        ),
+        ("Username for 'https://example.org': ", .account(SecretServer("https", host: "example.org"))),
+        (
+            "Enter passphrase for key '/home/kim/it's mine': ",
+            .secret(.genericPassword(service: "ssh-key", account: "/home/kim/it's mine"))
+        ),
+        (
+            "kim@example.org's password: ",
+            .secret(.internetPassword(SecretServer("ssh", host: "example.org"), account: "kim"))
+        ),
+        ("[sudo] password for kim: ", .secret(.genericPassword(service: "sudo", account: "kim"))),
+    ])
+    func read(_ question: String, _ expected: AskpassQuestion) { #expect(AskpassQuestion(question) == expected) }
+
+    @Test(arguments: [
+        "", "Password: ", "Password for '", "Password for '': ", "Username for 'x': ", "@'s password:",
+        "kim@'s password:",
+        "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", "Enter passphrase for key ",
+    ])
+    func others(_ question: String) { #expect(AskpassQuestion(question) == nil) }
+}
