@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
         .library(name: "ProtectionDownloads", targets: ["ProtectionDownloads"]),
         .executable(name: "protectfs-download", targets: ["protectfs-download"]),
+        .library(name: "PasswordHash", targets: ["PasswordHash"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -39,6 +40,8 @@ let package = Package(
         .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        // Passwords of a service's users. Knows nothing of files.
+        .target(name: "PasswordHash", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
             name: "KernelKeyring",
             dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
@@ -100,8 +103,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
-                "CSpawn",
+                "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "PasswordHash", "CSecretMemory",
+                "CMemoryFiles", "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -145,6 +148,9 @@ let package = Package(
             name: "PinnedRequest", dependencies: ["TrustedHTTP"], path: "Examples/PinnedRequest",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
+            name: "UserPasswords", dependencies: ["PasswordHash"], path: "Examples/UserPasswords",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
             name: "ProtectedLog",
             dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
             path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
@@ -155,6 +161,9 @@ let package = Package(
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
+        .testTarget(
+            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "StormScript", "TestVectors"],
+            swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
@@ -219,7 +228,7 @@ let package = Package(
                 "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock", "LockedDownload", "PinnedRequest",
+                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash", "UserPasswords",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
