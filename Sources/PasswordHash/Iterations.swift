@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionKeys
 
 /// How many rounds of PBKDF2 a password costs: 10,000 to 100,000,000.
@@ -23,21 +24,28 @@ public struct Iterations: Hashable, Comparable, Sendable {
 
     /// As many as take 90 ms on this machine, the middle of 80 to 100 ms; measured now, which takes about as long.
     ///
+    /// It is the time that this thread works which counts, so that a busy machine gives no weaker hashes than an idle one.
     /// Two measurements differ by a few percent. Measure once, and keep the number: both sides of a client key must have the same one.
     ///
     /// - Parameter least: no fewer than these, however slow the machine is.
     public static func calibrated(least: Iterations? = nil) throws(PasswordError) -> Iterations {
-        let clock = ContinuousClock()
         do throws(KeyError) {
             let count = try PBKDF2.iterations(taking: .milliseconds(90)) { work throws(KeyError) in
-                let start = clock.now
+                let start = worked()
                 try work()
-                return start.duration(to: clock.now)
+                return worked() - start
             }
             return measured(count, least: least)
         } catch {
             throw .cryptography(error)
         }
+    }
+
+    /// How long this thread has worked. The corresponding C call is `clock_gettime` with CLOCK_THREAD_CPUTIME_ID.
+    private static func worked() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
     /// What a measurement comes to within the bounds.
