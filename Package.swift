@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "ProtectionDownloads", targets: ["ProtectionDownloads"]),
         .executable(name: "protectfs-download", targets: ["protectfs-download"]),
         .executable(name: "protectfs-secrets", targets: ["protectfs-secrets"]),
+        .library(name: "PasswordHash", targets: ["PasswordHash"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -41,6 +42,8 @@ let package = Package(
         .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        // Passwords of a service's users. Knows nothing of files.
+        .target(name: "PasswordHash", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
             name: "KernelKeyring",
             dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
@@ -126,9 +129,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "CSecretMemory",
-                "CMemoryFiles",
-                "CSpawn",
+                "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "PasswordHash",
+                "CSecretMemory", "CMemoryFiles", "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -184,6 +186,9 @@ let package = Package(
             name: "PinnedRequest", dependencies: ["TrustedHTTP"], path: "Examples/PinnedRequest",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
+            name: "UserPasswords", dependencies: ["PasswordHash"], path: "Examples/UserPasswords",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
             name: "ProtectedLog",
             dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
             path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
@@ -198,6 +203,9 @@ let package = Package(
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
+        .testTarget(
+            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "StormScript", "TestVectors"],
+            swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
@@ -275,11 +283,9 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
-                "CommandLanguage",
-                "DataProtection",
-                "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
+                "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock", "LockedDownload", "PinnedRequest",
+                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash", "UserPasswords",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

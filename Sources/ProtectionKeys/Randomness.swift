@@ -16,8 +16,15 @@ public enum Randomness {
     }
 }
 
-/// SHA-256 (FIPS 180-4) of bytes that are not secret.
+/// SHA-256 (FIPS 180-4), of bytes that are not secret where nothing else is said.
 public enum Digest {
+    /// Of secret bytes: 32 bytes.
+    package static func sha256(_ secret: borrowing SecretBytes) throws(KeyError) -> SecretBytes {
+        try secret.withUnsafeBytes { secret throws(KeyError) in
+            try SecretBytes(byteCount: 32) { digest throws(KeyError) in try LibCrypto.sha256(secret, into: digest) }
+        }
+    }
+
     /// 32 bytes.
     public static func sha256(_ data: UnsafeRawBufferPointer) throws(KeyError) -> [UInt8] {
         try LibCrypto.sha256(pieces: [data])

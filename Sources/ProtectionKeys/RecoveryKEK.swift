@@ -11,11 +11,7 @@ public struct RecoveryKEK: ~Copyable, Sendable {
     public init(
         code: borrowing RecoveryCode, salt: [UInt8], iterations: Int, keybag: KeybagUUID
     ) throws(KeyError) {
-        let stretched = try code.symbols.withUnsafeBytes { symbols throws(KeyError) in
-            try SecretBytes(byteCount: 32) { output throws(KeyError) in
-                try LibCrypto.pbkdf2SHA256(passcode: symbols, salt: salt, iterations: iterations, into: output)
-            }
-        }
+        let stretched = try PBKDF2.derive(code.symbols, salt: salt, iterations: iterations)
         secret = try stretched.derive(.recoveryKEK, keybag.bytes)
         self.keybag = keybag
     }

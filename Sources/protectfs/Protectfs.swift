@@ -21,7 +21,7 @@ struct Protectfs: ParsableCommand {
             Init.self, Unlock.self, Lock.self, Status.self, Wait.self, Watch.self, Agent.self, Protect.self,
             Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Passcode.self,
             Rotate.self, Recovery.self, Erase.self, Queue.self, Verify.self, Inspect.self, Explain.self, Doctor.self,
-            CheckConformance.self, DownloadCommand.self, SecretCommand.self,
+            CheckConformance.self, Password.self, SecretCommand.self, DownloadCommand.self,
         ])
 
     static func main() {

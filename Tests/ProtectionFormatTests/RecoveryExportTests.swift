@@ -80,16 +80,4 @@ import Testing
         #expect(try RecoveryExport(decoding: export).copy == largest)
         #expect((KeybagCopy.maximumLength + 2) / 3 * 4 / 64 * 66 + 2000 < RecoveryExport.maximumLength)
     }
-
-    /// RFC 4648 §10, and what is none.
-    @Test(arguments: [
-        ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
-        ("foobar", "Zm9vYmFy"),
-    ])
-    func base64(text: String, encoded: String) {
-        #expect(Base64.encode(Array(text.utf8)) == encoded)
-        #expect(Base64.decode(encoded) == Array(text.utf8))
-        for other in [encoded + "=", encoded + "A", encoded.lowercased() + "\n", String(encoded.dropLast())]
-        where other != encoded { #expect(Base64.decode(other) == nil, "\(other)") }
-    }
 }

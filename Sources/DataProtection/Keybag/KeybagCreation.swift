@@ -111,20 +111,12 @@ extension Keybag {
 
     /// As many iterations as take about half a second on this machine, 600,000 at least.
     static func calibratedIterations() throws(DataProtectionError) -> Int {
-        let sample = 100_000
-        let zero = SecretBytes(zeroed: 8)
         do throws(KeyError) {
-            let device = try DeviceKey.random()
-            let uuid = try KeybagUUID.random()
-            var best = UInt64.max
-            for _ in 0..<3 {
+            let iterations = try PBKDF2.iterations(taking: .milliseconds(500)) { work throws(KeyError) in
                 let start = Clock.monotonic()
-                _ = try PasscodeKEK(
-                    passcode: zero, salt: [UInt8](repeating: 0, count: 32), iterations: sample, device: device,
-                    keybag: uuid)
-                best = min(best, Clock.monotonic() - start)
+                try work()
+                return .nanoseconds(Clock.monotonic() - start)
             }
-            let iterations = Int(Double(sample) * 500_000_000 / Double(max(best, 1)))
             let bounds = KeybagSlot.leastIterations...KeybagSlot.readableIterations.upperBound
             return min(max(iterations, bounds.lowerBound), bounds.upperBound)
         } catch {

@@ -46,13 +46,9 @@ enum PasscodeReader {
         from descriptor: Int32?, askpass: PathArgument?, option: String = "--passcode-fd", prompt: String
     ) throws(Failure) -> SecretBytes {
         if let descriptor { return try line(of: descriptor) }
-        for _ in 0..<3 {
-            let first = try ask(prompt, askpass?.path, option: option)
-            let second = try ask("Again: ", askpass?.path, option: option)
-            if areEqual(first, second) { return first }
-            StandardError.line(.warning, "the two are not the same")
+        return try TypedTwice.read("passcode", prompt: prompt) { question throws(Failure) in
+            try ask(question, askpass?.path, option: option)
         }
-        throw Failure(.usage, "no passcode was typed twice the same")
     }
 
     /// One passcode from a descriptor, byte by byte: what stands behind it is for who reads next.
@@ -94,12 +90,6 @@ enum PasscodeReader {
         }
         guard passcode.count > 0 else { throw Failure(.usage, "an empty passcode cannot be used") }
         return passcode
-    }
-
-    private static func areEqual(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
-        a.withUnsafeBytes { a in
-            b.withUnsafeBytes { b in a.count == b.count && memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0 }
-        }
     }
 }
 

@@ -31,6 +31,7 @@ struct DocumentedSession {
         ("([0-9A-Z]{4}-){7}[0-9A-Z]{4}", "RECOVERY CODE"),
         ("type group [1-8] of it: [0-9A-Z]{4}", "GROUP"),
         ("\\b[0-9a-f]{32}\\b", "ID"),
+        ("pbkdf2-sha256\\$i=[0-9]+,l=32\\$[A-Za-z0-9+/]{22}\\$[A-Za-z0-9+/]{43}", "HASH"),
         // A line, for what depends on the machine.
         ("secrets in this command: .*", "secrets in this command: …"),
     ]

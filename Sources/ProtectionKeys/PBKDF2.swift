@@ -1,0 +1,41 @@
+/// PBKDF2-HMAC-SHA256 (RFC 8018 §5.2), and how many iterations a machine can afford.
+package enum PBKDF2 {
+    /// What `iterations` rounds make of a password; this takes as long as they make it.
+    ///
+    /// HMAC pads what is shorter than 64 bytes with zeros, so `a` and `a\0` come to the same. Who takes passwords refuses that.
+    ///
+    /// - Parameters:
+    ///   - salt: at most as long as `Int32` can say, and not secret.
+    ///   - iterations: from 1 to what `Int32` can say; already checked.
+    ///   - byteCount: of the result; more than 32 cost us more and who guesses nothing.
+    package static func derive(
+        _ password: borrowing SecretBytes, salt: [UInt8], iterations: Int, byteCount: Int = 32
+    ) throws(KeyError) -> SecretBytes {
+        try password.withUnsafeBytes { password throws(KeyError) in
+            try SecretBytes(byteCount: byteCount) { output throws(KeyError) in
+                try LibCrypto.pbkdf2SHA256(passcode: password, salt: salt, iterations: iterations, into: output)
+            }
+        }
+    }
+
+    /// As many iterations as take `target` on this machine, judged by the fastest of three samples: what is in the way of
+    /// one makes it slower, never faster.
+    ///
+    /// - Parameter measure: runs what it is given and says how long that took. There is no clock in this module.
+    package static func iterations(
+        taking target: Duration, measure: (() throws(KeyError) -> Void) throws(KeyError) -> Duration
+    ) throws(KeyError) -> Int {
+        let sample = 100_000
+        let nothing = SecretBytes(zeroed: 8)
+        var best: Duration?
+        for _ in 0..<3 {
+            let duration = try measure { () throws(KeyError) in
+                _ = try derive(nothing, salt: [UInt8](repeating: 0, count: 32), iterations: sample)
+            }
+            best = min(best ?? duration, duration)
+        }
+        // A clock that stood still says nothing; the callers' bounds do.
+        let fastest = max(best ?? .nanoseconds(1), .nanoseconds(1))
+        return Int(Double(sample) * (target / fastest))
+    }
+}

@@ -1,0 +1,85 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+import PasswordHash
+
+/// A password against what a database keeps of it.
+struct VerifyPassword: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check a password against what a service's database keeps of it.",
+        discussion: """
+            Silent when it is right; status 77 when it is wrong, 65 when the string is none that password hash prints. Other \
+            users of this machine can see an argument: without it the string is a line of standard input. Put it in single \
+            quotes, or the shell takes parts of it away.
+
+            The verifier of a client key needs --site and --user.
+            """)
+
+    @Argument(help: "The string (default: the first line of standard input).")
+    var encoded: String?
+    @Option(
+        help: ArgumentHelp(
+            "Say so when it has fewer (default: 600,000, and of a client key 10,000).", valueName: "n"))
+    var iterations: Int?
+    @Flag(help: "As JSON.")
+    var json = false
+    @OptionGroup var client: ClientKeyOptions
+    @OptionGroup var password: PasswordSource
+
+    private enum Stored {
+        case hash(PasswordHash)
+        case verifier(StoredVerifier, site: String, user: String)
+    }
+
+    func run() throws {
+        let least = try iterations.map { try Iterations($0) }
+        let stored = try stored()  // said before anybody types
+        let secret = try password.read()
+        let isRight: Bool
+        let (needsRehash, count): (Bool, Int)
+        switch stored {
+        case .hash(let hash):
+            isRight = try hash.verify(secret)
+            (needsRehash, count) = (hash.needsRehash(least: least ?? .recommended), hash.iterations.count)
+        case .verifier(let verifier, let site, let user):
+            let key = try PasswordHash.clientKey(
+                password: secret, site: site, userID: user, parameters: verifier.parameters)
+            isRight = try verifier.verify(key.secret)
+            (needsRehash, count) = (least.map(verifier.needsRehash) ?? false, verifier.parameters.iterations.count)
+        }
+        if json {
+            try JSON.object([
+                ("verified", .bool(isRight)), ("iterations", .number(Int64(count))),
+                ("needsRehash", .bool(needsRehash)),
+            ]).print()
+        }
+        guard isRight else { throw Failure(.refused, "wrong password") }
+        if needsRehash, !json {
+            StandardError.line(.hint, "hash it anew, with more than its \(count) iterations: protectfs password hash")
+        }
+    }
+
+    private func stored() throws -> Stored {
+        let text = try encoded ?? Self.lineOfInput()
+        if text.hasPrefix("$client-") {
+            let verifier = try StoredVerifier(encoded: text)
+            guard let (site, user) = client.salt else {
+                throw Failure(.usage, "this is the verifier of a client key: --site and --user say whose")
+            }
+            return .verifier(verifier, site: site, user: user)
+        }
+        let hash = try PasswordHash(encoded: text)
+        guard client.salt == nil else {
+            throw Failure(.usage, "this is a hash with a salt of its own: --site and --user are for client keys")
+        }
+        return .hash(hash)
+    }
+
+    /// What stands behind the line may be the password (`--password-fd 0`).
+    private static func lineOfInput() throws(Failure) -> String {
+        guard isatty(0) == 0 else {
+            throw Failure(.usage, "there is no string to check against", hint: "give it by a pipe or as an argument")
+        }
+        return try SecretLine.read(from: 0, upTo: 1024).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}
