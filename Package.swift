@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .library(name: "DataProtection", targets: ["DataProtection"]),
         .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
+        .library(name: "RNCryptorFormat", targets: ["RNCryptorFormat"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
         .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
@@ -39,6 +40,8 @@ let package = Package(
         .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        // Messages of RNCryptor, which are no format of ours.
+        .target(name: "RNCryptorFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
             name: "KernelKeyring",
             dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
@@ -100,8 +103,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "DataProtection", "Conformance", "CSecretMemory", "CMemoryFiles",
-                "CSpawn",
+                "CommandLanguage", "DownloadVerbs", "DataProtection", "RNCryptorFormat", "Conformance",
+                "CSecretMemory", "CMemoryFiles", "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -155,6 +158,10 @@ let package = Package(
         .testTarget(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
+        .testTarget(
+            name: "RNCryptorFormatTests", dependencies: ["RNCryptorFormat", "ProtectionKeys"],
+            exclude: ["Vectors", "peer.py"],
+            swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
