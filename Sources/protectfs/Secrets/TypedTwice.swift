@@ -1,0 +1,26 @@
+import DataProtection
+import Glibc
+
+/// A secret that is going to be set: typed twice the same, within three tries.
+enum TypedTwice {
+    /// - Parameters:
+    ///   - noun: what it is, for messages.
+    ///   - ask: asks a question.
+    static func read(
+        _ noun: String, prompt: String, _ ask: (String) throws(Failure) -> SecretBytes
+    ) throws(Failure) -> SecretBytes {
+        for _ in 0..<3 {
+            let first = try ask(prompt)
+            let second = try ask("Again: ")
+            if areEqual(first, second) { return first }
+            StandardError.line(.warning, "the two are not the same")
+        }
+        throw Failure(.usage, "no \(noun) was typed twice the same")
+    }
+
+    private static func areEqual(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
+        a.withUnsafeBytes { a in
+            b.withUnsafeBytes { b in a.count == b.count && memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0 }
+        }
+    }
+}
