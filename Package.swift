@@ -148,6 +148,9 @@ let package = Package(
             name: "PinnedRequest", dependencies: ["TrustedHTTP"], path: "Examples/PinnedRequest",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
+            name: "OpenRNCryptor", dependencies: ["RNCryptorFormat"], path: "Examples/OpenRNCryptor",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
             name: "ProtectedLog",
             dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
             path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
@@ -226,7 +229,7 @@ let package = Package(
                 "protectfs", "protectfs-agent", "protectfs-download", "CommandLanguage", "DataProtection",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock", "LockedDownload", "PinnedRequest",
+                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "OpenRNCryptor",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
