@@ -27,8 +27,8 @@ func printText(of path: String, with secret: borrowing RNCryptorSecret) throws {
 }
 
 guard CommandLine.arguments.count == 2 else { exit(64) }
-let password = SecretBytes(capacity: 1024) { buffer in max(0, read(3, buffer.baseAddress!, buffer.count)) }
 do {
+    let password = SecretBytes(capacity: 1024) { buffer in max(0, read(3, buffer.baseAddress!, buffer.count)) }
     try printText(of: CommandLine.arguments[1], with: RNCryptorSecret(password: password))
 } catch {
     try FileHandle.standardError.write(contentsOf: Data("OpenRNCryptor: \(error)\n".utf8))

@@ -14,7 +14,7 @@ struct RNCryptorRunTests {
         try Data((100..<164).map { UInt8($0) }).write(to: URL(fileURLWithPath: sandbox.path("keys")))
     }
 
-    /// A protected file that compresses to nothing but is not the same everywhere.
+    /// A protected file of which no two stretches are alike.
     private func makeFile(_ bytes: Int) throws {
         let done = try sandbox.shell(
             "yes 'a line that is numbered' | cat -n | head -c \(bytes) | \"$PROTECTFS\" write --class complete file")
@@ -32,13 +32,14 @@ struct RNCryptorRunTests {
         try makeFile(6 << 20)
         let sum = try sandbox.shell("\"$PROTECTFS\" cat file | sha256sum").text
         try sandbox.shell("exec \"$PROTECTFS\" export --format rncryptor file -o message --key-fd 3 3<keys").done()
-        let command = "\"$PROTECTFS\" \(Self.ways[way]!) 3<keys <message"
+        let source = way == "import of a pipe" ? "cat message | " : ""
+        let command = "\"$PROTECTFS\" \(Self.ways[way]!) 3<keys"
         let open = way == "export" ? "\"$PROTECTFS\" import target -o - --key-fd 3 3<keys" : "\"$PROTECTFS\" cat target"
         var (absent, whole) = (0, 0)
         for _ in 0..<12 {
             let milliseconds = Int.random(in: 0...600)
             _ = try sandbox.shell(
-                "\(command) & sleep \(Double(milliseconds) / 1000); kill -9 $!; wait $!; exit 0")
+                "\(source)\(command) & sleep \(Double(milliseconds) / 1000); kill -9 $!; wait $!; exit 0")
             let left = try sandbox.shell("ls -A | grep -v '^[.]run-\\|^[.]passcodes' | sort").text
             if FileManager.default.fileExists(atPath: sandbox.path("target")) {
                 #expect(try sandbox.shell("\(open) | sha256sum").text == sum, "killed after \(milliseconds) ms")
@@ -54,12 +55,12 @@ struct RNCryptorRunTests {
             return print("skipped: the kill before the name: strace(1) cannot trace here")
         }
         let traced = try sandbox.shell(
-            "exec strace -f -o /dev/null -e inject=linkat:signal=KILL:error=EIO \(command)")
+            "\(source)strace -f -o /dev/null -e inject=linkat:signal=KILL:error=EIO \(command)")
         #expect(traced.status != 0)
         #expect(!FileManager.default.fileExists(atPath: sandbox.path("target")))
         #expect(try !sandbox.shell("ls -A").text.contains("unfinished"))
         // Without the kill the same command makes the file.
-        try sandbox.shell(command).done()
+        try sandbox.shell(source + command).done()
         #expect(try sandbox.shell("\(open) | sha256sum").text == sum)
     }
 
@@ -74,19 +75,19 @@ struct RNCryptorRunTests {
         ] {
             let done = try sandbox.shell(
                 """
-                exec python3 -c '
+                \(name == "import of a pipe" ? "cat message | " : "")python3 -c '
                 import os, resource, subprocess, sys
-                done = subprocess.run([os.environ["PROTECTFS"]] + sys.argv[1:], stdout=open("printed", "wb"), pass_fds=[3])
+                done = subprocess.run([os.environ["PROTECTFS"]] + sys.argv[1:], stdout=open("printed-" + sys.argv[-3], "wb"), pass_fds=[3])
                 print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
-                ' \(words) 3<keys <"$0"
-                """, [name == "import of a pipe" ? sandbox.path("message") : "/dev/null"])
+                ' \(words) 3<keys
+                """)
             let numbers = done.errors.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
             try #require(numbers.count == 2 && numbers[0] == 0, "\(done.errors)")
             print("\(name) of \(size >> 20) MiB: \(numbers[1]) KiB at most")
             if !Self.isSanitized { #expect(numbers[1] <= 32 << 10, "\(name)") }
         }
         let sums = try sandbox.shell(
-            "for file in file copy piped; do \"$PROTECTFS\" cat $file | sha256sum; done; sha256sum <printed"
+            "for file in file copy piped; do \"$PROTECTFS\" cat $file | sha256sum; done; sha256sum <printed--"
         ).text
         #expect(Set(sums.split(separator: "\n")).count == 1)
         #expect(sums.split(separator: "\n").count == 4)

@@ -26,6 +26,13 @@ struct RNCryptorVerbTests {
         try sandbox.run(["import", option, "3"] + arguments, input: input, passcodes: secret)
     }
 
+    /// The same from a pipe: `input` of a command in this sandbox is a file, which can be read twice.
+    private func piping(_ input: Data, _ arguments: String..., secret: Data = password) throws -> Finished {
+        try secret.write(to: URL(fileURLWithPath: sandbox.path(".run-secret")))
+        return try sandbox.shell(
+            "cat | \"$PROTECTFS\" import --password-fd 3 - \"$@\" 3<.run-secret", ["sh"] + arguments, input: input)
+    }
+
     private func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: sandbox.root).filter { !$0.hasPrefix(".passcodes") }
             .filter { !$0.hasPrefix(".run-") }.sorted()
@@ -46,9 +53,10 @@ struct RNCryptorVerbTests {
         #expect(try sandbox.run("cat", "copy").output == data)
         #expect(try sandbox.run("class", "copy").text == "first-unlock\n")
         #expect(try importing("file.rncryptor", "-o", "-").output == data)
-        #expect(
-            try importing("-", "-o", "piped", "--class", "unless-open", input: sandbox.stored("file.rncryptor")).status
-                == 0)
+        let message = try sandbox.stored("file.rncryptor")
+        #expect(try piping(message, "-o", "piped", "--class", "unless-open").status == 0)
+        #expect(try importing("-", "-o", "redirected", input: message).status == 0)
+        #expect(try sandbox.run("cat", "redirected").output == data)
         #expect(try sandbox.run("cat", "piped").output == data)
         #expect(try sandbox.run("class", "piped").text == "unless-open\n")
     }
@@ -95,7 +103,7 @@ struct RNCryptorVerbTests {
                 #expect(done.status == 77 && done.output == Data())
                 said.insert(done.errors.replacingOccurrences(of: "'\(name)'", with: "FILE"))
             }
-            let piped = try importing("-", "-o", "new", input: altered, secret: secret)
+            let piped = try piping(altered, "-o", "new", secret: secret)
             #expect(piped.status == 77)
             said.insert(piped.errors.replacingOccurrences(of: "standard input", with: "FILE"))
             if index != nil { unlink(sandbox.path(name)) }
@@ -125,7 +133,7 @@ struct RNCryptorVerbTests {
         try expect(65, "version 4;", importing("v4", "-o", "x"))
         try expect(65, "'cut' is cut short: 60 bytes", importing("cut", "-o", "x"))
         try expect(65, "0 bytes", importing("empty", "-o", "x"))
-        try expect(65, "standard input is not an RNCryptor file", importing("-", "-o", "x", input: Data("text".utf8)))
+        try expect(65, "standard input is not an RNCryptor file", piping(Data("text".utf8), "-o", "x"))
         try expect(66, "'missing'", importing("missing", "-o", "x"))
         try expect(77, "'dir' is a directory", importing("dir", "-o", "x"))
         try expect(73, "'file' exists already", importing("message", "-o", "file"))
@@ -136,7 +144,7 @@ struct RNCryptorVerbTests {
         try expect(64, "an empty password", importing("message", "-o", "x", secret: Data("\n".utf8)))
         try expect(64, "an empty password", export("file", secret: Data()))
         try expect(64, "longer than the 65536 bytes", export("file", secret: Data(repeating: 0x61, count: 65_537)))
-        try expect(64, "can be read only once", importing("-", "-o", "-", input: sandbox.stored("message")))
+        try expect(64, "can be read only once", piping(sandbox.stored("message"), "-o", "-"))
         try expect(64, "no --class", importing("message", "-o", "-", "--class", "complete"))
         try expect(
             64, "cannot both come from standard input", sandbox.run("import", "-", "-o", "x", "--password-fd", "0"))
@@ -149,7 +157,7 @@ struct RNCryptorVerbTests {
         try expect(77, "not a regular file", export("file", "-o", "dir", "--replace"))
         try expect(65, "not a protected file", export("letter"))
         try expect(66, "'missing'", export("missing"))
-        try expect(66, "'none/x'", export("file", "-o", "none/x"))
+        try expect(66, "'none'", export("file", "-o", "none/x"))
         #expect(try names() == before)
         try sandbox.run("lock")
         try expect(75, "locked since", export("file", "-o", "x"))
@@ -157,7 +165,7 @@ struct RNCryptorVerbTests {
         #expect(try names() == before)
         // What can be created while locked can be imported, from a pipe too.
         #expect(try importing("message", "-o", "x", "--class", "unless-open").status == 0)
-        #expect(try importing("-", "-o", "y", "--class", "unless-open", input: sandbox.stored("message")).status == 0)
+        #expect(try piping(sandbox.stored("message"), "-o", "y", "--class", "unless-open").status == 0)
         try sandbox.unlock()
         #expect(try sandbox.run("cat", "x", "y").text == "text\ntext\n")
     }
