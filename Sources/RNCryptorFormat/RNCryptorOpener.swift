@@ -2,10 +2,13 @@ import ProtectionKeys
 
 /// The second way through a message, which was verified: its plaintext. Made by ``RNCryptorVerifier/finish()`` and by nothing else.
 ///
-/// It asks for one stretch of the message after the other, 1 MiB each, until ``next`` is nil. A stretch that is not the one
+/// It asks for one stretch of the message after the other, 256 KiB each, until ``next`` is nil. A stretch that is not the one
 /// that was verified is refused before any of it is decrypted: what comes out is authentic, even if somebody writes to the
 /// message meanwhile.
 public struct RNCryptorOpener: ~Copyable, Sendable {
+    /// Bytes of a piece that ``next`` asks for, at most.
+    public static let longestPiece = 1 << 18
+
     /// What ``open(_:into:)`` takes next: bytes of the message, its first byte being 0. Nil at the end, and after an error.
     public private(set) var next: Range<Int64>?
 

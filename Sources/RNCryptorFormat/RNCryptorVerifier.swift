@@ -2,12 +2,12 @@ import ProtectionKeys
 
 /// The first of two ways through a message: whether the HMAC is right. Only then there is an ``RNCryptorOpener``.
 ///
-/// It takes the message in pieces of any length. It keeps 32 bytes for each MiB, by which the opener knows the message again.
+/// It takes the message in pieces of any length. It keeps 32 bytes for each 256 KiB, by which the opener knows the message again.
 public struct RNCryptorVerifier: ~Copyable, Sendable {
     /// Bytes of the HMAC.
     static let macLength = 32
     /// Of so many bytes of ciphertext each the opener can be sure by itself.
-    static let stretch = 1 << 20
+    static let stretch = RNCryptorOpener.longestPiece
 
     private let header: RNCryptorHeader
     private var reading: MessageReading

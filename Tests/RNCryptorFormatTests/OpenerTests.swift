@@ -6,12 +6,13 @@ import Testing
 /// The second way through a message that somebody writes to meanwhile.
 @Suite struct OpenerTests {
     private let message: [UInt8]
-    private static let size = 3 << 20 + 5
+    private static let stretch = RNCryptorOpener.longestPiece
+    private static let size = 3 * stretch + 5
 
     init() throws { message = try sealed(pattern(Self.size), with: .anyKeys()) }
 
     /// In the first stretch, at its edges, and in the last one.
-    @Test(arguments: [18, 1 << 20, 1 << 20 + 17, 1 << 20 + 18, 2 << 20 + 100, 3 << 20 + 18, 3 << 20 + 33])
+    @Test(arguments: [18, stretch, stretch + 17, stretch + 18, 2 * stretch + 100, 3 * stretch + 18, 3 * stretch + 33])
     func nothingOfAChangedStretchComesOut(index: Int) throws {
         var opener = try verified(message, with: .anyKeys(), pieces: [100_000])
         var changed = message
@@ -36,7 +37,7 @@ import Testing
             }
         }
         // What came before is right, and nothing comes afterwards.
-        #expect(good == (index - 18) / (1 << 20) * (1 << 20))
+        #expect(good == (index - 18) / Self.stretch * Self.stretch)
         let isOver = opener.next == nil
         #expect(isOver)
         #expect(throws: RNCryptorError.unusable) {
@@ -48,7 +49,7 @@ import Testing
     }
 
     @Test func asksForEveryByteOnce() throws {
-        var opener = try verified(message, with: .anyKeys(), pieces: [1 << 20])
+        var opener = try verified(message, with: .anyKeys(), pieces: [Self.stretch])
         var ranges: [Range<Int64>] = []
         while let range = opener.next {
             ranges.append(range)
@@ -59,7 +60,7 @@ import Testing
         }
         #expect(ranges.first?.lowerBound == 18 && ranges.last?.upperBound == Int64(message.count - 32))
         #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound })
-        #expect(ranges.dropLast().allSatisfy { $0.count == 1 << 20 })
+        #expect(ranges.dropLast().allSatisfy { $0.count == Self.stretch })
     }
 
     @Test func otherLengthsAreRefusedAndChangeNothing() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import RNCryptorFormat
 
 @Suite struct RoundTripTests {
-    private static let edges: [Int] = [1 << 16, 1 << 20, 2 << 20]
+    private static let edges: [Int] = [1 << 16, RNCryptorOpener.longestPiece, 1 << 20]
     private static let sizes: [Int] =
         [0, 1, 15, 16, 17, 31, 32, 33, 4095, 4096, 4097]
         + edges.flatMap { edge in [-17, -16, -1, 0, 1, 16].map { edge + $0 } }

@@ -9,7 +9,7 @@ struct MessageOpening {
 
     /// Reads the header.
     ///
-    /// - Parameter buffer: 1 MiB, for ciphertext and plaintext.
+    /// - Parameter buffer: ``RNCryptorOpener/longestPiece`` bytes, for ciphertext and plaintext.
     init(_ source: MessageSource, through buffer: UnsafeMutableRawBufferPointer) throws {
         (self.source, self.buffer) = (source, buffer)
         let start = UnsafeMutableRawBufferPointer(rebasing: buffer[..<RNCryptorHeader.maximumLength])

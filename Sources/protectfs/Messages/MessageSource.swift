@@ -53,7 +53,7 @@ final class MessageSource {
         _ makeSpool: () throws -> ProtectedSpool, checking check: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         guard !isFile else { return }
-        let input = StandardInput(pieceSize: 1 << 20, descriptor: descriptor)
+        let input = StandardInput(pieceSize: RNCryptorOpener.longestPiece, descriptor: descriptor)
         let progress = Progress("reading", total: 0, isTyped: isatty(descriptor) == 1)
         var target: ProtectedSpool?
         while true {

@@ -46,7 +46,7 @@ struct Import: ParsableCommand {
     func run() throws {
         Interruption.watch()
         let source = try MessageSource(file.path)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RNCryptorOpener.longestPiece, alignment: 4096)
         buffer.initializeMemory(as: UInt8.self, repeating: 0)
         defer {
             SecretBytes.wipe(buffer)
