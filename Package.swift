@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .library(name: "DataProtection", targets: ["DataProtection"]),
         .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
+        .library(name: "RNCryptorFormat", targets: ["RNCryptorFormat"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
         .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
@@ -44,6 +45,8 @@ let package = Package(
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         // Passwords of a service's users. Knows nothing of files.
         .target(name: "PasswordHash", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        // Messages of RNCryptor, which are no format of ours.
+        .target(name: "RNCryptorFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
             name: "KernelKeyring",
             dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
@@ -130,6 +133,7 @@ let package = Package(
             name: "protectfs",
             dependencies: [
                 "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "PasswordHash",
+                "RNCryptorFormat",
                 "CSecretMemory", "CMemoryFiles", "CSpawn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -189,6 +193,9 @@ let package = Package(
             name: "UserPasswords", dependencies: ["PasswordHash"], path: "Examples/UserPasswords",
             swiftSettings: strict, linkerSettings: bindNow),
         .executableTarget(
+            name: "OpenRNCryptor", dependencies: ["RNCryptorFormat"], path: "Examples/OpenRNCryptor",
+            swiftSettings: strict, linkerSettings: bindNow),
+        .executableTarget(
             name: "ProtectedLog",
             dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
             path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
@@ -205,6 +212,10 @@ let package = Package(
             exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "StormScript", "TestVectors"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "RNCryptorFormatTests", dependencies: ["RNCryptorFormat", "ProtectionKeys"],
+            exclude: ["Vectors", "peer.py"],
             swiftSettings: strict),
         .testTarget(
             name: "KernelKeyringTests",
@@ -285,7 +296,7 @@ let package = Package(
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
                 "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
                 "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash", "UserPasswords",
+                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash", "UserPasswords", "OpenRNCryptor",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

@@ -32,6 +32,16 @@ extension LibCrypto {
         try check("digest", EVP_DigestFinal_ex(context, output.pointer, nil))
     }
 
+    /// Of what came so far; more may come.
+    static func digestSoFar(
+        _ context: OpaquePointer, into output: UnsafeMutableRawBufferPointer
+    ) throws(KeyError) {
+        guard let copy = EVP_MD_CTX_new() else { throw failure("digest") }
+        defer { EVP_MD_CTX_free(copy) }
+        try check("digest", EVP_MD_CTX_copy_ex(copy, context))
+        try finishDigest(copy, into: output)
+    }
+
     static func freeDigest(_ context: OpaquePointer) { EVP_MD_CTX_free(context) }
 
     /// HMAC-SHA256.
@@ -55,6 +65,13 @@ extension LibCrypto {
     static func finishMAC(_ context: OpaquePointer, into output: UnsafeMutableRawBufferPointer) throws(KeyError) {
         var count = 0
         try check("HMAC", EVP_MAC_final(context, output.pointer, &count, output.count))
+    }
+
+    /// Of what came so far; more may come.
+    static func macSoFar(_ context: OpaquePointer, into output: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        guard let copy = EVP_MAC_CTX_dup(context) else { throw failure("HMAC") }
+        defer { EVP_MAC_CTX_free(copy) }
+        try finishMAC(copy, into: output)
     }
 
     static func freeMAC(_ context: OpaquePointer) { EVP_MAC_CTX_free(context) }

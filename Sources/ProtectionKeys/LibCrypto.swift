@@ -1,7 +1,7 @@
 import CLibCrypto
 import CSecretMemory
 
-/// The one door to libcrypto, with `LibCrypto+Streams`. Everything else in this module is written in these terms.
+/// The one door to libcrypto, with the files `LibCrypto+…`. Everything else in this module is written in these terms.
 ///
 /// Buffers come in and go out as raw pointers so that secret bytes are never copied into Swift values.
 enum LibCrypto {

@@ -63,6 +63,19 @@ public struct RunningDigest: ~Copyable, @unchecked Sendable {  // the context ha
         try result.get()
     }
 
+    /// What the pieces so far give; more can be added.
+    package borrowing func valueSoFar() throws(KeyError) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: length)
+        let context = context
+        try output.lendMutableBytes { output throws(KeyError) in
+            switch context {
+            case .digest(let context): try LibCrypto.digestSoFar(context, into: output)
+            case .mac(let context): try LibCrypto.macSoFar(context, into: output)
+            }
+        }
+        return output
+    }
+
     /// What all pieces together give; nothing can be added any more.
     public consuming func finish() throws(KeyError) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: length)

@@ -19,7 +19,8 @@ struct Protectfs: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             Init.self, Unlock.self, Lock.self, Status.self, Wait.self, Watch.self, Agent.self, Protect.self,
-            Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Passcode.self,
+            Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Import.self,
+            Export.self, Passcode.self,
             Rotate.self, Recovery.self, Erase.self, Queue.self, Verify.self, Inspect.self, Explain.self, Doctor.self,
             CheckConformance.self, Password.self, SecretCommand.self, DownloadCommand.self,
         ])

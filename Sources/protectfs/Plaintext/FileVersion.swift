@@ -8,9 +8,11 @@ struct FileVersion: Equatable {
     let names: Int
 
     /// Nil if nothing is there.
-    init?(_ path: FilePath) {
+    ///
+    /// - Parameter follows: whether a link stands for what it leads to.
+    init?(_ path: FilePath, following follows: Bool = false) {
         var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        guard path.withPlatformString({ follows ? stat($0, &status) : lstat($0, &status) }) == 0 else { return nil }
         names = Int(status.st_nlink)
         numbers = [
             Int(status.st_dev), Int(bitPattern: status.st_ino), Int(status.st_size), status.st_mtim.tv_sec,

@@ -1,14 +1,18 @@
 import DataProtection
 import Glibc
 
-/// Standard input, in pieces that are wiped when they are not needed any more.
+/// Standard input, or what else gives its bytes once, in pieces that are wiped when they are not needed any more.
 final class StandardInput {
+    private let descriptor: Int32
     private let buffer: UnsafeMutableRawBufferPointer
     /// A terminal goes on after its end of file (Ctrl-D); we do not.
     private var isAtEnd = false
 
-    /// - Parameter pieceSize: bytes of a piece, at most.
-    init(pieceSize: Int) {
+    /// - Parameters:
+    ///   - pieceSize: bytes of a piece, at most.
+    ///   - descriptor: of a pipe, for instance, in the place of standard input.
+    init(pieceSize: Int, descriptor: Int32 = 0) {
+        self.descriptor = descriptor
         buffer = .allocate(byteCount: pieceSize, alignment: 4096)
         buffer.initializeMemory(as: UInt8.self, repeating: 0)
     }
@@ -44,14 +48,15 @@ final class StandardInput {
 
     private func read(at offset: Int) throws(Failure) -> Int? {
         while !isAtEnd {
-            guard Interruption.waitForInput(0) else { return nil }
-            let count = Glibc.read(0, buffer.baseAddress! + offset, buffer.count - offset)
+            guard Interruption.waitForInput(descriptor) else { return nil }
+            let count = Glibc.read(descriptor, buffer.baseAddress! + offset, buffer.count - offset)
             if count >= 0 {
                 isAtEnd = count == 0
                 return count
             }
             guard errno == EINTR || errno == EAGAIN else {
-                throw Failure(.inputOutput, "standard input: \(Errno.current.spoken)")
+                let name = descriptor == 0 ? "standard input" : "input"
+                throw Failure(.inputOutput, "\(name): \(Errno.current.spoken)")
             }
         }
         return 0

@@ -61,7 +61,7 @@ struct Write: ParsableCommand {
     }
 
     private func replace(_ path: FilePath) throws {
-        try refuseWeakening(of: path)
+        if !allowWeaker { try Weakening.refuse(path, to: raiseTo ?? protectionClass) }
         let writer = try ProtectedFileWriter(
             path, as: protectionClass, raiseTo: raiseTo, keybag: Keybags(keybag).forReplacing(path))
         let input = StandardInput(pieceSize: 1 << 20)
@@ -77,17 +77,5 @@ struct Write: ParsableCommand {
             progress.show(done)
         }
         try writer.finish()
-    }
-
-    private func refuseWeakening(of path: FilePath) throws(DataProtectionError) {
-        guard let protectionClass = raiseTo ?? protectionClass, !allowWeaker else { return }
-        do throws(DataProtectionError) {
-            let old = try ProtectedFileInfo(of: path).protectionClass
-            guard protectionClass < old else { return }
-            throw .wouldWeaken(path, from: old, to: protectionClass)
-        } catch {
-            // Nothing to weaken: no file, or plaintext. Anything else the writer says better.
-            if case .wouldWeaken = error { throw error }
-        }
     }
 }

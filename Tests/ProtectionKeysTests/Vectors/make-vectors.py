@@ -312,6 +312,11 @@ def refuses(error, compute):
         return None
 
 
+def cbc_encrypt(key, initial, text):
+    encryptor = Cipher(algorithms.AES(key), modes.CBC(initial)).encryptor()
+    return encryptor.update(text) + encryptor.finalize()
+
+
 def iterated(v):
     k = u = v["start"]
     for _ in range(int(v["iterations"])):
@@ -327,12 +332,15 @@ PUBLISHED = {
         if name in v),
     "hkdf": lambda v: hkdf_raw(v["key"], v.get("salt"), v["info"], len(v["output"])) == v["output"],
     "pbkdf2": lambda v: pbkdf2(v["passcode"], v["salt"], int(v["iterations"]), len(v["output"])) == v["output"],
+    "pbkdf2-sha1": lambda v: hashlib.pbkdf2_hmac(
+        "sha1", v["password"], v["salt"], int(v["iterations"]), len(v["output"])) == v["output"],
     "x25519": lambda v: refuses(ValueError, lambda: x25519(v["scalar"], v["public"]) == v["shared"]),
     "x25519-iterated": lambda v: iterated(v) == v["result"],
     "x25519-pairs": lambda v: x25519(v["alice private"], v["bob public"]) == v["shared"]
     and x25519(v["bob private"], v["alice public"]) == v["shared"]
     and (public_of(v["alice private"]), public_of(v["bob private"])) == (v["alice public"], v["bob public"]),
     "aes-key-wrap": lambda v: refuses(InvalidUnwrap, lambda: aes_key_unwrap(v["kek"], v["wrapped"]) == v["key"]),
+    "aes-256-cbc": lambda v: cbc_encrypt(v["key"], v["initial"], v["text"]) == v["sealed"],
     "aes-256-gcm": lambda v: refuses(InvalidTag, lambda: AESGCM(v["key"]).decrypt(
         v["nonce"], v["ciphertext"] + v["tag"], v["associated"]) == v["text"]),
 }

@@ -1,0 +1,113 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+import RNCryptorFormat
+
+/// `--password-fd N`, `--key-fd N`, and the terminal without either: what seals and opens messages of others. None of it is ever
+/// an argument or in the environment.
+struct MessageSecretOption: ParsableArguments {
+    @Option(
+        name: .customLong("password-fd"),
+        help: ArgumentHelp(
+            "Read the password from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
+            valueName: "n"))
+    var passwordDescriptor: Int32?
+    @Option(
+        name: .customLong("key-fd"),
+        help: ArgumentHelp(
+            "Read two keys from this file descriptor in place of a password: 64 bytes, encryption key before HMAC key.",
+            valueName: "n"))
+    var keyDescriptor: Int32?
+
+    /// Bytes of a password from a descriptor, at most.
+    private static let longest = 65_536
+    /// Bytes of one that is typed. A terminal drops what is behind 4,095 (N_TTY of the kernel), so that one of these may have been cut.
+    private static let longestTyped = 4094
+
+    func validate() throws {
+        for (name, descriptor) in [("--password-fd", passwordDescriptor), ("--key-fd", keyDescriptor)] {
+            if let descriptor, descriptor < 0 { throw ValidationError("\(name) needs a file descriptor") }
+        }
+        if passwordDescriptor != nil, keyDescriptor != nil {
+            throw ValidationError("it is a password or keys: --password-fd or --key-fd")
+        }
+    }
+
+    /// Whether the secret comes from this descriptor.
+    func reads(_ descriptor: Int32) -> Bool { passwordDescriptor == descriptor || keyDescriptor == descriptor }
+
+    /// Whether keys are given.
+    var isOfKeys: Bool { keyDescriptor != nil }
+
+    /// For a new message; a password is asked for twice.
+    func readNew() throws(Failure) -> RNCryptorSecret {
+        if let keyDescriptor { return try keys(of: keyDescriptor) }
+        if let passwordDescriptor { return try line(of: passwordDescriptor) }
+        return try usable(TypedTwice.read("password", prompt: "New password: ", ask), Self.longestTyped)
+    }
+
+    /// For a message that is there.
+    ///
+    /// - Parameter name: the message's, as errors say it.
+    func read(for kind: RNCryptorHeader.Kind, of name: String) throws(Failure) -> RNCryptorSecret {
+        switch kind {
+        case .keys:
+            guard let keyDescriptor else { throw RNCryptorError.needsKeys.failure(name) }
+            return try keys(of: keyDescriptor)
+        case .password:
+            guard keyDescriptor == nil else { throw RNCryptorError.needsPassword.failure(name) }
+            if let passwordDescriptor { return try line(of: passwordDescriptor) }
+            return try usable(ask("Password of \(name): "), Self.longestTyped)
+        }
+    }
+
+    private func line(of descriptor: Int32) throws(Failure) -> RNCryptorSecret {
+        try usable(SecretLine.read(from: descriptor, upTo: Self.longest), Self.longest)
+    }
+
+    private func ask(_ question: String) throws(Failure) -> SecretBytes {
+        let typed = try HiddenInput.ask(question) { terminal throws(Failure) in
+            try SecretLine.read(fromTerminal: terminal, upTo: Self.longestTyped)
+        }
+        guard let typed else {
+            throw Failure(
+                .usage, "there is no terminal to ask for a password",
+                hint: "give it through a file descriptor: --password-fd 3 3<FILE")
+        }
+        return typed
+    }
+
+    private func usable(_ password: consuming SecretBytes, _ limit: Int) throws(Failure) -> RNCryptorSecret {
+        guard password.count <= limit else {
+            throw Failure(
+                .usage,
+                "the password is longer than the \(limit) bytes that are read"
+                    + (limit == Self.longestTyped ? " from a terminal" : ""),
+                hint: limit == Self.longestTyped ? "give it through a file descriptor: --password-fd 3 3<FILE" : nil)
+        }
+        do throws(RNCryptorError) { return try RNCryptorSecret(password: password) } catch {
+            throw error.failure("")
+        }
+    }
+
+    /// Keys are bytes of any kind, so nothing but the end of the descriptor ends them.
+    private func keys(of descriptor: Int32) throws(Failure) -> RNCryptorSecret {
+        let keys = try SecretBytes(capacity: RNCryptorSecret.keysLength + 1) { buffer throws(Failure) in
+            var done = 0
+            while done < buffer.count {
+                let count = Glibc.read(descriptor, buffer.baseAddress! + done, buffer.count - done)
+                if count < 0 && errno == EINTR { continue }
+                guard count >= 0 else {
+                    throw Failure(.usage, "cannot read from descriptor \(descriptor): \(Errno.current.spoken)")
+                }
+                if count == 0 { break }
+                done += count
+            }
+            return done
+        }
+        guard keys.count <= RNCryptorSecret.keysLength else {
+            throw Failure(.usage, "two keys have 64 bytes together, and these have more")
+        }
+        do throws(RNCryptorError) { return try RNCryptorSecret(keys: keys) } catch { throw error.failure("") }
+    }
+}

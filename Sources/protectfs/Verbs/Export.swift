@@ -1,0 +1,116 @@
+import ArgumentParser
+import DataProtection
+import RNCryptorFormat
+
+/// A protected file into a format of others.
+struct Export: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export", abstract: "Write a protected file as an RNCryptor file.",
+        discussion: """
+            For those who have nothing else to read it with. The RNCryptor file, of version 3, is an ordinary file: no lock closes \
+            it, and its password can be guessed at fast, because the format has only 10,000 rounds of PBKDF2-SHA1. Keys do not \
+            have this weakness. It appears whole, or not at all, with mode 0600.
+            """)
+
+    @Argument(help: "The protected file.")
+    var file: PathArgument
+    @Option(help: "The format.")
+    var format: MessageFormat
+    @Option(
+        name: [.customShort("o"), .customLong("output")],
+        help: ArgumentHelp(
+            "The file that is to be, - for standard output (default: the file's name and .rncryptor).",
+            valueName: "file"))
+    var output: PathArgument?
+    @Flag(help: "Take the place of a file that is there.")
+    var replace = false
+    @OptionGroup var secret: MessageSecretOption
+    @OptionGroup var keybag: KeybagOption
+
+    private var isToStandardOutput: Bool { output?.path == "-" }
+
+    func validate() throws {
+        if isToStandardOutput, replace { throw ValidationError("standard output replaces nothing: no --replace") }
+    }
+
+    func run() throws {
+        let path = file.path
+        if isToStandardOutput, StandardOutput.isTerminal {
+            throw Failure(.usage, "an RNCryptor file is no text for a terminal", hint: "name a file: -o FILE")
+        }
+        let before = FileVersion(path, following: true)
+        let file = try Keybags(keybag).using(for: path) { keybag throws(DataProtectionError) in
+            try ProtectedFile.open(path, keybag: keybag)
+        }
+        let target = isToStandardOutput ? nil : try writer()
+        if !secret.isOfKeys {
+            StandardError.line(
+                .warning,
+                "RNCryptor's 10,000 rounds of PBKDF2-SHA1 are weak: who has the file can try passwords fast; "
+                    + "prefer protected files")
+        }
+        let sealer = try sealer()
+        Interruption.watch()
+        try seal(file, sealer) { bytes in
+            if let target { try target.append(bytes) } else { try StandardOutput.write(bytes) }
+        }
+        try file.close()
+        // A second writer may have committed in between: the message would be of neither state.
+        guard before == FileVersion(path, following: true) else { throw DataProtectionError.busy(path) }
+        do throws(DataProtectionError) { try target?.finish() } catch { throw Self.failure(error) }
+    }
+
+    private func writer() throws(Failure) -> OrdinaryFileWriter {
+        let path = output?.path ?? FilePath(bytes: file.path.bytes + Array(".rncryptor".utf8))
+        do throws(DataProtectionError) { return try OrdinaryFileWriter(path, replacing: replace) } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    private static func failure(_ error: DataProtectionError) -> Failure {
+        guard case .exists = error else { return Failure(error) }
+        return Failure(.exists, error.message, hint: "if it may go: --replace")
+    }
+
+    private func sealer() throws(Failure) -> RNCryptorSealer {
+        let secret = try secret.readNew()
+        do throws(RNCryptorError) { return try RNCryptorSealer(secret) } catch {
+            throw error.failure(quoted(file.path))
+        }
+    }
+
+    private func seal(
+        _ file: ProtectedFile, _ sealer: consuming RNCryptorSealer, _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let size = try file.size()
+        let progress = Progress("exporting", total: size)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        let sealed = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: buffer.count + RNCryptorSealer.slack, alignment: 4096)
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        sealed.initializeMemory(as: UInt8.self, repeating: 0)
+        defer {
+            SecretBytes.wipe(buffer)
+            SecretBytes.wipe(sealed)
+            buffer.deallocate()
+            sealed.deallocate()
+        }
+        try sealer.header.withUnsafeBytes(body)
+        var done: Int64 = 0
+        while case let count = try file.read(into: buffer, at: done), count > 0 {
+            if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing was exported") }
+            let message: Int
+            do throws(RNCryptorError) {
+                message = try sealer.seal(UnsafeRawBufferPointer(rebasing: buffer[..<count]), into: sealed)
+            } catch {
+                throw error.failure(quoted(file.path))
+            }
+            try body(UnsafeRawBufferPointer(rebasing: sealed[..<message]))
+            done += Int64(count)
+            progress.show(done)
+        }
+        let end: [UInt8]
+        do throws(RNCryptorError) { end = try sealer.finish() } catch { throw error.failure(quoted(file.path)) }
+        try end.withUnsafeBytes(body)
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import DataProtection
+import RNCryptorFormat
+
+/// A message of RNCryptor into a protected file.
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import", abstract: "Open an RNCryptor file into a protected file.",
+        discussion: """
+            Versions 2 and 3. The protected file appears when all of the message is verified, or not at all; its class is that of \
+            a file which protectfs write makes. A wrong password and an altered message cannot be told apart: status 77 says \
+            one of the two.
+
+            FILE may be - for standard input, and a pipe: what comes waits in a protected file without a name. With -o - the \
+            plaintext goes to standard output, verified before the first byte is written; for that FILE must be a file.
+            """)
+
+    @Argument(help: "The RNCryptor file; - is standard input.")
+    var file: PathArgument
+    @Option(
+        name: [.customShort("o"), .customLong("output")],
+        help: ArgumentHelp("The protected file that is to be; - is plaintext on standard output.", valueName: "file"))
+    var output: PathArgument
+    @Option(help: "The format; without it, it is seen from the file's beginning.")
+    var format: MessageFormat?
+    @Option(name: .customLong("class"), help: "The class.")
+    var protectionClass: ProtectionClass?
+    @Flag(help: "Take the place of a file that is there.")
+    var replace = false
+    @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
+    var allowWeaker = false
+    @OptionGroup var secret: MessageSecretOption
+    @OptionGroup var keybag: KeybagOption
+
+    private var isToStandardOutput: Bool { output.path == "-" }
+
+    func validate() throws {
+        if isToStandardOutput, protectionClass != nil || replace || allowWeaker {
+            throw ValidationError("standard output is no protected file: no --class, --replace or --allow-weaker")
+        }
+        if file.path == "-", secret.reads(0) {
+            throw ValidationError("the file and its password cannot both come from standard input")
+        }
+    }
+
+    func run() throws {
+        Interruption.watch()
+        let source = try MessageSource(file.path)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RNCryptorOpener.longestPiece, alignment: 4096)
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        defer {
+            SecretBytes.wipe(buffer)
+            buffer.deallocate()
+        }
+        if isToStandardOutput { try print(source, buffer) } else { try protect(source, buffer) }
+    }
+
+    private func print(_ source: MessageSource, _ buffer: UnsafeMutableRawBufferPointer) throws {
+        guard source.isFile else {
+            throw Failure(
+                .usage, "\(source.name) can be read only once, and nothing is printed that is not verified",
+                hint: "import it into a protected file, and print that: protectfs cat FILE")
+        }
+        let opening = try MessageOpening(source, through: buffer)
+        try opening.open(with: secret.read(for: opening.header.kind, of: source.name)) { text in
+            try StandardOutput.write(text)
+        }
+    }
+
+    private func protect(_ source: MessageSource, _ buffer: UnsafeMutableRawBufferPointer) throws {
+        let path = output.path
+        // Everything that can be said before somebody types a password, or a pipe is read.
+        if NamedItem.exists(path), !replace { throw Self.exists(path) }
+        if !allowWeaker { try Weakening.refuse(path, to: protectionClass) }
+        if source.isFile { _ = try MessageOpening(source, through: buffer) }
+        let keybag = try Keybags(keybag).forReplacing(path)
+        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replace)
+        try source.takeIn {
+            try ProtectedSpool(beside: path, as: writer.protectionClass, keybag: keybag)
+        } checking: { start in
+            _ = try MessageOpening.header(in: start, of: source.name)
+        }
+        let opening = try MessageOpening(source, through: buffer)
+        try opening.open(with: secret.read(for: opening.header.kind, of: source.name)) { text in
+            try writer.append(text)
+        }
+        do throws(DataProtectionError) { try writer.finish() } catch .exists { throw Self.exists(path) }
+    }
+
+    private static func exists(_ path: FilePath) -> Failure {
+        Failure(.exists, DataProtectionError.exists(path).message, hint: "if it may go: --replace")
+    }
+}
