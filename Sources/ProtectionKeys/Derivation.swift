@@ -16,6 +16,9 @@ enum Label: String {
     case keyCommitment = "key commitment"
     case storedValue = "stored value"
     case storedMark = "stored mark"
+    case backupKEK = "backup kek"
+    case backupClassKeyWrap = "backup class key wrap"
+    case backupMAC = "backup mac"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }
