@@ -27,17 +27,20 @@ import Testing
         entry(.complete, 1, id: 1), entry(.completeUnlessOpen, 1, id: 2),
         entry(.completeUntilFirstUserAuthentication, 1, id: 3), entry(.none, 1, id: 4),
     ]
-    private let key: BackupKey
 
-    init() throws { key = BackupKey(keybag: Self.uuid, secret: SecretBytes([UInt8](repeating: 0x31, count: 32))) }
+    private static func key() -> BackupKey {
+        BackupKey(keybag: uuid, secret: SecretBytes([UInt8](repeating: 0x31, count: 32)))
+    }
 
-    private func stored() throws -> [UInt8] { try Self.keybag(Self.four).encoded(under: key) }
+    private func stored(_ entries: [BackupEntry] = four) throws -> [UInt8] {
+        try Self.keybag(entries).encoded(under: Self.key())
+    }
 
     /// What reading comes to, with the MAC.
     private func outcome(of bytes: [UInt8]) -> String {
         ProtectionFormatTests.outcome {
             _ = try BackupKeybag(decoding: bytes)
-            guard try BackupKeybag.isMACGood(bytes, under: key) else { throw Refusal("mac") }
+            guard try BackupKeybag.isMACGood(bytes, under: Self.key()) else { throw Refusal("mac") }
         }
     }
 
@@ -53,7 +56,7 @@ import Testing
         #expect(bytes.count == 128 + 4 * 64 + 64)
         let decoded = try BackupKeybag(decoding: bytes)
         #expect(decoded == Self.keybag(Self.four))
-        #expect(try decoded.encoded(under: key) == bytes)
+        #expect(try decoded.encoded(under: Self.key()) == bytes)
         #expect(outcome(of: bytes) == "success")
     }
 
@@ -104,10 +107,10 @@ import Testing
     }
 
     @Test func oneKeyTwiceIsRefusedAndTwoOfOneNameAreNot() throws {
-        let twice = try Self.keybag([Self.four[0], Self.four[0]]).encoded(under: key)
+        let twice = try stored([Self.four[0], Self.four[0]])
         #expect(outcome(of: twice) == "damaged backup keybag")
         let other = Self.entry(.complete, 1, id: 9)
-        let both = try BackupKeybag(decoding: Self.keybag([Self.four[0], other]).encoded(under: key))
+        let both = try BackupKeybag(decoding: stored([Self.four[0], other]))
         let name = ClassKeyName(keybag: Self.uuid, protectionClass: .complete, generation: 1)
         #expect(both.entries(of: name) == [Self.four[0], other])
         let elsewhere = ClassKeyName(keybag: try .random(), protectionClass: .complete, generation: 1)
@@ -116,7 +119,7 @@ import Testing
 
     @Test func asManyEntriesAsThereMayBe() throws {
         let entries = (1...UInt32(BackupKeybag.maximumEntryCount)).map { Self.entry(.complete, $0, id: 1) }
-        let bytes = try Self.keybag(entries).encoded(under: key)
+        let bytes = try stored(entries)
         #expect(bytes.count == BackupKeybag.maximumLength)
         #expect(try BackupKeybag(decoding: bytes).entries == entries)
     }
@@ -135,6 +138,6 @@ import Testing
     @Test func anotherKeyHasAnotherMAC() throws {
         let other = try BackupKey.random(for: Self.uuid)
         #expect(try BackupKeybag.isMACGood(stored(), under: other) == false)
-        #expect(try BackupKeybag.isMACGood([UInt8](repeating: 0, count: 64), under: key) == false)
+        #expect(try BackupKeybag.isMACGood([UInt8](repeating: 0, count: 64), under: other) == false)
     }
 }
