@@ -12,7 +12,9 @@ import Testing
 struct BackupTests {
     private static let all = ProtectionClass.allCases
 
-    @Test("Files of every class, in every lock state, restored with another device key", arguments: ProtectionState.allOfThem)
+    @Test(
+        "Files of every class, in every lock state, restored with another device key",
+        arguments: ProtectionState.allOfThem)
     func everyClass(state: ProtectionState) throws {
         let beds = try BackupBed()
         var texts: [String: [UInt8]] = [:]
@@ -38,7 +40,7 @@ struct BackupTests {
             #expect(try beds.text(path) == text, "\(name)")
             let wraps = try StoredWraps(path).records
             #expect(wraps.count == 2 && wraps.allSatisfy { $0.classKey.keybag == beds.restorer.keybag.uuid })
-            #expect(wraps.allSatisfy { $0.classKey.protectionClass.description == name.split(separator: "-")[0] })
+            #expect(wraps.allSatisfy { "\($0.classKey.protectionClass)" == name.split(separator: "-")[0] })
             #expect(try beds.restorer.keybag.verify(path)?.verdict == .whole)
             let old = try StoredWraps(beds.copy(name)).records
             #expect(try old.allSatisfy { try !path.contents().holds($0.wrapped.bytes) }, "the old wrap is nowhere")
@@ -77,7 +79,7 @@ struct BackupTests {
             try beds.bed.make(name, .complete, pattern(1, count: 9000))
         }
         try beds.backUp()
-        let before = try beds.copy("same").stat().inode
+        let before = try beds.copy("same").status()?.st_ino
         let file = try ProtectedFile.open(beds.bed.path("written"), .readWrite, keybag: beds.keybag)
         try file.write([1, 2, 3], at: 5)
         try file.close()
@@ -94,7 +96,7 @@ struct BackupTests {
             results == [
                 "same": "unchanged", "written": "copied", "class": "copied", "appended": "copied", "mode": "unchanged",
             ])
-        #expect(try beds.copy("same").stat().inode == before)
+        #expect(try beds.copy("same").status()?.st_ino == before)
         #expect(try beds.copy("mode").mode() == 0o640)
         try log.close()
         #expect(try beds.backUp()["appended"] == "copied")
@@ -151,15 +153,14 @@ struct BackupTests {
         let beds = try BackupBed()
         try beds.bed.make("own", .complete, [1])
         try beds.bed.makePlain("plain", [1, 2, 3])
-        try beds.bed.path("foreign").overwrite(
-            FileTestBed().makeWhole("foreign", .complete, [1]).contents())
+        let other = try FileTestBed()
+        try beds.bed.path("foreign").overwrite(other.makeWhole("foreign", .complete, [1]).contents())
         #expect(try beds.backUp() == ["own": "copied", "plain": "notProtected", "foreign": "foreignKeybag"])
         #expect(try beds.backUp([beds.bed.path("plain")]) == ["plain": "notProtected"], "as a failure, see below")
         #expect(try beds.copy("own").directory.names() == ["own"])
         try beds.bed.bag.rotate()
         try beds.bed.bag.forgetRetired()
         #expect(try beds.backUp([beds.bed.path("own")]) == ["own": "keyLost"])
-        let other = try TestKeybag(state: .unlocked)
         expectError("foreignKeybag") {
             _ = try BackupPass(other.keybag, into: Backup(at: beds.backup, for: .backup), removesDeleted: false)
         }
@@ -171,7 +172,10 @@ struct BackupTests {
         var holder: Backup? = try Backup(at: beds.backup, for: .backup)
         expectError("busy") { try beds.backUp() }
         expectError("busy") { _ = try beds.open() }
-        holder = try { holder = nil; return try Backup(at: beds.backup, for: .restore) }()
+        holder = try {
+            holder = nil
+            return try Backup(at: beds.backup, for: .restore)
+        }()
         _ = try beds.open()
         expectError("busy") { try beds.backUp() }
         withExtendedLifetime(holder) {}
@@ -205,5 +209,25 @@ struct BackupTests {
         }
         try path.overwrite(good)
         _ = try beds.open()
+    }
+
+    @Test(
+        "Another program, written from FORMAT.md, reads the copies with the passphrase alone",
+        .enabled(if: IndependentReaderTests.hasPython))
+    func independentReader() throws {
+        let beds = try BackupBed()
+        var expected: [UInt8] = []
+        for (protectionClass, size) in Self.all.flatMap({ one in [7, 9000].map { (one, $0) } }) {
+            try beds.bed.make("\(protectionClass)-\(size)", protectionClass, pattern(8, count: size))
+            expected += pattern(8, count: size)
+        }
+        try beds.backUp()
+        try beds.destroySource()
+        let copies = try Self.all.flatMap { one in try [7, 9000].map { try beds.copy("\(one)-\($0)").string } }
+        let words = [IndependentReaderTests.program.string, "--backup", beds.backup.string, "--passcode-fd", "0"]
+        let answer = try IndependentReaderTests.python(words + copies, input: BackupBed.passphrase + "\n")
+        #expect(answer.status == 0 && answer.output == expected, "\(answer.error)")
+        let wrong = try IndependentReaderTests.python(words + copies, input: "wrong\n")
+        #expect(wrong.status == 65 && wrong.output == [] && wrong.error.contains("wrong passphrase"))
     }
 }

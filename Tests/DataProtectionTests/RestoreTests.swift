@@ -63,7 +63,8 @@ struct RestoreTests {
         let root = beds.bed.directory
         let inner = root.appending("sub").appending("inner")
         try FileManager.default.createDirectory(atPath: inner.string, withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(atPath: root.appending("empty").string, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: root.appending("empty").string, withIntermediateDirectories: true)
         try beds.bed.make("sub/inner/file", .complete, [1, 2])
         try beds.bed.make("one", .none, [3])
         #expect(link(root.appending("one").string, root.appending("two").string) == 0)
@@ -87,11 +88,13 @@ struct RestoreTests {
         #expect(try to.names() == ["empty", "link", "one", "sub", "two"])
         #expect(try to.appending("sub/inner").mode() == 0o500)
         #expect(try to.appending("sub/inner/file").mode() == 0o440)
-        #expect(try to.appending("one").stat().modificationTime == timespec(tv_sec: 1_100_000_000, tv_nsec: 6))
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: to.appending("link").string) == "../outside/never")
+        #expect(try to.appending("one").status()?.st_mtim.tv_sec == 1_100_000_000)
+        #expect(
+            try FileManager.default.destinationOfSymbolicLink(atPath: to.appending("link").string) == "../outside/never"
+        )
         #expect(DirectoryDefault.value(of: to.appending("empty")) == "complete")
         #expect(try beds.text(to.appending("two")) == [3])
-        #expect(try to.appending("two").stat().inode != to.appending("one").stat().inode)
+        #expect(try to.appending("two").status()?.st_ino != to.appending("one").status()?.st_ino)
         try to.appending("sub/inner").setMode(0o700)
         try beds.copy("sub/inner").setMode(0o700)
     }
@@ -165,7 +168,7 @@ struct RestoreTests {
         try files.remove()
         try files.makeSymbolicLink(to: "/")
         #expect(throws: DataProtectionError.self) { try beds.restore(to: "t3") }
-        #expect(throws: DataProtectionError.self) { try beds.target("t3").names().isEmpty ? () : Issue.record("\("t3")") }
+        #expect(!OwnDirectory.exists(beds.target("t3")))
     }
 
     @Test("The restorer's keybag must be unlocked; a lock in between stops at the next file")
@@ -177,7 +180,8 @@ struct RestoreTests {
         expectError("locked") { try beds.restore() }
         try beds.restorer.unlock()
         let held = try Backup(at: beds.backup, for: .restore)
-        let pass = try RestorePass(held, try held.open(passphrase: secret(BackupBed.passphrase)), into: beds.restorer.keybag, .new)
+        let pass = try RestorePass(
+            held, try held.open(passphrase: secret(BackupBed.passphrase)), into: beds.restorer.keybag, .new)
         var count = 0
         try pass.run(to: beds.target()) { _ in
             count += 1

@@ -44,17 +44,20 @@ package final class Backup: Sendable {
         guard flock(directory.descriptor, kind | LOCK_NB) == 0 else {
             throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
         }
-        let hasKeybag = try directory.status(of: Self.keybagName) != nil
+        let hasKeybag = try Self.hasKeybag(directory)
         if use == .restore, !hasKeybag { throw .backupNotFound(path) }
         guard use == .backup else { return }
-        let own = [Self.keybagName, Self.filesName, Self.newKeybagName].map(\.string)
+        let own = [Self.filesName, Self.newKeybagName].map(\.string)
         if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }
     }
 
     static let newKeybagName: FilePath.Component = "keybag.new"
 
     /// Whether the class keys are there: only the first backup needs an unlocked keybag and a passphrase.
-    package func hasKeybag() throws(DataProtectionError) -> Bool {
-        try directory.status(of: Self.keybagName) != nil
+    package func hasKeybag() throws(DataProtectionError) -> Bool { try Self.hasKeybag(directory) }
+
+    private static func hasKeybag(_ directory: LowerDirectory) throws(DataProtectionError) -> Bool {
+        guard let status = try directory.status(of: keybagName) else { return false }
+        return status.st_mode & S_IFMT == S_IFREG
     }
 }

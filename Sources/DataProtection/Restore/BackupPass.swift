@@ -64,7 +64,7 @@ package final class BackupPass {
     private func copyContents(of source: LowerDirectory, into directory: LowerDirectory) throws(DataProtectionError) {
         try directory.removeUnfinished()
         let names = try source.names()
-        for name in names where goesOn() && !source.isUnfinished(name) {
+        for name in names where goesOn() && !source.isUnfinished(name) && !Self.isPartOfDownload(name) {
             do throws(DataProtectionError) {
                 // Gone since: programs do that all the time.
                 guard let status = try source.status(of: name) else { continue }
@@ -134,6 +134,11 @@ package final class BackupPass {
         }
         try directory.makeLink(source.name, to: text, replacing: true)
         return true
+    }
+
+    /// `.NAME.protectfs-download-ID-number`: a part of what is still coming. FORMAT.md §2.14.
+    private static func isPartOfDownload(_ name: FilePath.Component) -> Bool {
+        name.string.wholeMatch(of: /\..*\.protectfs-download-[0-9a-f]{32}-\d+/) != nil
     }
 
     /// A directory where a file was, or the other way round: the copy of what is gone must give way.

@@ -33,9 +33,9 @@ struct RestoredFile {
             : try? target.directory.file(
                 target.name, flags: O_RDONLY, path: target.path)
         if let old {
+            if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
             if isSame(old, file) { return false }
             guard conflict == .replace else { throw .exists(target.path) }
-            guard try old.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(target.path) }
         } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {
             throw .exists(target.path)
         }

@@ -37,13 +37,16 @@ struct PassphraseOption: ParsableArguments {
             from: descriptor, askpass: nil, option: "--passphrase-fd", prompt: "New passphrase of the backup: ")
         if secret.count < Self.shortest {
             StandardError.line(
-                .warning, "the passphrase is short: who finds the backup can try many, on as many machines as they like")
+                .warning, "the passphrase is short: who finds the backup can try many, on as many machines as they like"
+            )
         }
         return secret
     }
 
     /// Said to who sits there and waits.
     static func noteWait() {
-        if isatty(2) == 1 { StandardError.line(.note, "the key is derived from the passphrase, which takes some seconds") }
+        if isatty(2) == 1 {
+            StandardError.line(.note, "the key is derived from the passphrase, which takes some seconds")
+        }
     }
 }

@@ -109,7 +109,8 @@ final class BackupReport {
         }
         if withSeveralNames > 0 {
             StandardError.line(
-                .note, "\(spoken(withSeveralNames, "file")) with several names: each name is a file of its own in the backup")
+                .note,
+                "\(spoken(withSeveralNames, "file")) with several names: each name is a file of its own in the backup")
         }
         if isInterrupted {
             StandardError.line(.warning, "interrupted; done again, it goes on where it was")

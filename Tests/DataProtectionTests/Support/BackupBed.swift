@@ -13,12 +13,15 @@ final class BackupBed: Sendable {
     let restorer: TestKeybag
     /// The backup's directory.
     let backup: FilePath
+    /// The bed's directory, as a backup names it.
+    let root: FilePath
     var keybag: Keybag { bed.keybag }
 
     init(makesKeybag: Bool = true) throws {
         bed = try FileTestBed()
         restorer = try TestKeybag(state: .unlocked)
         backup = bed.bag.scratchPath.appending("backup")
+        root = try bed.directory.resolved()
         if makesKeybag {
             try Backup(at: backup, for: .backup)
                 .makeKeybag(of: bed.keybag, passphrase: secret(Self.passphrase), iterations: TestKeybag.iterations)
@@ -76,12 +79,12 @@ final class BackupBed: Sendable {
 
     /// Where the file of that name in the bed's directory is after a restore.
     func restored(_ file: String, in name: String = "target") throws -> FilePath {
-        target(name).appending(try bed.directory.resolved().components).appending(file)
+        target(name).appending(root.components).appending(file)
     }
 
     /// Where its copy is.
     func copy(_ file: String) throws -> FilePath {
-        backup.appending("files").appending(try bed.directory.resolved().components).appending(file)
+        backup.appending("files").appending(root.components).appending(file)
     }
 
     /// The plaintext of a restored file, by the restorer's keybag.
