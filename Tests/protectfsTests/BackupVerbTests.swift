@@ -12,8 +12,8 @@ struct BackupVerbTests {
     }
 
     private func tree() throws {
-        for name in Self.classes { try sandbox.protectedFile("tree/\(name)", Data("\(name)\n".utf8), name) }
         try sandbox.put("plain", at: "tree/plain")
+        for name in Self.classes { try sandbox.protectedFile("tree/\(name)", Data("\(name)\n".utf8), name) }
         symlink("complete", sandbox.path("tree/link"))
     }
 
@@ -93,6 +93,32 @@ struct BackupVerbTests {
             "backup", "--to", "backup", "--new-keybag", "--passphrase-fd", "3", "tree",
             passcodes: Data(CommandSandbox.passphrase.utf8))
         #expect(renewed.status == 0, "\(renewed.errors)")
+    }
+
+    @Test("A backup within the tree: neither copied into itself, nor rotated, nor upgraded")
+    func withinTheTree() throws {
+        try tree()
+        try sandbox.makeBackup()
+        let place = sandbox.path("tree/backup")
+        try FileManager.default.moveItem(atPath: sandbox.path("backup"), toPath: place)
+        #expect(try sandbox.run("backup", "--to", place, "tree").status == 0)
+        let before = try sandbox.shell("find tree/backup -type f | sort | xargs sha256sum").text
+        #expect(before.split(separator: "\n").count == 5)
+        let passcode = Data(CommandSandbox.passcode.utf8)
+        #expect(try sandbox.run("rotate", "--root", "tree", "--passcode-fd", "3", passcodes: passcode).status == 0)
+        #expect(try sandbox.run("rotate", "--resume", "--root", place).status == 0)
+        for root in ["tree", place] {
+            let upgraded = try sandbox.run("upgrade", "--class", "complete", root)
+            #expect(upgraded.errors.contains("tree/backup' is left out: it is a backup\n"), "\(upgraded.errors)")
+        }
+        #expect(try sandbox.shell("find tree/backup -type f | sort | xargs sha256sum").text == before)
+        let other = try sandbox.makeOtherKeybag()
+        let done = try sandbox.run(
+            "restore", place, "--to", "target", "--keybag", other, "--passphrase-fd", "3",
+            passcodes: Data(CommandSandbox.passphrase.utf8))
+        #expect(done.status == 0 && done.errors == "")
+        let read = try sandbox.run("cat", "--keybag", other, sandbox.restored("tree/complete", in: "target"))
+        #expect(read.text == "complete\n")
     }
 
     @Test("A damaged file is reported and the others are restored; a dry run says so before")

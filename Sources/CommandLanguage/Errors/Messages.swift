@@ -72,8 +72,8 @@ extension DataProtectionError {
         case .wrongBackupPassphrase(let path):
             "wrong passphrase for backup \(quoted(path)), or its keybag was altered"
         case .keyNotInBackup(let path, let protectionClass, let generation, let backup):
-            "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key \(protectionClass.shortName), "
-                + "generation \(generation)"
+            "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key "
+                + "\(protectionClass.shortName), generation \(generation)"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"

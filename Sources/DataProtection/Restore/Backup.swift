@@ -1,5 +1,6 @@
 import Glibc
-import SystemPackage
+import ProtectionFormat
+package import SystemPackage
 
 /// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
 ///
@@ -55,6 +56,23 @@ package final class Backup: Sendable {
 
     /// Whether the class keys are there: only the first backup needs an unlocked keybag and a passphrase.
     package func hasKeybag() throws(DataProtectionError) -> Bool { try Self.hasKeybag(directory) }
+
+    /// Whether a directory is a backup. What is in it stays as it is stored: in another class, under another class key, or
+    /// with its class keys protected, nobody could restore it.
+    static func isOne(_ directory: LowerDirectory) -> Bool {
+        guard (try? hasKeybag(directory)) == true,
+            let file = try? directory.file(keybagName, flags: O_RDONLY, path: directory.path.entry(keybagName)),
+            let start = try? file.bytes(at: 0, count: BackupKeybag.magic.count), start == BackupKeybag.magic,
+            let bytes = try? file.bytes(at: 0, count: BackupKeybag.maximumLength + 1)
+        else { return false }
+        do throws(FormatError) { _ = try BackupKeybag(decoding: bytes) } catch {
+            if case .damaged = error { return false }
+        }
+        return true
+    }
+
+    /// The same by a path.
+    package static func isOne(_ path: FilePath) -> Bool { (try? LowerDirectory(path)).map(isOne) ?? false }
 
     private static func hasKeybag(_ directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         guard let status = try directory.status(of: keybagName) else { return false }
