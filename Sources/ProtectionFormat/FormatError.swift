@@ -31,5 +31,7 @@ public enum FormatError: Error, Hashable, Sendable {
         case ringPayload = "keyring payload"
         /// A keybag as text. FORMAT.md §2.9.
         case recoveryExport = "recovery export"
+        /// The class keys of a backup. FORMAT.md §2.16.
+        case backupKeybag = "backup keybag"
     }
 }

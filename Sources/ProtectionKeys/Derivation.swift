@@ -18,6 +18,9 @@ enum Label: String {
     case storedMark = "stored mark"
     case secretWrap = "secret wrap"
     case deviceSecretWrap = "secret wrap, this device only"
+    case backupKEK = "backup kek"
+    case backupClassKeyWrap = "backup class key wrap"
+    case backupMAC = "backup mac"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }

@@ -7,7 +7,8 @@ enum ProtectfsSecrets {
     private struct Root: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "protectfs secret", abstract: SecretCommand.configuration.abstract,
-            discussion: SecretCommand.configuration.discussion, subcommands: SecretCommand.verbs)
+            discussion: SecretCommand.configuration.discussion,
+            subcommands: SecretCommand.verbs + [CopySecrets.self, RestoreSecrets.self])
     }
 
     static func main() {

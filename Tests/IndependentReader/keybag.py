@@ -201,7 +201,38 @@ def sha256_of_lines(lines):
     return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest().encode()
 
 
-class Keys:
+class ClassKeys:
+    """The class keys of a keybag, by class and generation, however they were opened; `device_key` may be None."""
+
+    def file_key(self, wrap):
+        if wrap["uuid"] != self.uuid:
+            raise Refused("foreign keybag")
+        key = self.classes.get((wrap["class"], wrap["generation"]))
+        if key is None:
+            raise Refused("key lost")
+        if wrap["class"] != B:
+            context = self.uuid + struct.pack("<BI", wrap["class"], wrap["generation"])
+            return unwrap(hkdf(key, None, "file key wrap", context), wrap["wrapped"][:40], "wrap")
+        ephemeral = wrap["wrapped"][:32]
+        try:
+            z = X25519PrivateKey.from_private_bytes(key).exchange(X25519PublicKey.from_public_bytes(ephemeral))
+        except ValueError:  # the all-zero secret
+            raise Refused("damaged wrap") from None
+        kek = hashlib.sha256(b"\0\0\0\1" + z + ephemeral + public_of(key)).digest()
+        return unwrap(kek, wrap["wrapped"][32:], "wrap")
+
+    def origin(self, wrap, fid):
+        key = {1: self.device_key, 2: self.classes.get((C, wrap["mac generation"]))}.get(wrap["mac key"])
+        if key is None:
+            return UNVERIFIED
+        message = self.uuid + fid + struct.pack("<BIB", wrap["class"], wrap["generation"], wrap["verdict"])
+        message += wrap["wrapped"] + wrap["commitment"]
+        if not hmac.compare_digest(mac(hkdf(key, None, "origin mac", self.uuid), message), wrap["mac"]):
+            return UNVERIFIED
+        return min(wrap["verdict"], THIS_DEVICE) if wrap["mac key"] == 1 else wrap["verdict"]
+
+
+class Keys(ClassKeys):
     """All class keys of a keybag, opened with passcode and device key, or with a recovery code; then the device key may
     be None."""
 
@@ -249,29 +280,42 @@ class Keys:
         except InvalidUnwrap:
             raise Refused("wrong recovery code") from None
 
-    def file_key(self, wrap):
-        if wrap["uuid"] != self.uuid:
-            raise Refused("foreign keybag")
-        key = self.classes.get((wrap["class"], wrap["generation"]))
-        if key is None:
-            raise Refused("key lost")
-        if wrap["class"] != B:
-            context = self.uuid + struct.pack("<BI", wrap["class"], wrap["generation"])
-            return unwrap(hkdf(key, None, "file key wrap", context), wrap["wrapped"][:40], "wrap")
-        ephemeral = wrap["wrapped"][:32]
-        try:
-            z = X25519PrivateKey.from_private_bytes(key).exchange(X25519PublicKey.from_public_bytes(ephemeral))
-        except ValueError:  # the all-zero secret
-            raise Refused("damaged wrap") from None
-        kek = hashlib.sha256(b"\0\0\0\1" + z + ephemeral + public_of(key)).digest()
-        return unwrap(kek, wrap["wrapped"][32:], "wrap")
 
-    def origin(self, wrap, fid):
-        key = {1: self.device_key, 2: self.classes.get((C, wrap["mac generation"]))}.get(wrap["mac key"])
-        if key is None:
-            return UNVERIFIED
-        message = self.uuid + fid + struct.pack("<BIB", wrap["class"], wrap["generation"], wrap["verdict"])
-        message += wrap["wrapped"] + wrap["commitment"]
-        if not hmac.compare_digest(mac(hkdf(key, None, "origin mac", self.uuid), message), wrap["mac"]):
-            return UNVERIFIED
-        return min(wrap["verdict"], THIS_DEVICE) if wrap["mac key"] == 1 else wrap["verdict"]
+# FORMAT.md §2.16
+
+
+class BackupKeys(ClassKeys):
+    """All class keys of a backup keybag, opened with its passphrase alone."""
+
+    def __init__(self, data, passphrase):
+        fields = Fields(data, "backup keybag")
+        need(len(data) >= 192 and is_checked(data), "backup keybag")
+        magic, version, features, length, self.uuid, made, prf = fields.take("8sHHI16sQB")
+        need(magic == b"PFSBACKP" and length == len(data) and made < 2**63, "backup keybag")
+        known(version == 1 and features == 0 and prf == 1)
+        fields.zero(1)
+        e, count, salt, wrapped = fields.take("HI32s40s")
+        fields.zero(8)
+        need(1 <= e <= 1000 and 1000 <= count <= 100_000_000 and length == 192 + 64 * e, "backup keybag")
+        stretched = hashlib.pbkdf2_hmac("sha256", passphrase, salt, count)
+        try:
+            key = aes_key_unwrap(hkdf(stretched, None, "backup kek", self.uuid), wrapped)
+        except InvalidUnwrap:
+            raise Refused("wrong passphrase") from None
+        tag = mac(hkdf(key, None, "backup mac", self.uuid), data[:-64])
+        need(hmac.compare_digest(tag, data[-64:-32]), "backup keybag mac")
+        wrapping = hkdf(key, None, "backup class key wrap", self.uuid)
+        self.device_key, self.classes = None, {}
+        for _ in range(e):
+            kind, number = fields.take("BB")
+            fields.zero(2)
+            generation, key_id, wrapped = fields.take("I16s40s")
+            if kind != 0:
+                continue
+            known(number in CLASSES)
+            need(generation >= 1, "backup keybag")
+            opened = unwrap(wrapping, wrapped, "class key")
+            context = self.uuid + struct.pack("<BI", number, generation)
+            need(hkdf(opened, None, "class key id", context, 16) == key_id, "class key")
+            # Of two keys of one name (a keybag that was put back and rotated again) this reader tries the first.
+            self.classes.setdefault((number, generation), opened)

@@ -3,6 +3,7 @@
 in two parts: keybag.py has §§1 and 2, this file §3.
 
     read.py [--list] --keybag DIRECTORY --device-key FILE --passcode-fd N FILE...
+    read.py [--list] --backup DIRECTORY --passcode-fd N FILE...    (N gives the backup's passphrase)
 
 prints the plaintext of the files, one behind the other; with --list a line for each of them instead: class, origin,
 generation, number of redo records in force, size. The passcode is read from descriptor N, up to a newline or the end.
@@ -15,7 +16,7 @@ import pathlib
 import struct
 import sys
 
-from keybag import B, CLASSES, Fields, Keys, Refused, hkdf, is_checked, known, need, open_seal
+from keybag import B, CLASSES, BackupKeys, Fields, Keys, Refused, hkdf, is_checked, known, need, open_seal
 
 HEAD, FIRST_CHUNK, OVERHEAD, NOT_INLINE = 4096, 8192, 28, 0xFFFFFFFF
 MAGIC = bytes.fromhex("895046530d0a1a0a")
@@ -177,18 +178,26 @@ def line_of(descriptor):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--keybag", type=pathlib.Path, required=True)
+    parser.add_argument("--keybag", type=pathlib.Path)
+    parser.add_argument("--backup", type=pathlib.Path, help="instead of the keybag: a backup, with its passphrase alone")
     parser.add_argument("--device-key", type=pathlib.Path)
     parser.add_argument("--passcode-fd", type=int)
     parser.add_argument("--recovery-code-fd", type=int, help="instead of the passcode and the device key")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
+    if options.backup:
+        keys = BackupKeys((options.backup / "keybag").read_bytes(), line_of(options.passcode_fd))
+        return show(options, keys)
     secret = line_of(options.passcode_fd if options.recovery_code_fd is None else options.recovery_code_fd)
     copies = [path.read_bytes() for path in (options.keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
     if options.recovery_code_fd is None:
         keys = Keys(copies, secret, options.device_key.read_bytes())
     else:
         keys = Keys(copies, None, None, secret.decode("ascii"))
+    show(options, keys)
+
+
+def show(options, keys):
     for path in options.files:
         file = File(path.read_bytes(), keys)
         if options.list:

@@ -75,6 +75,33 @@ import Testing
         try vector.check("tag") { try key.mark(of: vector.secret("message")) }
     }
 
+    @Test func row19BackupKEKWrapsTheBackupKey() throws {
+        let vector = try Vector.named("derivation/19-backup-kek")
+        let kek = try BackupKEK(
+            passphrase: vector.secret("passphrase"), salt: vector.bytes("slot salt"),
+            iterations: vector.number("iterations"), keybag: vector.keybag())
+        let key = BackupKey(keybag: try vector.keybag(), secret: try vector.secret("wraps"))
+        try vector.check("wrapped") { try kek.wrap(key).bytes }
+        let wrapped = WrappedKey(bytes: try vector.bytes("wrapped"))
+        let opened = try kek.unwrap(wrapped)
+        #expect(try kek.wrap(opened) == wrapped)
+    }
+
+    @Test func row20BackupWrappingKeyWrapsClassKeys() throws {
+        let vector = try Vector.named("derivation/20-backup-class-key-wrap")
+        let backupKey = BackupKey(keybag: try vector.keybag(), secret: try vector.secret("key"))
+        let key = try ClassKey(keyName(.complete), vector.bytes("wraps"))
+        try vector.check("wrapped") { try backupKey.wrap(key).bytes }
+        let privateKey = try ClassBPrivateKey(keyName(.completeUnlessOpen), vector.bytes("wraps"))
+        try vector.check("wrapped") { try backupKey.wrap(privateKey).bytes }
+    }
+
+    @Test func row21BackupMACKeyTagsTheBackupKeybag() throws {
+        let vector = try Vector.named("derivation/21-backup-mac")
+        let backupKey = BackupKey(keybag: try vector.keybag(), secret: try vector.secret("key"))
+        try vector.check("tag") { try backupKey.macKey().tag(of: vector.bytes("message")) }
+    }
+
     @Test func row8ClassKeyID() throws {
         let vector = try Vector.named("derivation/08-class-key-id-a")
         let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))

@@ -4,12 +4,14 @@ extension DataProtectionError: SpokenError {
     /// The exit status that says the same.
     package var exitStatus: ExitStatus {
         switch self {
-        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete: .notNow
+        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keyNotInBackup: .notNow
         case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
-        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
+        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
+            .backupNotFound:
+            .notFound
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey, .tooManyGenerations:
             .refused
-        case .wrongPasscode, .wrongRecoveryCode: .refused
+        case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
         case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass: .usage
         case .keyringUnavailable: .unavailable

@@ -26,6 +26,8 @@ extension DataProtectionError {
         case .otherDevice(let directory, _):
             recoveryHint(directory) ?? "its files open on the machine, and for the user, that the keybag was made with"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
+        case .keyNotInBackup(_, _, _, let backup):
+            "while unlocked: protectfs backup --new-keybag --to \(quoted(backup))\(KeybagOption.words(for: KeybagOption.opened))"
         case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
         case .tooManyGenerations(let directory):
             "forget those that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"

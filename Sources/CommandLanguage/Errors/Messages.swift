@@ -68,6 +68,12 @@ extension DataProtectionError {
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
         case .lockIncomplete(let keybag, let errno):
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
+        case .backupNotFound(let path): "there is no backup in \(quoted(path))"
+        case .wrongBackupPassphrase(let path):
+            "wrong passphrase for backup \(quoted(path)), or its keybag was altered"
+        case .keyNotInBackup(let path, let protectionClass, let generation, let backup):
+            "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key "
+                + "\(protectionClass.shortName), generation \(generation)"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
@@ -82,7 +88,7 @@ extension DataProtectionError {
         _ since: UInt64?
     ) -> String {
         // A keybag has no class.
-        let about = [.changePasscode, .rotateKeys].contains(operation) ? "" : "class \(protectionClass.shortName), "
+        let about = [.changePasscode, .rotateKeys, .backUp, .restore].contains(operation) ? "" : "class \(protectionClass.shortName), "
         return "cannot \(operation.spoken) \(quoted(path)): \(about)\(state.spoken(since: since))"
     }
 }
@@ -151,6 +157,8 @@ extension Operation {
         case .changeClass: "change the class of"
         case .changePasscode: "change the passcode of"
         case .rotateKeys: "change the class keys of"
+        case .backUp: "back up the class keys of"
+        case .restore: "restore into"
         }
     }
 }

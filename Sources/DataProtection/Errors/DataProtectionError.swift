@@ -80,6 +80,12 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keyringUnavailable(Errno)
     /// A class key could not be removed from the keyring.
     case lockIncomplete(keybag: String, Errno)
+    /// There is no backup in that directory.
+    case backupNotFound(FilePath)
+    /// The passphrase does not open the backup; an altered backup keybag cannot be told from it.
+    case wrongBackupPassphrase(FilePath)
+    /// The backup has not got the class key that the file is under, so that a copy of it could never be opened.
+    case keyNotInBackup(FilePath, ProtectionClass, generation: UInt32, backup: FilePath)
     /// The rules of an upgrade are kept in the directory that they are for.
     case rulesWithin(FilePath, rules: FilePath)
     /// A line of the user's configuration, or of rules, makes no sense.
@@ -104,15 +110,15 @@ extension DataProtectionError {
             errno
         case .notProtected, .damaged, .unsupported, .keybagDamaged, .configuration, .unverifiedOrigin:
             .badMessage
-        case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable: Errno(rawValue: 126)
+        case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
         case .busy, .throttled: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin:
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists
-        case .keybagNotFound, .noRecoveryCode: .noSuchFileOrDirectory
-        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode: .permissionDenied
+        case .keybagNotFound, .noRecoveryCode, .backupNotFound: .noSuchFileOrDirectory
+        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .permissionDenied
         case .tooManyGenerations: .noSpace
         case .cryptography: .ioError
         }

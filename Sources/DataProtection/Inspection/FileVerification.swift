@@ -98,8 +98,15 @@ extension Keybag {
     public func verify(
         _ path: FilePath, goOn: (Int64) -> Bool = { _ in true }
     ) throws(DataProtectionError) -> FileVerification? {
-        let open = OpenFile(try LowerFile(regular: path, flags: O_RDONLY), keybag: self, isWritable: false)
-        var result = FileVerification(path: path)
+        try verify(LowerFile(regular: path, flags: O_RDONLY), goOn: goOn)
+    }
+
+    /// The same of an open file, which may have no name yet.
+    func verify(
+        _ file: LowerFile, goOn: (Int64) -> Bool = { _ in true }
+    ) throws(DataProtectionError) -> FileVerification? {
+        let open = OpenFile(file, keybag: self, isWritable: false)
+        var result = FileVerification(path: file.path)
         do throws(DataProtectionError) {
             result.size = Int64(try open.size(.open))
             let head = open.state!.heads.head

@@ -26,4 +26,8 @@ public enum Operation: String, Sendable, Hashable {
     case changePasscode
     /// Making or forgetting class keys of a keybag.
     case rotateKeys
+    /// Giving the class keys of a keybag to a backup.
+    case backUp
+    /// Bringing files back from a backup.
+    case restore
 }

@@ -27,10 +27,13 @@ final class LowerDirectory: Sendable {
 
     /// Opens the directory of that name.
     ///
+    /// - Parameter isStaying: whether it must be on the same file system.
     /// - Throws: `system` with ELOOP or ENOTDIR for a link, EXDEV for another file system.
-    func directory(_ name: FilePath.Component) throws(DataProtectionError) -> LowerDirectory {
+    func directory(
+        _ name: FilePath.Component, staying isStaying: Bool = true
+    ) throws(DataProtectionError) -> LowerDirectory {
         let path = path.entry(name)
-        let descriptor = try open(name, path, O_RDONLY | O_DIRECTORY, staying: true)
+        let descriptor = try open(name, path, O_RDONLY | O_DIRECTORY, staying: isStaying)
         return LowerDirectory(path, descriptor: descriptor)
     }
 

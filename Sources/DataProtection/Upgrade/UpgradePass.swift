@@ -79,6 +79,7 @@ package struct UpgradePass: Sendable {
         _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
     ) {
+        if Backup.isOne(directory) { return run.add(directory.path, .skipped(.needed("it is a backup"))) }
         do throws(DataProtectionError) {
             // First, so that new files land right while the walk is on.
             if !options.isDryRun { try raiseDefault(of: directory, to: plan.wantedDefault(of: names)) }

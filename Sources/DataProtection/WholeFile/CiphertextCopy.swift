@@ -25,8 +25,28 @@ extension ProtectedFile {
         try copy.publish(replacing: replacing)
     }
 
+    /// Copies the stored bytes while somebody may be writing: what comes out is what a kill of the writer at some moment of this
+    /// call would leave, that is, everything that a sync has acknowledged before.
+    ///
+    /// The bytes between two commits are good: chunks are only written where no committed byte is, and a record that is
+    /// half there is none (FORMAT.md §4). So both heads must be the same before and after; under the slot lock nobody commits.
+    static func copyBetweenCommits(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+        for _ in 0..<2 {
+            let before = try source.bytes(at: 0, count: 2 * Head.length)
+            try copyBytes(from: source, to: target)
+            let isSame = try source.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+                try source.bytes(at: 0, count: 2 * Head.length) == before
+            }
+            if isSame { return }
+            try target.truncate(to: 0)
+        }
+        try source.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+            try copyBytes(from: source, to: target)
+        }
+    }
+
     /// Blocks of zeros stay holes.
-    private static func copyBytes(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+    static func copyBytes(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let length = try source.length()
         let block = 64 * 1024
         var offset: UInt64 = 0

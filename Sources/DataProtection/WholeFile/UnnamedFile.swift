@@ -47,8 +47,9 @@ final class UnnamedFile {
 
     /// Gives the file, which is flushed, its name, and makes that last.
     ///
+    /// - Parameter isLast: false: the caller makes the names in this directory last, when all are there.
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
-    func publish(replacing: Bool) throws(DataProtectionError) {
+    func publish(replacing: Bool, isLast: Bool = true) throws(DataProtectionError) {
         do throws(DataProtectionError) {
             try link(to: entry)
         } catch {
@@ -57,14 +58,14 @@ final class UnnamedFile {
             try entry.directory.rename(try named().name, to: entry.name)
             temporary = nil
         }
-        try hasName()
+        try hasName(isLast: isLast)
     }
 
     /// The name is final: the file may stay open, and others may want to lock it.
-    func hasName() throws(DataProtectionError) {
+    func hasName(isLast: Bool = true) throws(DataProtectionError) {
         temporary = nil
         _ = try retrying(entry.path, "flock") { flock(file.descriptor, LOCK_UN) }
-        try entry.directory.flush()
+        if isLast { try entry.directory.flush() }
     }
 
     /// Gives the file a name in its directory, which does not last through a power cut yet.

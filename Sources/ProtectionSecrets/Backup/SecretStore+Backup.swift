@@ -17,7 +17,7 @@ package struct SecretBackupResult: Sendable {
     package fileprivate(set) var failures: [SecretError] = []
 }
 
-/// Secrets in a backup: the same table, rows as they are stored, those of this device only left out. FORMAT.md §2.17.
+/// Secrets in a backup: the same table, rows as they are stored, those of this device only left out. FORMAT.md §2.16.
 extension SecretStore {
     /// Copies secrets as they are stored. In every lock state; no key is needed.
     ///
@@ -52,7 +52,7 @@ extension SecretStore {
     private static func write(
         _ rows: [SecretRow], to path: FilePath, through temporary: FilePath
     ) throws(SecretError) {
-        try files {() throws(DataProtectionError) in
+        try files { () throws(DataProtectionError) in
             for name in [temporary, FilePath(temporary.string + "-journal")] { try AtomicReplace.remove(name) }
         }
         try SharedDatabase.translating(temporary, SecretError.init) {
@@ -113,7 +113,9 @@ extension SecretStore {
             defer { try? database.close() }
             return try database.read { database in
                 if try SecretSchema.migrator.hasBeenSuperseded(database) { throw SecretError.storeNewer(path) }
-                return try Row.fetchAll(database, sql: "SELECT \(SecretSchema.columns) FROM secrets").map { SecretRow($0) }
+                return try Row.fetchAll(database, sql: "SELECT \(SecretSchema.columns) FROM secrets").map {
+                    SecretRow($0)
+                }
             }
         }
     }

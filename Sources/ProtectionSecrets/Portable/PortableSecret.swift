@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What is known of a secret, as an export has it: one line of JSON. FORMAT.md §2.16.
+/// What is known of a secret, as an export has it: one line of JSON. FORMAT.md §2.17.
 struct PortableSecret: Codable {
     var kind: String
     var service, account, `protocol`, host, path, realm, name: String?

@@ -10,7 +10,7 @@ public struct SecretExportResult: Hashable, Sendable {
     public internal(set) var leftOut = 0
 }
 
-/// Secrets as text, values included: FORMAT.md §2.16.
+/// Secrets as text, values included: FORMAT.md §2.17.
 extension SecretStore {
     private static let heading = "protectfs secrets 1"
     /// Attributes of the longest kind, each of their characters escaped; values are shorter.

@@ -56,7 +56,7 @@ enum PasscodeReader {
         try usable(SecretLine.read(from: descriptor, upTo: maximum))
     }
 
-    private static func ask(
+    static func ask(
         _ prompt: String, _ askpass: FilePath?, option: String = "--passcode-fd"
     ) throws(Failure) -> SecretBytes {
         let insteadHint = "give it through a file descriptor: \(option) 3 3<FILE"

@@ -72,6 +72,11 @@ final class RotationRun {
         let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
+                // Its copies stay under the class keys that it has.
+                if item.kind == .directory, Backup.isOne(item.path) {
+                    StandardError.line(.note, "\(quoted(item.path)) is a backup and is left out")
+                    return .leaveOut
+                }
                 if item.kind == .file { workers?.add(item.path) }
                 own.removeAll { ($0.device, $0.inode) == (item.device, item.inode) }
                 return Interruption.isRequested || isLocked ? .stop : .goOn

@@ -106,7 +106,7 @@ struct Rotate: ParsableCommand {
         let run = RotationRun(.rewrap, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         if !Interruption.isRequested, !run.isLocked {
-            run.outcome.record { try RotatedSecrets(keybag: keybag).rewrap() }
+            run.outcome.record { try SecretsProgram(keybag: keybag).rewrap() }
         }
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
         let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
@@ -137,7 +137,7 @@ struct Rotate: ParsableCommand {
         let run = RotationRun(.look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         try refuseLoss(run, keybag)
-        let secretsAreRewrapped = try RotatedSecrets(keybag: keybag).areCurrent
+        let secretsAreRewrapped = try SecretsProgram(keybag: keybag).areCurrent
         guard secretsAreRewrapped || allowLoss else {
             throw Failure(
                 .refused, "secrets are still under retired class keys; nothing was forgotten",

@@ -171,6 +171,13 @@ def derivations():
         "value": value, "sealed": salt + nonce + AESGCM(key).encrypt(nonce, value, place)})
     yield derivation(16, "stored mark", store_key, b"", use=tags(run(0, 100)))
 
+    backup_key = run(0x31)
+    stretched_passphrase = pbkdf2(passcode, slot_salt, count)
+    of_passphrase = {"passphrase": passcode, "slot salt": slot_salt, "iterations": count, "keybag": UUID}
+    yield derivation(19, "backup kek", stretched_passphrase, UUID, 32, None, of_passphrase, wraps(backup_key))
+    yield derivation(20, "backup class key wrap", backup_key, UUID, use=wraps(CLASS_KEY), before={"keybag": UUID})
+    yield derivation(21, "backup mac", backup_key, UUID, use=tags(run(0, 100)), before={"keybag": UUID})
+
 
 def recovery_codes():
     """FORMAT.md §2.7: what was typed, and the symbols that it stands for, or the typo."""

@@ -1,4 +1,5 @@
-import ProtectionKeys
+import ProtectionFormat
+package import ProtectionKeys
 
 /// Which class keys of secrets a backup has. What `protectfs backup` tells `protectfs-secrets`: class (1) and generation (4) of each.
 package struct SecretKeyNames: Sendable {
@@ -74,6 +75,44 @@ extension SecretKeyList {
                 slot[..<5].copyBytes(from: name)
                 slot[5...].copyBytes(from: key)
             }
+        }
+    }
+}
+
+extension Backup {
+    /// The class keys of secrets that a keybag has and this backup too. Needs no key.
+    package func secretsKeyNames(of keybag: Keybag) throws(DataProtectionError) -> SecretKeyNames {
+        let stored = try load().keybag
+        let copy = keybag.current()
+        return SecretKeyNames(
+            copy.entries(of: .secrets).filter { stored.holds($0) }.compactMap { copy.name(of: $0) })
+    }
+}
+
+extension OpenedBackup {
+    /// All class keys of secrets, as ``SecretKeyList`` reads them.
+    package func secretsKeys() throws(DataProtectionError) -> SecretBytes {
+        let names = Set(keybag.entries.compactMap { $0.name(in: keybag.uuid) }.filter { $0.kind == .secrets })
+        var list = SecretBytes(copyOf: keybag.uuid.bytes)
+        for name in names {
+            // Each is taken, and none ends the search.
+            _ = try withClassKey(name) { key throws(DataProtectionError) -> Bool? in
+                list = SecretBytes(joining: list, SecretKeyList.entry(key))
+                return nil
+            }
+        }
+        return list
+    }
+}
+
+extension SecretBytes {
+    fileprivate init(copyOf bytes: [UInt8]) { self.init(byteCount: bytes.count) { $0.copyBytes(from: bytes) } }
+
+    fileprivate init(joining first: borrowing SecretBytes, _ second: borrowing SecretBytes) {
+        let end = first.count
+        self.init(byteCount: end + second.count) { slot in
+            first.withUnsafeBytes { slot[..<end].copyBytes(from: $0) }
+            second.withUnsafeBytes { slot[end...].copyBytes(from: $0) }
         }
     }
 }

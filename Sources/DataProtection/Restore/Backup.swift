@@ -1,0 +1,81 @@
+import Glibc
+import ProtectionFormat
+package import SystemPackage
+
+/// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
+///
+/// Held by one writer, or by any number of readers, for as long as this object lives.
+package final class Backup: Sendable {
+    /// Who holds it, and what for.
+    package enum Use: Sendable {
+        /// Writing to it. It is made if it is not there.
+        case backup
+        /// Reading from it, whoever owns it.
+        case restore
+    }
+
+    /// Where it is.
+    package let path: FilePath
+    let directory: LowerDirectory
+
+    /// The class keys.
+    static let keybagName: FilePath.Component = "keybag"
+    /// The copies.
+    static let filesName: FilePath.Component = "files"
+    /// Of the secrets, which are not ours to write.
+    package static let secretsName = "secrets.sqlite"
+
+    /// Opens the directory, and holds it.
+    ///
+    /// - Throws: `backupNotFound`; `exists` if there is something in the directory that is no backup; `keybagUnsafe` if others
+    ///   may write to it; `busy` while somebody else writes to it, or restores from it; `system`.
+    package init(
+        at path: FilePath, for use: Use, warn: (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        self.path = path
+        if use == .backup {
+            try OwnDirectory.make(path)
+            try OwnDirectory.secure(path, mode: 0o700, warn: warn)
+        }
+        do throws(DataProtectionError) { directory = try LowerDirectory(path) } catch {
+            let nothing: [Errno] = [.noSuchFileOrDirectory, .notDirectory]
+            throw nothing.contains(error.errno) ? .backupNotFound(path) : error
+        }
+        let kind = use == .backup ? LOCK_EX : LOCK_SH
+        guard flock(directory.descriptor, kind | LOCK_NB) == 0 else {
+            throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
+        }
+        let hasKeybag = try Self.hasKeybag(directory)
+        if use == .restore, !hasKeybag { throw .backupNotFound(path) }
+        guard use == .backup else { return }
+        let own = [Self.filesName, Self.newKeybagName].map(\.string)
+        if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }
+    }
+
+    static let newKeybagName: FilePath.Component = "keybag.new"
+
+    /// Whether the class keys are there: only the first backup needs an unlocked keybag and a passphrase.
+    package func hasKeybag() throws(DataProtectionError) -> Bool { try Self.hasKeybag(directory) }
+
+    /// Whether a directory is a backup. What is in it stays as it is stored: in another class, under another class key, or
+    /// with its class keys protected, nobody could restore it.
+    static func isOne(_ directory: LowerDirectory) -> Bool {
+        guard (try? hasKeybag(directory)) == true,
+            let file = try? directory.file(keybagName, flags: O_RDONLY, path: directory.path.entry(keybagName)),
+            let start = try? file.bytes(at: 0, count: BackupKeybag.magic.count), start == BackupKeybag.magic,
+            let bytes = try? file.bytes(at: 0, count: BackupKeybag.maximumLength + 1)
+        else { return false }
+        do throws(FormatError) { _ = try BackupKeybag(decoding: bytes) } catch {
+            if case .damaged = error { return false }
+        }
+        return true
+    }
+
+    /// The same by a path.
+    package static func isOne(_ path: FilePath) -> Bool { (try? LowerDirectory(path)).map(isOne) ?? false }
+
+    private static func hasKeybag(_ directory: LowerDirectory) throws(DataProtectionError) -> Bool {
+        guard let status = try directory.status(of: keybagName) else { return false }
+        return status.st_mode & S_IFMT == S_IFREG
+    }
+}

@@ -1,0 +1,95 @@
+import Glibc
+import SystemPackage
+
+/// What a copy of a tree does in directories, by their descriptors and single names: no link leads anywhere else.
+extension LowerDirectory {
+    /// Opens the directory of that name, and makes it, 0700, if there is nothing.
+    ///
+    /// - Throws: `exists` if there is something else, a link included.
+    func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
+        var isNew = true
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(name), "mkdir") { name.withPlatformString { mkdirat(descriptor, $0, 0o700) } }
+        } catch {
+            guard error.errno == .fileExists else { throw error }
+            isNew = false
+        }
+        do throws(DataProtectionError) { return (try directory(name, staying: false), isNew) } catch {
+            let others: [Errno] = [.tooManySymbolicLinkLevels, .notDirectory]
+            throw others.contains(error.errno) ? .exists(path.entry(name)) : error
+        }
+    }
+
+    /// What the link of that name says, as bytes. The C call is `readlinkat`.
+    func link(_ name: FilePath.Component) throws(DataProtectionError) -> [CChar] {
+        var text = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = try retrying(path.entry(name), "readlink") {
+            name.withPlatformString { readlinkat(descriptor, $0, &text, text.count - 1) }
+        }
+        return Array(text[..<count]) + [0]
+    }
+
+    /// Makes a link, wholly or not at all. The C calls are `symlinkat` and `renameat`.
+    ///
+    /// - Throws: `exists` if there is something and `replacing` is false.
+    func makeLink(
+        _ name: FilePath.Component, to text: [CChar], replacing: Bool
+    ) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try makeLink(name, text)
+        } catch {
+            guard error.errno == .fileExists else { throw error }
+            guard replacing else { throw .exists(path.entry(name)) }
+            let temporary = DirectoryEntry(name, in: self).beside(unfinished: "0").name
+            if let status = try status(of: temporary), status.st_mode & S_IFMT == S_IFLNK { try remove(temporary) }
+            try makeLink(temporary, text)
+            try rename(temporary, to: name)
+        }
+    }
+
+    private func makeLink(_ name: FilePath.Component, _ text: [CChar]) throws(DataProtectionError) {
+        _ = try retrying(path.entry(name), "symlink") {
+            name.withPlatformString { symlinkat(text, descriptor, $0) }
+        }
+    }
+
+    /// Takes away what has that name, with all that is in it.
+    func removeTree(_ name: FilePath.Component) throws(DataProtectionError) {
+        guard let status = try status(of: name) else { return }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return try remove(name) }
+        let inner = try directory(name)
+        try inner.setMode(0o700)
+        for child in try inner.names() { try inner.removeTree(child) }
+        _ = try retrying(path.entry(name), "rmdir") {
+            name.withPlatformString { unlinkat(descriptor, $0, AT_REMOVEDIR) }
+        }
+    }
+
+    /// Takes away what a killed copy left under a temporary name. Nobody else writes here meanwhile.
+    func removeUnfinished() throws(DataProtectionError) {
+        for name in try names() where isUnfinished(name) { try remove(name) }
+    }
+
+    /// Whether it is a name for a moment, of a file or a link. FORMAT.md §2.6.
+    func isUnfinished(_ name: FilePath.Component) -> Bool {
+        let entry = DirectoryEntry(name, in: self)
+        guard entry.unfinishedMarks != nil, let status = try? status(of: name) else { return false }
+        return status.st_mode & S_IFMT != S_IFDIR
+    }
+
+    /// fchmod(2).
+    func setMode(_ mode: mode_t) throws(DataProtectionError) {
+        _ = try retrying(path, "fchmod") { fchmod(descriptor, mode) }
+    }
+
+    /// The same directory as a file, for what directories and files have in common: mode, times, attributes.
+    func asFile() throws(DataProtectionError) -> LowerFile {
+        let own = try retrying(path, "openat") { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        return LowerFile(path: path, descriptor: own)
+    }
+}
+
+extension stat {
+    /// Whether both are the same item of the same file system.
+    func isSameItem(as other: stat) -> Bool { st_dev == other.st_dev && st_ino == other.st_ino }
+}

@@ -1,0 +1,69 @@
+/// What `protectfs backup` has this program do: copies secrets as they are stored. No verb of a user's.
+struct CopySecrets: SecretVerb {
+    static let configuration = CommandConfiguration(commandName: "copy-to-backup", shouldDisplay: false)
+
+    @Argument var backup: PathArgument
+    @OptionGroup var keybag: KeybagOption
+}
+
+/// What `protectfs restore` has this program do: brings secrets of a backup back. No verb of a user's.
+struct RestoreSecrets: SecretVerb {
+    static let configuration = CommandConfiguration(commandName: "restore-from-backup", shouldDisplay: false)
+
+    @Argument var backup: PathArgument
+    @Flag var replace = false
+    @Flag var dryRun = false
+    @OptionGroup var keybag: KeybagOption
+}
+
+extension PathArgument {
+    fileprivate var secrets: FilePath { path.appending(Backup.secretsName) }
+}
+
+extension CopySecrets: PerformedSecretVerb {
+    func perform() throws {
+        let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
+        let encoded = try SecretFile.read(0, upTo: 5 * 4096).withUnsafeBytes { Array($0) }
+        guard let names = SecretKeyNames(encoded: encoded) else { throw Failure(.bug, "no list of class keys") }
+        let result = try store.copy(to: backup.secrets, having: names)
+        if result.leftOut > 0 {
+            StandardError.line(
+                .note, "\(spoken(result.leftOut, "secret")) of this device only, and so not in the backup")
+        }
+        let outcome = Outcome()
+        for failure in result.failures { outcome.record(failure) }
+        if result.withoutKey > 0 {
+            outcome.record(
+                Failure(
+                    .notNow,
+                    "\(spoken(result.withoutKey, "secret")) not copied: backup \(quoted(backup.path)) has not got their class keys",
+                    hint: "while unlocked: protectfs backup --new-keybag --to \(quoted(backup.path))"))
+        }
+        try outcome.leave()
+    }
+}
+
+extension RestoreSecrets: PerformedSecretVerb {
+    func perform() throws {
+        let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
+        guard let keys = SecretKeyList(encoded: try SecretFile.read(0, upTo: 64 * 4096)) else {
+            throw Failure(.bug, "no list of class keys")
+        }
+        let result = try store.restore(from: backup.secrets, keys, replacing: replace, isTrial: dryRun)
+        let outcome = Outcome()
+        for failure in result.failures {
+            guard case .exists = failure else {
+                outcome.record(failure)
+                continue
+            }
+            outcome.record(Failure(.exists, failure.message, hint: "if it may go: --replace"))
+        }
+        if result.withoutKey > 0 {
+            outcome.record(
+                Failure(
+                    .notFound,
+                    "\(spoken(result.withoutKey, "secret")) not restored: the backup has not got their class keys"))
+        }
+        try outcome.leave()
+    }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// `--passphrase-fd N`, and the terminal without it: a backup's passphrase is no passcode.
+struct PassphraseOption: ParsableArguments {
+    @Option(
+        name: .customLong("passphrase-fd"),
+        help: ArgumentHelp(
+            """
+            Read the backup's passphrase from this file descriptor, up to a newline, a NUL or its end, instead of asking.
+            """,
+            valueName: "n"))
+    var descriptor: Int32?
+
+    private static let prompt = "Passphrase of the backup: "
+    /// Bytes below which a passphrase is called short.
+    private static let shortest = 15
+
+    func validate() throws {
+        if let descriptor, descriptor < 0 { throw ValidationError("--passphrase-fd needs a file descriptor") }
+    }
+
+    /// The passphrase of a backup that is there.
+    func read() throws(Failure) -> SecretBytes {
+        if let descriptor { return try PasscodeReader.line(of: descriptor) }
+        return try PasscodeReader.ask(Self.prompt, nil, option: "--passphrase-fd")
+    }
+
+    /// A new one; asked for twice where somebody is asked.
+    func readNew() throws(Failure) -> SecretBytes {
+        if descriptor == nil {
+            StandardError.line(
+                .note, "the passphrase alone opens the backup, without your passcode and this machine: take a long one")
+        }
+        let secret = try PasscodeReader.readNew(
+            from: descriptor, askpass: nil, option: "--passphrase-fd", prompt: "New passphrase of the backup: ")
+        if secret.count < Self.shortest {
+            StandardError.line(
+                .warning, "the passphrase is short: who finds the backup can try many, on as many machines as they like"
+            )
+        }
+        return secret
+    }
+
+    /// Said to who sits there and waits.
+    static func noteWait() {
+        if isatty(2) == 1 {
+            StandardError.line(.note, "the key is derived from the passphrase, which takes some seconds")
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import DataProtection
+import Glibc
+
+/// The secrets of a keybag, for verbs that are about all of it. `protectfs-secrets` does what is to be done: no other program loads
+/// a database. What goes wrong it says itself.
+struct SecretsProgram {
+    let keybag: Keybag
+
+    /// Brings all of them under new class keys.
+    func rewrap() throws(Failure) -> ExitStatus { try run(["rewrap"]) }
+
+    /// Whether all of them are.
+    var areCurrent: Bool { get throws(Failure) { try run(["rewrap", "--check"]) == .done } }
+
+    /// Copies them into a backup as they are stored.
+    func copy(into backup: Backup) throws -> ExitStatus {
+        guard keybag.hasSecrets else { return .done }
+        let names = try backup.secretsKeyNames(of: keybag).encoded
+        return try run(
+            ["copy-to-backup", "\(backup.path)"], SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })
+    }
+
+    /// Brings those of a backup back.
+    func restore(from backup: Backup, _ opened: OpenedBackup, _ options: [String]) throws -> ExitStatus {
+        guard NamedItem.exists(backup.path.appending(Backup.secretsName)) else { return .done }
+        return try run(["restore-from-backup", "\(backup.path)"] + options, opened.secretsKeys())
+    }
+
+    /// - Parameter input: what it reads.
+    private func run(
+        _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0)
+    ) throws(Failure) -> ExitStatus {
+        if words.first == "rewrap", !keybag.hasSecrets { return .done }
+        let program = try SiblingProgram.command().removingLastComponent().appending("protectfs-secrets")
+        let started = try StartedProgram(program, words + ["--keybag", keybag.directory.string])
+        input.withUnsafeBytes { bytes in
+            var done = 0
+            // One that has ended already says why by its status.
+            while done < bytes.count {
+                let count = write(started.input, bytes.baseAddress! + done, bytes.count - done)
+                if count < 0, errno != EINTR { break }
+                done += max(count, 0)
+            }
+        }
+        return ExitStatus(rawValue: started.end()) ?? .bug
+    }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Brings files of a backup back, on any machine.
+struct Restore: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Bring files of a backup back, under your own keybag.",
+        discussion: """
+            Asks for the backup's passphrase. Works on any machine and for any user, who needs a keybag, unlocked: make one \
+            with protectfs init. Neither the passcode nor the device key of the keybag that was backed up is needed. \
+            The file /home/ann/letter becomes TARGET/home/ann/letter. Each is opened from beginning to end before it gets \
+            its name; one that is damaged is reported, and the others are restored. Done again, it goes on where it was.
+            """)
+
+    @Argument(help: "The backup's directory.", completion: .directory)
+    var directory: PathArgument
+    @Argument(help: "What to bring back, named as it was; everything unless something is named.")
+    var paths: [PathsArgument] = []
+    @Option(
+        name: .customLong("to"),
+        help: ArgumentHelp("Where to; made if it is not there.", valueName: "target"), completion: .directory)
+    var target: PathArgument
+    @Flag(help: "Take the place of files that are there.")
+    var replace = false
+    @Flag(help: "Open everything, and bring nothing back: whether the backup is whole.")
+    var dryRun = false
+    @Flag(help: "As JSON: every file, and a summary.")
+    var json = false
+    @OptionGroup var passphrase: PassphraseOption
+    @OptionGroup var keybag: KeybagOption
+
+    func validate() throws {
+        if replace, dryRun { throw ValidationError("--replace and --dry-run exclude each other") }
+    }
+
+    func run() throws {
+        let keybag = try keybag.open()
+        try keybag.refuseLocked(for: .restore)
+        let backup = try Backup(at: directory.path, for: .restore)
+        let secret = try passphrase.read()
+        PassphraseOption.noteWait()
+        let opened = try backup.open(passphrase: secret)
+        let pass = try RestorePass(
+            backup, opened, into: keybag, dryRun ? .onlyTrying : replace ? .replacing : .new)
+        Interruption.watch()
+        let files = [directory.path.appending("files")]
+        let report = BackupReport(
+            dryRun ? .trial : .restore, isJSON: json,
+            total: isatty(2) == 1 && paths.isEmpty ? BackupReport.bytes(below: files) : 0)
+        try pass.run(paths.paths, to: target.path, while: Interruption.goesOn) { report.add($0) }
+        if paths.isEmpty, Interruption.goesOn() {
+            let options = (replace ? ["--replace"] : []) + (dryRun ? ["--dry-run"] : [])
+            report.add { try SecretsProgram(keybag: keybag).restore(from: backup, opened, options) }
+        }
+        try report.finish()
+    }
+}

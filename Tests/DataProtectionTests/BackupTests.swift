@@ -1,0 +1,233 @@
+import Foundation
+import ProtectionFormat
+import ProtectionKeys
+import StormScript
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// FORMAT.md §2.16: raw copies with their class keys, and the way back under another keybag.
+@Suite("Backups")
+struct BackupTests {
+    private static let all = ProtectionClass.allCases
+
+    @Test(
+        "Files of every class, in every lock state, restored with another device key",
+        arguments: ProtectionState.allOfThem)
+    func everyClass(state: ProtectionState) throws {
+        let beds = try BackupBed()
+        var texts: [String: [UInt8]] = [:]
+        for (protectionClass, size) in Self.all.flatMap({ one in [0, 5, 3585, 5000, 300_001].map { (one, $0) } }) {
+            let name = "\(protectionClass)-\(size)"
+            texts[name] = pattern(UInt64(size), count: size)
+            if size == 5000 {
+                try beds.bed.make(name, protectionClass, texts[name]!)
+            } else {
+                try beds.bed.makeWhole(name, protectionClass, texts[name]!)
+            }
+        }
+        try beds.bed.enter(state)
+        let copied = try beds.backUp()
+        #expect(copied == texts.mapValues { _ in "copied" })
+        #expect(try beds.keybag.state() == state, "nothing was unlocked")
+        for name in texts.keys { #expect(try beds.copy(name).contents() == beds.bed.path(name).contents()) }
+        try beds.destroySource()
+
+        #expect(try beds.restore() == copied)
+        for (name, text) in texts {
+            let path = try beds.restored(name)
+            #expect(try beds.text(path) == text, "\(name)")
+            let wraps = try StoredWraps(path).records
+            #expect(wraps.count == 2 && wraps.allSatisfy { $0.classKey.keybag == beds.restorer.keybag.uuid })
+            #expect(wraps.allSatisfy { "\($0.classKey.protectionClass)" == name.split(separator: "-")[0] })
+            #expect(try beds.restorer.keybag.verify(path)?.verdict == .whole)
+            let old = try StoredWraps(beds.copy(name)).records
+            #expect(try old.allSatisfy { try !path.contents().holds($0.wrapped.bytes) }, "the old wrap is nowhere")
+        }
+    }
+
+    @Test("While locked no backup is begun; one that is there needs nothing")
+    func begin() throws {
+        let beds = try BackupBed(makesKeybag: false)
+        func make(_ passphrase: String) throws {
+            try Backup(at: beds.backup, for: .backup)
+                .makeKeybag(of: beds.keybag, passphrase: secret(passphrase), iterations: TestKeybag.iterations)
+        }
+        expectError("backupNotFound") { try beds.backUp() }
+        for state in [ProtectionState.beforeFirstUnlock, .locked] {
+            try beds.bed.enter(state)
+            expectError("locked") { try make("x") }
+            #expect(try beds.backup.names() == [])
+        }
+        try beds.bed.enter(.unlocked)
+        expectError("passcodeUnusable") { try make("") }
+        expectError("passcodeUnusable") { try make(String(repeating: "x", count: 1025)) }
+        try make("x")
+        expectError("exists") { try make("y") }
+        #expect(try beds.backup.names() == ["keybag"])
+        #expect(try beds.backup.mode() == 0o700)
+        #expect(try beds.backup.appending("keybag").mode() == 0o600)
+        expectError("wrongBackupPassphrase") { _ = try beds.open(passphrase: "y") }
+        #expect(try beds.open(passphrase: "x").keybag.entries.count >= 4)
+    }
+
+    @Test("Only what has changed is copied again")
+    func unchanged() throws {
+        let beds = try BackupBed()
+        for name in ["same", "written", "appended", "class", "mode"] {
+            try beds.bed.make(name, .complete, pattern(1, count: 9000))
+        }
+        try beds.backUp()
+        let before = try beds.copy("same").status()?.st_ino
+        let file = try ProtectedFile.open(beds.bed.path("written"), .readWrite, keybag: beds.keybag)
+        try file.write([1, 2, 3], at: 5)
+        try file.close()
+        try beds.keybag.setProtection(.completeUnlessOpen, ofItemAt: beds.bed.path("class"))
+        // Synced and not closed: the head says nothing of it.
+        let log = try ProtectedFile.open(beds.bed.path("appended"), .readWrite, keybag: beds.keybag)
+        try log.write([1], at: 9000)
+        try log.sync()
+        try log.write([2], at: 9001)
+        try log.sync()
+        try beds.bed.path("mode").setMode(0o640)
+        let results = try beds.backUp()
+        #expect(
+            results == [
+                "same": "unchanged", "written": "copied", "class": "copied", "appended": "copied", "mode": "unchanged",
+            ])
+        #expect(try beds.copy("same").status()?.st_ino == before)
+        #expect(try beds.copy("mode").mode() == 0o640)
+        try log.close()
+        #expect(try beds.backUp()["appended"] == "copied")
+        #expect(try Set(beds.backUp().values) == ["unchanged"])
+        try beds.restore()
+        #expect(try beds.text(beds.restored("appended")) == pattern(1, count: 9000) + [1, 2])
+    }
+
+    @Test("A file that is being written to: what was synced is in the backup", arguments: all)
+    func beingWritten(protectionClass: ProtectionClass) throws {
+        let beds = try BackupBed()
+        let text = pattern(3, count: 40_000)
+        let log = try ProtectedFile.open(
+            beds.bed.path("log"), .readWrite, create: protectionClass, keybag: beds.keybag)
+        try log.write(text, at: 0)
+        try log.sync()
+        try log.write(pattern(9, count: 5000), at: 100)
+        try log.sync()
+        try log.write([0xFF], at: 39_999)
+        #expect(try beds.backUp() == ["log": "copied"])
+        #expect(try beds.restore() == ["log": "copied"])
+        let expected = text[..<100] + pattern(9, count: 5000) + text[5100...]
+        #expect(try beds.text(beds.restored("log")) == Array(expected))
+        try log.close()
+    }
+
+    @Test("After a rotation: refused, and copied when the class keys were added; earlier copies still open")
+    func rotation() throws {
+        let beds = try BackupBed()
+        for name in ["kept", "gone"] { try beds.bed.make(name, .complete, Array(name.utf8)) }
+        #expect(try beds.backUp() == ["kept": "copied", "gone": "copied"])
+        try beds.bed.path("gone").remove()
+        try beds.bed.bag.rotate()
+        #expect(try beds.backUp() == ["kept": "unchanged"], "still under the key that the backup has")
+        try beds.keybag.rewrap(fileAt: beds.bed.path("kept"))
+        #expect(try beds.backUp() == ["kept": "keyNotInBackup"])
+        try beds.bed.bag.forgetRetired()
+        expectError("wrongBackupPassphrase") { try beds.renew(passphrase: "another") }
+        try beds.keybag.lock()
+        expectError("locked") { try beds.renew() }
+        try beds.bed.enter(.unlocked)
+        #expect(try beds.backUp() == ["kept": "keyNotInBackup"], "none of these has changed anything")
+        try beds.renew()
+        #expect(try beds.backUp() == ["kept": "copied"])
+        #expect(try beds.restore() == ["kept": "copied", "gone": "copied"])
+        #expect(try beds.text(beds.restored("gone")) == Array("gone".utf8))
+        let count = try beds.open().keybag.entries.count
+        try beds.renew()
+        #expect(try beds.open().keybag.entries.count == count, "no key comes twice")
+    }
+
+    @Test("Another keybag's file, plaintext, and a file whose key is forgotten, are not copied")
+    func refused() throws {
+        let beds = try BackupBed()
+        try beds.bed.make("own", .complete, [1])
+        try beds.bed.makePlain("plain", [1, 2, 3])
+        let other = try FileTestBed()
+        try beds.bed.path("foreign").overwrite(other.makeWhole("foreign", .complete, [1]).contents())
+        #expect(try beds.backUp() == ["own": "copied", "plain": "notProtected", "foreign": "foreignKeybag"])
+        #expect(try beds.backUp([beds.bed.path("plain")]) == ["plain": "notProtected"], "as a failure, see below")
+        #expect(try beds.copy("own").directory.names() == ["own"])
+        try beds.bed.bag.rotate()
+        try beds.bed.bag.forgetRetired()
+        #expect(try beds.backUp([beds.bed.path("own")]) == ["own": "keyLost"])
+        expectError("foreignKeybag") {
+            _ = try BackupPass(other.keybag, into: Backup(at: beds.backup, for: .backup), removesDeleted: false)
+        }
+    }
+
+    @Test("One writer, or many readers; and nothing is mixed with other files")
+    func held() throws {
+        let beds = try BackupBed()
+        var holder: Backup? = try Backup(at: beds.backup, for: .backup)
+        expectError("busy") { try beds.backUp() }
+        expectError("busy") { _ = try beds.open() }
+        holder = try {
+            holder = nil
+            return try Backup(at: beds.backup, for: .restore)
+        }()
+        _ = try beds.open()
+        expectError("busy") { try beds.backUp() }
+        withExtendedLifetime(holder) {}
+        expectError("exists") { _ = try Backup(at: beds.bed.bag.scratchPath, for: .backup) }
+        expectError("backupNotFound") { _ = try Backup(at: beds.bed.bag.scratchPath, for: .restore) }
+        expectError("backupNotFound") { _ = try Backup(at: beds.bed.path("nothing"), for: .restore) }
+    }
+
+    /// With the keyless check made anew: what is left must be found by wrap, MAC or id.
+    @Test("Whatever byte of the backup keybag is altered, nothing is opened")
+    func alteredKeybag() throws {
+        let beds = try BackupBed()
+        let path = beds.backup.appending("keybag")
+        let good = try path.contents()
+        var names: Set<String> = []
+        for index in stride(from: 0, to: good.count - 32, by: 3) {
+            var bytes = good
+            bytes[index] ^= 0x40
+            bytes = Array(bytes.dropLast(32)) + (try Digest.sha256(Array(bytes.dropLast(32))))
+            // A high count is allowed, and takes its time.
+            if (44..<48).contains(index) { continue }
+            try path.overwrite(bytes)
+            let error = #expect(throws: DataProtectionError.self, "\(index)") { _ = try beds.open() }
+            if let error { names.insert(error.caseName) }
+        }
+        #expect(names == ["damaged", "unsupported", "wrongBackupPassphrase"])
+        for length in [0, 7, 64, good.count - 1] {
+            try path.overwrite(Array(good.prefix(length)))
+            expectError("damaged") { _ = try beds.open() }
+            expectError("damaged") { try beds.backUp() }
+        }
+        try path.overwrite(good)
+        _ = try beds.open()
+    }
+
+    @Test(
+        "Another program, written from FORMAT.md, reads the copies with the passphrase alone",
+        .enabled(if: IndependentReaderTests.hasPython))
+    func independentReader() throws {
+        let beds = try BackupBed()
+        var expected: [UInt8] = []
+        for (protectionClass, size) in Self.all.flatMap({ one in [7, 9000].map { (one, $0) } }) {
+            try beds.bed.make("\(protectionClass)-\(size)", protectionClass, pattern(8, count: size))
+            expected += pattern(8, count: size)
+        }
+        try beds.backUp()
+        try beds.destroySource()
+        let copies = try Self.all.flatMap { one in try [7, 9000].map { try beds.copy("\(one)-\($0)").string } }
+        let words = [IndependentReaderTests.program.string, "--backup", beds.backup.string, "--passcode-fd", "0"]
+        let answer = try IndependentReaderTests.python(words + copies, input: BackupBed.passphrase + "\n")
+        #expect(answer.status == 0 && answer.output == expected, "\(answer.error)")
+        let wrong = try IndependentReaderTests.python(words + copies, input: "wrong\n")
+        #expect(wrong.status == 65 && wrong.output == [] && wrong.error.contains("wrong passphrase"))
+    }
+}
