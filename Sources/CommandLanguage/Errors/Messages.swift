@@ -88,7 +88,8 @@ extension DataProtectionError {
         _ since: UInt64?
     ) -> String {
         // A keybag has no class.
-        let about = [.changePasscode, .rotateKeys, .backUp, .restore].contains(operation) ? "" : "class \(protectionClass.shortName), "
+        let isOfKeybag = [.changePasscode, .rotateKeys, .backUp, .restore].contains(operation)
+        let about = isOfKeybag ? "" : "class \(protectionClass.shortName), "
         return "cannot \(operation.spoken) \(quoted(path)): \(about)\(state.spoken(since: since))"
     }
 }
