@@ -68,7 +68,9 @@ import Testing
         for number in 0..<3 { try bed.store.add(.account("\(number)"), value: secret("value \(number)")) }
         let text = try export(bed.store)
         for length in 0..<text.count - 1 {
-            #expect(throws: SecretError.self, "\(length)") { try take(Array(text[..<length]), into: other.store, piece: 999) }
+            #expect(throws: SecretError.self, "\(length)") {
+                try take(Array(text[..<length]), into: other.store, piece: 999)
+            }
         }
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {

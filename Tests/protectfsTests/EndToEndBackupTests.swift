@@ -16,12 +16,21 @@ struct EndToEndBackupTests {
             expected.append((name, randomBytes(100_000)))
             try ann.write(files.appending(name), name, expected.last!.bytes)
         }
+        // One that opens only while unlocked; later, while locked, one that opens then too; one that must not leave this device.
+        func secret(_ user: EndToEndUser, _ words: String..., value: String = "") throws -> EndToEndRun {
+            try user.run(["protectfs", "secret"] + words, input: Array(value.utf8))
+        }
+        #expect(try secret(ann, "add", "--account", "first", value: "value of first").status == 0)
+        let here = ["--accessibility", "when-unlocked-this-device-only"]
+        #expect(try secret(ann, "add", "--account", "here", here[0], here[1], value: "stays").status == 0)
         let backup = ann.home.appending("backup")
         let made = try ann.run(
             ["protectfs", "backup", "--to", backup.string, "--passphrase-fd", "0"],
             input: Array("the passphrase of ann\n".utf8))
         #expect(made.status == 0, "\(made)")
         try ann.lock()
+        let after = ["--accessibility", "after-first-unlock"]
+        #expect(try secret(ann, "add", "--account", "later", after[0], after[1], value: "value of later").status == 0)
         let copied = try ann.run(["protectfs", "backup", "--to", backup.string, files.string])
         #expect(copied.status == 0, "\(copied)")
 
@@ -49,7 +58,11 @@ struct EndToEndBackupTests {
             let owner = try bob.run(["stat", "-c", "%U", place.appending(name).string])
             #expect(owner.output == Array("\(bob.name)\n".utf8))
         }
+        #expect(try secret(bob, "get", "--account", "first").output == Array("value of first\n".utf8))
+        #expect(try secret(bob, "get", "--account", "here").status == 66)
         try bob.lock()
+        #expect(try secret(bob, "get", "--account", "first").status == 75)
+        #expect(try secret(bob, "get", "--account", "later").output == Array("value of later\n".utf8))
         try bob.expectLocked(place.appending("complete"))
     }
 }
