@@ -14,7 +14,10 @@ package final class StoredRow {
 
     /// 0 if it is none, or beyond the bounds: nothing is calculated with a number that somebody may have made up.
     package func number(_ column: Int, in bounds: ClosedRange<Int64> = 0...largest) -> Int64 {
-        guard let number: Int64 = value(column), bounds ~= number else { return damaged(0) }
+        // GRDB would make an integer of 1.5.
+        guard case .int64(let number) = (row[column] as DatabaseValue).storage, bounds ~= number else {
+            return damaged(0)
+        }
         return number
     }
     /// A value of bytes; empty if it is none.
