@@ -25,6 +25,18 @@ struct AskpassQuestionTests {
             "kim@example.org's password: ",
             .secret(.internetPassword(SecretServer("ssh", host: "example.org"), account: "kim"))
         ),
+        (
+            "Enter passphrase for /home/kim/a key: ",
+            .secret(.genericPassword(service: "ssh-key", account: "/home/kim/a key"))
+        ),
+        (
+            "Enter passphrase for /home/kim/key (will confirm each use): ",
+            .secret(.genericPassword(service: "ssh-key", account: "/home/kim/key"))
+        ),
+        (
+            "kim@corp@example.org's password: ",
+            .secret(.internetPassword(SecretServer("ssh", host: "example.org"), account: "kim@corp"))
+        ),
         ("[sudo] password for kim: ", .secret(.genericPassword(service: "sudo", account: "kim"))),
     ])
     func read(_ question: String, _ expected: AskpassQuestion) { #expect(AskpassQuestion(question) == expected) }
@@ -35,4 +47,22 @@ struct AskpassQuestionTests {
         "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", "Enter passphrase for key ",
     ])
     func others(_ question: String) { #expect(AskpassQuestion(question) == nil) }
+
+    /// Who chooses a URL or a user's name, as a submodule does, or asks through ssh, must not get what is another server's.
+    @Test(arguments: [
+        "Password for 'https://github.com?@evil.example': ", "Password for 'https://kim@github.com?@evil.example': ",
+        "Password for 'https://kim@github.com#@evil.example': ",
+        "Password for 'https://kim@github.com/@evil.example': ",
+        "Password for 'https://github.com/a@evil.example': ", "Password for 'https://github.com?evil.example': ",
+        "Password for 'https://kim@github.com\\@evil.example': ", "Username for 'https://github.com#@evil.example': ",
+        "Password for 'https://kim@github.com' x 'https://evil.example': ",
+        "Password for 'https://kim@github.com\n@evil.example': ", "Password for 'https://kim@github.com': evil's: ",
+        "kim@bank.example's password:x@evil.example's password: ", "kim@bank.example's password: of evil.example: ",
+        "(kim@evil.example) kim@bank.example's password: ",
+        "(kim@evil.example) Password for 'https://kim@github.com': ",
+        "(kim@evil.example) Enter passphrase for key '/home/kim/.ssh/id': ",
+        "(@evil.example) [sudo] password for kim: ",
+        "Bad passphrase, try again for /home/kim/.ssh/id: ", "[sudo] password for kim: or else: ",
+    ])
+    func spoofed(_ question: String) { #expect(AskpassQuestion(question) == nil) }
 }
