@@ -19,7 +19,11 @@ extension SecretStore {
     /// - Throws: what is wrong with the store.
     public func rewrap() throws(SecretError) -> SecretRewrapResult {
         var result = SecretRewrapResult()
-        for id in try read({ try Row.fetchAll($0, sql: "SELECT id FROM secrets").map { StoredRow($0).bytes(0) } }) {
+        // A writer chooses the class key behind BEGIN IMMEDIATE. One that did so before the rotation, and stood still since, is waited for.
+        let ids = try readBehindWriters { database in
+            try Row.fetchAll(database, sql: "SELECT id FROM secrets").map { StoredRow($0).bytes(0) }
+        }
+        for id in ids {
             do throws(SecretError) {
                 // Row by row: nobody who unlocks a browser waits for a hundred thousand of them.
                 if try rewrap(id) { result.rewrapped += 1 }
@@ -30,9 +34,9 @@ extension SecretStore {
         return result
     }
 
-    /// How many secrets are under retired class keys, or make no sense. Needs no key.
+    /// How many secrets are under retired class keys, or make no sense. Needs no key; waits for changes that have begun.
     public func needingRewrap() throws(SecretError) -> Int {
-        let rows = try read { try Row.fetchAll($0, sql: "SELECT \(SecretSchema.columns) FROM secrets") }
+        let rows = try readBehindWriters { try Row.fetchAll($0, sql: "SELECT \(SecretSchema.columns) FROM secrets") }
         var count = 0
         for row in rows {
             guard let decoded = SecretRow(row), try activeGeneration(decoded.record) == decoded.generation else {

@@ -62,6 +62,11 @@ public final class SecretStore: Sendable {
         try SharedDatabase.translating(path, SecretError.init) { try reading.unsafeRead(body) }
     }
 
+    /// Reads behind every change that has begun, here or in another process: none of them commits a row afterwards that was sealed before.
+    func readBehindWriters<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
+        try SharedDatabase.translating(path, SecretError.init) { try writing.write(body) }
+    }
+
     /// Changes in one transaction. When this returns it lasts, and who listens is told; when it throws nothing has changed.
     func write<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
         let result = try SharedDatabase.translating(path, SecretError.init) { try writing.write(body) }
