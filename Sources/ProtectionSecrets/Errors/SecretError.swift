@@ -15,7 +15,8 @@ public enum SecretError: Error, Sendable {
     case notFound(SecretName, AccessGroup)
     /// Its class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
     case locked(SecretName, SecretAccessibility, state: ProtectionState, since: UInt64?)
-    /// Of this device only, and made with another device key: after a recovery on another machine. It can be deleted.
+    /// Of this device only, and made with another device key, as after a recovery on another machine; or its row was altered. The two
+    /// cannot be told apart. It can be deleted, or set anew.
     case otherDevice(SecretName)
     /// The secret does not open: its row was altered or damaged. Others are not touched.
     case damaged(SecretName, FilePath, reason: String)
@@ -44,6 +45,14 @@ extension SecretError {
         case .failed(let path, let code, let reason): self = .store(path, code: code, reason: reason)
         case .system(let path, let operation, let errno):
             self = .protection(.system(path, operation: operation, errno))
+        }
+    }
+
+    /// Whether a secret is there and no unlock makes it readable: what takes its place loses nothing.
+    var leavesNoValue: Bool {
+        switch self {
+        case .damaged, .otherDevice, .keyLost: true
+        default: false
         }
     }
 

@@ -24,20 +24,28 @@ extension SecretStore {
 
     /// Stores a secret, whether it is there already or not; in the place of a damaged one, too.
     ///
-    /// - Parameter accessibility: nil: as it is; of a new one ``SecretAccessibility/whenUnlocked``.
+    /// - Parameter accessibility: nil: as it is; of a new one ``SecretAccessibility/whenUnlocked``, and so too if the one that is there
+    ///   does not open, because nobody has authenticated then what it says: no more of it is taken than that it is of this device only.
     /// - Throws: `locked`, `invalid`, `valueTooLong`, `needsUnlock`.
     @discardableResult
     public func set(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
         in group: AccessGroup? = nil
     ) throws(SecretError) -> SecretRecord {
-        try put(name, value, group, heals: true) { old in accessibility ?? old?.record.accessibility ?? .whenUnlocked }
+        try put(name, value, group, heals: true) { old in
+            if let accessibility { return accessibility }
+            guard let old else { return .whenUnlocked }
+            do throws(SecretError) { return try self.authenticatedAccessibility(of: old) } catch {
+                guard error.leavesNoValue else { throw error }
+                return old.record.accessibility.isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked
+            }
+        }
     }
 
     /// Changes the value of a secret that is there.
     ///
-    /// - Parameter accessibility: nil: as it is.
-    /// - Throws: `notFound`, `locked`, `invalid`, `valueTooLong`.
+    /// - Parameter accessibility: nil: as it is, which takes a secret that opens.
+    /// - Throws: `notFound`, `locked`, `invalid`, `valueTooLong`; without accessibility `damaged`, `otherDevice`, `keyLost` too.
     @discardableResult
     public func update(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
@@ -45,7 +53,8 @@ extension SecretStore {
     ) throws(SecretError) -> SecretRecord {
         try put(name, value, group) { old in
             guard let old else { throw SecretError.notFound(name, group ?? self.privateGroup) }
-            return accessibility ?? old.record.accessibility
+            if let accessibility { return accessibility }
+            return try self.authenticatedAccessibility(of: old)
         }
     }
 
@@ -100,6 +109,13 @@ extension SecretStore {
         guard length <= Self.maximumValueLength else { throw SecretError.valueTooLong(length) }
         let old = heals ? try replaceable(name, group, database) : try row(name, group, database)
         return try store(value, name, group, try choose(old), inPlaceOf: old?.record, database)
+    }
+
+    /// What a row says of its accessibility, after its value has opened under it: else who can write to the database has the next value
+    /// stored under another one.
+    private func authenticatedAccessibility(of row: SecretRow) throws(SecretError) -> SecretAccessibility {
+        _ = try open(row)
+        return row.record.accessibility
     }
 
     /// The row of a name. One that is damaged is removed, and counts as none.

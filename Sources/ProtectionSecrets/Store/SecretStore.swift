@@ -194,6 +194,7 @@ public final class SecretStore: Sendable {
                 do throws(KeyError) { return try body(key, device) } catch { throw .cryptography(error) }
             }
         } catch .cryptography(.unwrapFailed), .cryptography(.authenticationFailed) {
+            if accessibility.isThisDeviceOnly { throw .otherDevice(secret) }
             throw .damaged(secret, path, reason: "its key does not open")
         } catch {
             throw SecretError(error, secret, accessibility)
