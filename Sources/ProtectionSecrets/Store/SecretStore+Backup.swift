@@ -145,18 +145,35 @@ extension SecretStore {
         throw .damaged(record.name, path, reason: "its value does not open")
     }
 
+    /// One that is there and does not open gives way as any other does.
+    ///
     /// - Returns: false if the same value is there already.
     private func put(
         _ record: SecretRecord, _ value: borrowing SecretBytes, replacing: Bool
     ) throws(SecretError) -> Bool {
-        let isThere = try self.record(of: record.name, in: record.group) != nil
-        if isThere {
-            let old = try self.value(of: record.name, in: record.group)
-            if areEqualInConstantTime(old, value) { return false }
-            guard replacing else { throw .exists(record.name, record.group) }
+        let copy = value.withUnsafeBytes { SecretBytes(copyOf: $0) }
+        return try write { database in
+            do throws(SecretError) {
+                if let old = try self.value(of: record, database) {
+                    if areEqualInConstantTime(old, copy) { return false }
+                    guard replacing else { throw .exists(record.name, record.group) }
+                }
+            } catch {
+                guard error.leavesNoValue else { throw error }
+                guard replacing else { throw SecretError.exists(record.name, record.group) }
+            }
+            try put(record.name, copy, record.group, database, heals: true) { _ in record.accessibility }
+            return true
         }
-        try set(record.name, value: value, accessibility: record.accessibility, in: record.group)
-        return true
+    }
+
+    /// What is there under the name of a record; nil if nothing is.
+    private func value(of record: SecretRecord, _ database: Database) throws(SecretError) -> SecretBytes? {
+        let found = try SharedDatabase.translating(path, SecretError.init) {
+            try row(record.name, record.group, database)
+        }
+        guard let found else { return nil }
+        return try open(found)
     }
 
     private static func files(_ body: () throws(DataProtectionError) -> Void) throws(SecretError) {

@@ -1,0 +1,54 @@
+import FoundationEssentials
+import GRDB
+import ProtectionKeys
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionSecrets
+
+/// What errors about damaged and lost secrets tell people to do: put them back from a backup.
+@Suite struct RestoreOverDamageTests {
+    private let bed: SecretsBed
+    private let backup: Backup
+    private let name = SecretName.account("kim")
+    private static let phrase = "a passphrase for tests"
+
+    init() throws {
+        bed = try SecretsBed()
+        try bed.store.add(name, value: secret("good"))
+        backup = try Backup(at: bed.root.appending("backup"), for: .backup)
+        try backup.makeKeybag(of: bed.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
+        _ = try bed.store.copy(
+            to: backup.path.appending(Backup.secretsName), having: backup.secretsKeyNames(of: bed.keybag))
+    }
+
+    private func restore(replacing: Bool) throws -> SecretBackupResult {
+        let opened = try backup.open(passphrase: secret(Self.phrase))
+        guard let keys = SecretKeyList(encoded: try opened.secretsKeys()) else { throw CancellationError() }
+        return try bed.store.restore(
+            from: backup.path.appending(Backup.secretsName), keys, replacing: replacing, isTrial: false)
+    }
+
+    private func expectRestored() throws {
+        let refused = try restore(replacing: false)
+        #expect(refused.done == 0 && refused.failures.count == 1)
+        let restored = try restore(replacing: true)
+        #expect(restored.done == 1 && restored.failures.isEmpty, "\(restored.failures)")
+        #expect(try bed.store.text(name) == "good")
+    }
+
+    @Test(arguments: [
+        "wrapped = zeroblob(40)", "value = zeroblob(64)", "modified = 7", "value = 'text'", "generation = 9",
+    ])
+    func altered(_ change: String) throws {
+        try bed.store.write { try $0.execute(sql: "UPDATE secrets SET \(change)") }
+        try expectRestored()
+    }
+
+    @Test func classKeyForgotten() throws {
+        let generation = try bed.rotate()
+        let opened = try bed.keybag.open(passcode: secret(SecretsBed.passcode))
+        try opened.forgetRetiredKeys(before: generation, secretsAreRewrapped: true)
+        try expectRestored()
+    }
+}
