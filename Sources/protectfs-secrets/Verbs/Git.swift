@@ -11,9 +11,10 @@ extension SecretGitCredential: PerformedSecretVerb {
         case "get": try answer(credential, server, store, accessGroup)
         case "store":
             guard let account = credential.username else { return }
-            try credential.withPassword { password in
-                try store.set(.internetPassword(server, account: account), value: password, in: accessGroup)
-            }
+            // One that somebody has kept with a realm is the same: git does not say realms.
+            let known = try records(credential, server, store)
+            let name = known.count == 1 ? known[0].name : .internetPassword(server, account: account)
+            try credential.withPassword { password in try store.set(name, value: password, in: accessGroup) }
         case "erase":
             guard let name = try found(credential, server, store)?.name else { return }
             // Another password than the one that was refused stays: somebody has stored a new one meanwhile.
@@ -44,15 +45,22 @@ extension SecretGitCredential: PerformedSecretVerb {
     private func found(
         _ credential: borrowing GitCredential, _ server: SecretServer, _ store: SecretStore
     ) throws -> SecretRecord? {
-        var query = SecretQuery(kind: .internetPassword)
-        (query.protocol, query.host, query.port) = (server.protocol, server.host, server.port)
-        query.path = server.path
-        query.account = credential.username
-        let records = try store.find(query, in: group.scope(allGroups: false)).records
+        let records = try records(credential, server, store)
         guard records.count > 1 else { return records.first }
         StandardError.line(
             .warning, "\(records.count) accounts of \(quoted(server.host)): none is chosen")
         StandardError.line(.hint, "name one: git config credential.https://\(server.host).username NAME")
         return nil
+    }
+
+    /// All that fit what git says.
+    private func records(
+        _ credential: borrowing GitCredential, _ server: SecretServer, _ store: SecretStore
+    ) throws -> [SecretRecord] {
+        var query = SecretQuery(kind: .internetPassword)
+        (query.protocol, query.host, query.port) = (server.protocol, server.host, server.port)
+        query.path = server.path
+        query.account = credential.username
+        return try store.find(query, in: group.scope(allGroups: false)).records
     }
 }

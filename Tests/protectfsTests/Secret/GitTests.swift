@@ -58,6 +58,23 @@ struct SecretGitTests {
         #expect(try git("credential fill", input: place + "username=lee\n\n").text.contains("password=of lee\n"))
     }
 
+    @Test("What somebody keeps with a realm is not kept a second time without one")
+    func realm() throws {
+        #expect(
+            try sandbox.run(
+                [
+                    "secret", "add", "--host", "example.org", "--port", "8443", "--realm", "Git", "--account", "kim",
+                    "--accessibility", "after-first-unlock",
+                ], input: Data("of kim\n".utf8)
+            ).status == 0)
+        #expect(try git("credential fill", input: place + "\n").text.contains("password=of kim\n"))
+        #expect(try git("credential approve", input: place + "username=kim\npassword=another\n\n").status == 0)
+        #expect(
+            try sandbox.run("secret", "find").text
+                == "internet  after-first-unlock  'https://kim@example.org:8443 (Git)'\n")
+        #expect(try git("credential fill", input: place + "\n").text.contains("password=another\n"))
+    }
+
     /// A clone over HTTP from a server that asks for a password: git gets it from us, then keeps what was typed.
     @Test("A clone from a server that asks for a password")
     func clone() throws {
