@@ -27,6 +27,8 @@ extension SecretError: SpokenError {
         case .notFound, .otherDevice, .keyLost: .notFound
         case .locked, .needsUnlock: .notNow
         case .damaged, .storeDamaged, .storeNewer: .damaged
+        // SQLITE_BUSY: another process has been changing secrets for ten seconds.
+        case .store(_, code: 5, _): .notNow
         case .store: .inputOutput
         case .protection(let error): error.exitStatus
         case .cryptography: .bug
@@ -43,7 +45,8 @@ extension SecretError: SpokenError {
         case .locked(let secret, let accessibility, let state, let since):
             "cannot use the secret \(secret.words): class \(accessibility.protectionClass.shortName), "
                 + state.spoken(since: since)
-        case .otherDevice(let secret): "the secret \(secret.words) is of another device only"
+        case .otherDevice(let secret):
+            "the secret \(secret.words) is of another device only, or was altered; the two cannot be told apart"
         case .damaged(let secret, let path, let reason):
             "the secret \(secret.words) in \(quoted(path)) is damaged or altered: \(reason)"
         case .keyLost(let secret, let generation):
@@ -67,6 +70,7 @@ extension SecretError: SpokenError {
         case .damaged: "put it back from a backup, or: protectfs secret set, or delete"
         case .storeDamaged(let path, _):
             "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new store begins"
+        case .store(_, code: 5, _): "another process is changing secrets: try again when it has finished"
         case .protection(let error): error.hint
         default: nil
         }

@@ -12,7 +12,9 @@ extension SecretFind: PerformedSecretVerb {
             var lines = OutputLines()
             for record in found.records {
                 var words = "\(record.kindWord)  \(record.accessibility.name)  \(record.name.words)"
-                if allGroups { words += "  \(record.group)\(counts[record.name]! > 1 ? "  duplicate" : "")" }
+                if allGroups {
+                    words += "  \(printable("\(record.group)"))\(counts[record.name]! > 1 ? "  duplicate" : "")"
+                }
                 try lines.add(Array(words.utf8))
             }
             try lines.finish()

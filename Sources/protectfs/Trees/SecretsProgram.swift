@@ -42,6 +42,10 @@ struct SecretsProgram {
                 done += max(count, 0)
             }
         }
-        return ExitStatus(rawValue: started.end()) ?? .bug
+        let status = started.end()
+        guard let known = ExitStatus(rawValue: status) else {
+            throw Failure(.bug, "\(quoted(program)) has ended with status \(status), and did not say why")
+        }
+        return known
     }
 }
