@@ -122,7 +122,7 @@ struct SecretGitTests {
         let done = try sandbox.shell(
             """
             python3 -c "$0" "$PWD" >port & server=$!
-            trap 'kill $server' EXIT
+            trap 'kill -KILL $server' EXIT
             while ! [ -s port ]; do sleep 0.05; done
             port=$(cat port)
             export PATH=$PWD/bin:$PATH GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1
