@@ -195,7 +195,7 @@ public struct BackupEntry: Hashable, Sendable {
         guard let kind = ClassKeyKind(rawValue: kind), let protectionClass = ProtectionClass(rawValue: rawClass) else {
             return nil
         }
-        return ClassKeyName(keybag: keybag, protectionClass: protectionClass, generation: generation)
+        return ClassKeyName(keybag: keybag, kind: kind, protectionClass: protectionClass, generation: generation)
     }
 
     var encoded: [UInt8] {

@@ -4,7 +4,8 @@ import FoundationEssentials
 ///
 ///     Username for 'https://example.org':                    the account
 ///     Password for 'https://kim@example.org':                internet password
-///     Enter passphrase for key '/home/kim/.ssh/id_ed25519':  generic password of service ssh-key and that path
+///     Enter passphrase for key '/home/kim/.ssh/id_ed25519':  generic password of service ssh-key and that path (ssh)
+///     Enter passphrase for /home/kim/.ssh/id_ed25519:        the same (ssh-add)
 ///     kim@example.org's password:                            internet password, protocol ssh
 ///     [sudo] password for kim:                               generic password of service sudo and that account
 enum AskpassQuestion: Hashable {
@@ -20,16 +21,20 @@ enum AskpassQuestion: Hashable {
             guard let (server, account) = Self.server(url) else { return nil }
             self = .secret(.internetPassword(server, account: account))
         } else if let key = Self.quoted(text, after: "Enter passphrase for key ")
-            ?? Self.quoted(text, after: "Enter passphrase for ")
+            ?? Self.between(text, "Enter passphrase for /", ":").map({
+                "/" + $0.replacing(" (will confirm each use)", with: "")
+            })
         {
             self = .secret(.genericPassword(service: "ssh-key", account: key))
         } else if let account = Self.between(text, "[sudo] password for ", ":") {
             self = .secret(.genericPassword(service: "sudo", account: account))
         } else if let end = text.range(of: "'s password:"), let at = text[..<end.lowerBound].lastIndex(of: "@") {
             let host = String(text[text.index(after: at)..<end.lowerBound])
-            // ssh puts "(kim@host) " before what a server asks.
-            let account = text[..<at].drop { $0 == "(" }
-            guard !host.isEmpty, !account.isEmpty else { return nil }
+            let account = text[..<at]
+            // What a server itself asks has "(kim@host) " before it, and must not be taken for a question of ssh's own.
+            guard !host.isEmpty, !account.isEmpty, !account.contains(where: { $0 == "(" || $0.isWhitespace }) else {
+                return nil
+            }
             self = .secret(.internetPassword(SecretServer("ssh", host: host), account: String(account)))
         } else {
             return nil

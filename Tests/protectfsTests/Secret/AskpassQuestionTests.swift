@@ -25,6 +25,10 @@ struct AskpassQuestionTests {
             "kim@example.org's password: ",
             .secret(.internetPassword(SecretServer("ssh", host: "example.org"), account: "kim"))
         ),
+        (
+            "Enter passphrase for /home/kim/a b (will confirm each use): ",
+            .secret(.genericPassword(service: "ssh-key", account: "/home/kim/a b"))
+        ),
         ("[sudo] password for kim: ", .secret(.genericPassword(service: "sudo", account: "kim"))),
     ])
     func read(_ question: String, _ expected: AskpassQuestion) { #expect(AskpassQuestion(question) == expected) }
@@ -33,6 +37,9 @@ struct AskpassQuestionTests {
         "", "Password: ", "Password for '", "Password for '': ", "Username for 'x': ", "@'s password:",
         "kim@'s password:",
         "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", "Enter passphrase for key ",
+        "(kim@evil.example) kim@example.org's password: ",
+        "(kim@evil.example) Password for 'https://kim@example.org': ",
+        "(kim@evil.example) Enter passphrase for key '/home/kim/.ssh/id': ",
     ])
     func others(_ question: String) { #expect(AskpassQuestion(question) == nil) }
 }
