@@ -294,9 +294,10 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
-                "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates",
-                "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog", "UpgradeAtLaunch",
-                "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash", "UserPasswords", "OpenRNCryptor",
+                "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer",
+                "TestCertificates", "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog",
+                "UpgradeAtLaunch", "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash",
+                "UserPasswords", "OpenRNCryptor",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),

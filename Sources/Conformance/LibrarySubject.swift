@@ -159,7 +159,7 @@ package final class LibrarySubject: Subject {
 
     /// ENOKEY must come with the facts that a caller acts on.
     package func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding? {
-        if let items, items.isLocked(error, moment.state) { return .locked }
+        if let items, items.isLocked(error, moment, classes) { return .locked }
         guard let error = error as? DataProtectionError else { return nil }
         if error.errno == .invalidArgument { return .refused }
         guard case .locked(let path, let named, _, let state, let since) = error else { return nil }

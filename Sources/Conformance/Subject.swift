@@ -51,8 +51,8 @@ package protocol ItemStore: AnyObject {
     func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws
     func readItem(_ account: String) throws -> [UInt8]
     func updateItem(_ account: String, _ bytes: [UInt8]) throws
-    /// Whether an error is *locked*, with the right state.
-    func isLocked(_ error: any Error, _ state: ProtectionState) -> Bool
+    /// Whether an error is *locked*, with the right state and class.
+    func isLocked(_ error: any Error, _ moment: Moment, _ classes: Set<ProtectionClass>) -> Bool
 }
 
 /// What a file is kept open for.

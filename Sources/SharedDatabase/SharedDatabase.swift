@@ -54,7 +54,7 @@ package enum SharedDatabase {
     private static func openOnce(
         _ path: FilePath, _ label: String, _ migrator: DatabaseMigrator
     ) throws(SharedDatabaseError) -> DatabaseQueue {
-        try translating(path, { $0 }) {
+        try translating(path, unchanged) {
             var configuration = Configuration()
             configuration.busyMode = .timeout(10)
             configuration.label = label
@@ -74,7 +74,7 @@ package enum SharedDatabase {
 
     /// Opens a second connection that only reads: who reads does not wait for a flush.
     package static func openToRead(_ path: FilePath, label: String) throws(SharedDatabaseError) -> DatabaseQueue {
-        try translating(path, { $0 }) {
+        try translating(path, unchanged) {
             var configuration = Configuration()
             configuration.busyMode = .timeout(10)
             configuration.readonly = true
@@ -83,6 +83,8 @@ package enum SharedDatabase {
             return try DatabaseQueue(path: path.string, configuration: configuration)
         }
     }
+
+    private static func unchanged(_ error: SharedDatabaseError) -> SharedDatabaseError { error }
 
     /// Runs what fails as databases do, or with an error of the caller's own.
     package static func translating<R, Own: Error>(

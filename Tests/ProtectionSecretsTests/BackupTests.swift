@@ -28,9 +28,16 @@ import Testing
         try bed.store.copy(to: path, having: backup.secretsKeyNames(of: bed.keybag))
     }
 
+    private struct NoKeys: Error {}
+
+    private static func keys(of backup: Backup) throws -> SecretKeyList {
+        let opened = try backup.open(passphrase: secret(phrase))
+        guard let keys = SecretKeyList(encoded: try opened.secretsKeys()) else { throw NoKeys() }
+        return keys
+    }
+
     private func restore(replacing: Bool = false, isTrial: Bool = false) throws -> SecretBackupResult {
-        let opened = try backup.open(passphrase: secret(Self.phrase))
-        let keys = try #require(SecretKeyList(encoded: try opened.secretsKeys()))
+        let keys = try Self.keys(of: backup)
         return try other.store.restore(from: path, keys, replacing: replacing, isTrial: isTrial)
     }
 
@@ -98,8 +105,7 @@ import Testing
         _ = try copy()
         let foreign = try Backup(at: other.root.appending("backup"), for: .backup)
         try foreign.makeKeybag(of: other.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
-        let opened = try foreign.open(passphrase: secret(Self.phrase))
-        let keys = try #require(SecretKeyList(encoded: try opened.secretsKeys()))
+        let keys = try Self.keys(of: foreign)
         let result = try other.store.restore(from: path, keys, replacing: true, isTrial: false)
         #expect(result.done == 0 && result.failures.count == 2)
     }

@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionKeys
 
 /// Lines that may be secret, one after the other, in memory for secrets.
@@ -5,6 +6,8 @@ package struct SecretLineReader: ~Copyable {
     private let read: (UnsafeMutableRawBufferPointer) throws -> Int
     private var buffer: SecretBytes
     private var filled = 0..<0
+    /// Up to where there is no newline in it.
+    private var searched = 0
     private var isAtEnd = false
 
     /// - Parameters:
@@ -20,18 +23,26 @@ package struct SecretLineReader: ~Copyable {
     /// - Throws: ``SecretError/invalid(reason:)`` for a line that is too long.
     package mutating func next() throws -> SecretBytes? {
         while true {
-            let range = filled
-            let newline = buffer.withUnsafeBytes { $0[range].firstIndex(of: UInt8(ascii: "\n")) }
+            let (range, start) = (filled, searched)
+            let newline = buffer.withUnsafeBytes { Self.newline(in: $0, start..<range.upperBound) }
             if let newline {
-                filled = newline + 1..<range.upperBound
+                (filled, searched) = (newline + 1..<range.upperBound, newline + 1)
                 return buffer.slice(range.lowerBound..<newline)
             }
+            searched = range.upperBound
             if isAtEnd {
-                filled = 0..<0
+                (filled, searched) = (0..<0, 0)
                 return range.isEmpty ? nil : buffer.slice(range)
             }
             try fill()
         }
+    }
+
+    private static func newline(in bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+        guard let base = bytes.baseAddress, let found = memchr(base + range.lowerBound, 0x0A, range.count) else {
+            return nil
+        }
+        return UnsafeRawPointer(found) - base
     }
 
     private mutating func fill() throws {
@@ -46,7 +57,7 @@ package struct SecretLineReader: ~Copyable {
             }
             count = try read(UnsafeMutableRawBufferPointer(rebasing: bytes[range.count...]))
         }
-        filled = 0..<range.count + count
+        (filled, searched) = (0..<range.count + count, range.count)
         isAtEnd = count == 0
     }
 }

@@ -41,7 +41,8 @@ struct CheckConformance: ParsableCommand {
             StandardError.line(
                 .warning, "no keybag can be kept there, one among the temporary files is used: \(refusal.message)")
         }
-        let subject: any Subject = through == .library ? LibrarySubject(stage) : CommandSubject(stage)
+        let subject: any Subject =
+            through == .library ? LibrarySubject(stage, items: ItemsByCommand(stage)) : CommandSubject(stage)
         let run = ConformanceRun(stage, subject)
         var report = ConformanceReport(table)
         let cells = table.cells

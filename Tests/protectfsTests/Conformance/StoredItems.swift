@@ -27,8 +27,10 @@ final class StoredItems: ItemStore {
         try store.update(name(account), value: secret(bytes))
     }
 
-    func isLocked(_ error: any Error, _ state: ProtectionState) -> Bool {
-        guard case .locked(_, _, state, let since?)? = error as? SecretError else { return false }
-        return since > 1_500_000_000
+    func isLocked(_ error: any Error, _ moment: Moment, _ classes: Set<ProtectionClass>) -> Bool {
+        guard case .locked(_, let accessibility, moment.state, let since?)? = error as? SecretError else {
+            return false
+        }
+        return classes.contains(accessibility.protectionClass) && since > 1_500_000_000
     }
 }

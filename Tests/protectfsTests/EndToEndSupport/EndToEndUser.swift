@@ -153,7 +153,8 @@ final class EndToEndUser {
     /// then, and the copy cannot be run that long (ETXTBSY).
     private func copyPrograms() throws {
         try programs.makeDirectory()
-        let originals = ["protectfs", "protectfs-agent", "protectfs-secrets", "storm-worker"].map { Self.builtPrograms.appending($0).string }
+        let names = ["protectfs", "protectfs-agent", "protectfs-secrets", "storm-worker"]
+        let originals = names.map { Self.builtPrograms.appending($0).string }
         let copied = try EndToEndRun(["cp"] + originals + [programs.string], environment: environment)
         guard copied.status == 0 else { throw Unexpected(copied) }
         let version = try run(["protectfs", "--version"])

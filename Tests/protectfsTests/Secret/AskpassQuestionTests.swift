@@ -45,6 +45,9 @@ struct AskpassQuestionTests {
         "", "Password: ", "Password for '", "Password for '': ", "Username for 'x': ", "@'s password:",
         "kim@'s password:",
         "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", "Enter passphrase for key ",
+        "(kim@evil.example) kim@example.org's password: ",
+        "(kim@evil.example) Password for 'https://kim@example.org': ",
+        "(kim@evil.example) Enter passphrase for key '/home/kim/.ssh/id': ",
     ])
     func others(_ question: String) { #expect(AskpassQuestion(question) == nil) }
 
