@@ -67,7 +67,7 @@ struct KeybagRulesTests {
         #expect(bag.warnings.every == [.weakDerivation(keybag: bag.directory, iterations: TestKeybag.iterations)])
     }
 
-    @Test("Entries of reserved kinds are kept, and not used", arguments: [1, 2, 255] as [UInt8])
+    @Test("Entries of reserved kinds are kept, and not used", arguments: [2, 3, 255] as [UInt8])
     func reservedKinds(kind: UInt8) throws {
         let bag = try TestKeybag()
         try bag.rewriteAuthentically { copy in
@@ -77,12 +77,33 @@ struct KeybagRulesTests {
         }
         let keybag = try bag.reopened()
         let entries = try bag.keybag.file.load().copy.entries
-        #expect(entries.map(\.kind) == [0, 0, 0, 0, kind])
+        #expect(entries.map(\.kind) == [0, 0, 0, 0, 1, 1, kind])
         try keybag.unlock(passcode: secret(TestKeybag.passcode))
-        #expect(try bag.payload(.unlocked)[1] == 2, "A and B, nothing else")
+        #expect(try bag.payload(.unlocked)[1] == 3, "A, B and A of secrets, nothing else")
         try keybag.changePasscode(
             from: secret(TestKeybag.passcode), to: secret("new"), iterations: TestKeybag.iterations)
         #expect(try bag.keybag.file.load().copy.entries == entries)
+    }
+
+    @Test("Class keys of secrets: one active a class, of their two classes, under the keybag key alone")
+    func secretsKind() throws {
+        let bag = try TestKeybag()
+        var copy = try KeybagCopy(decoding: StoredKeybag(of: bag).bytes)
+        let first = try #require(copy.entries.firstIndex { $0.isOf(.secrets) })
+        #expect(copy.entries(of: .secrets).map(\.rawClass) == [1, 3])
+        func isRefused(_ change: (inout KeybagCopy) throws -> Void) throws -> Bool {
+            var altered = copy
+            try change(&altered)
+            let key = try KeybagKey.random(for: copy.uuid)
+            return (try? KeybagCopy(decoding: altered.encoded(under: key))) == nil
+        }
+        #expect(try !isRefused { _ in })
+        #expect(try !isRefused { $0.entries.removeAll { $0.isOf(.secrets) } }, "as the first versions made them")
+        #expect(try isRefused { $0.entries.remove(at: first) })
+        #expect(try isRefused { $0.entries[first].state = .retired })
+        #expect(try isRefused { $0.entries[first].wrappedByDevice = $0.entries[first].wrapped })
+        copy.entries[first].publicHalf = copy.active(.completeUnlessOpen).publicHalf
+        #expect(try isRefused { _ in })
     }
 
     @Test("What decodes encodes to the same bytes")

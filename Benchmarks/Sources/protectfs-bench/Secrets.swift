@@ -104,12 +104,13 @@ enum Secrets {
 
 /// The peer: values in clear.
 private final class Table {
-    private var database: OpaquePointer?
+    private let database: OpaquePointer?
     private let get, insert, change, find: OpaquePointer?
 
     init(_ path: FilePath) {
+        var database: OpaquePointer?
         guard path.withPlatformString({ sqlite3_open($0, &database) }) == SQLITE_OK else { exit(1) }
-        let database = database
+        self.database = database
         sqlite3_exec(
             database,
             """
