@@ -22,7 +22,7 @@ struct KeybagTests {
         #expect(try bag.scratchPath.names() == ["device-key", "keybag"], "nothing half-made is left")
     }
 
-    @Test("Is what FORMAT.md says: one slot, four active keys, generation 1")
+    @Test("Is what FORMAT.md says: one slot, four active keys of files and two of secrets, generation 1")
     func copy() throws {
         let bag = try TestKeybag()
         let copy = try KeybagCopy(decoding: try bag.file("keybag.0").contents())
@@ -31,10 +31,10 @@ struct KeybagTests {
         #expect(copy.devicePath == Array(bag.deviceKey.string.utf8))
         #expect(copy.slots.map(\.kind) == [.passcode])
         #expect(copy.slots.map(\.iterations) == [1000])
-        #expect(copy.entries.map(\.rawClass) == [1, 2, 3, 4])
+        #expect(copy.entries.map { [$0.kind, $0.rawClass] } == [[0, 1], [0, 2], [0, 3], [0, 4], [1, 1], [1, 3]])
         #expect(copy.entries.allSatisfy { $0.state == .active && $0.generation == 1 })
-        #expect(Set(copy.entries.map(\.id)).count == 4)
-        #expect(Set(copy.entries.map(\.wrapped)).count == 4)
+        #expect(Set(copy.entries.map(\.id)).count == 6)
+        #expect(Set(copy.entries.map(\.wrapped)).count == 6)
     }
 
     @Test("Loads nothing into the ring")
@@ -58,7 +58,7 @@ struct KeybagTests {
         #expect(copies[0].deviceID != copies[1].deviceID)
         #expect(copies[0].slots[0].salt != copies[1].slots[0].salt)
         #expect(copies[0].slots[0].wrapped != copies[1].slots[0].wrapped)
-        #expect(Set((copies[0].entries + copies[1].entries).map(\.id)).count == 8)
+        #expect(Set((copies[0].entries + copies[1].entries).map(\.id)).count == 12)
 
         try bag.unlock()
         #expect(try other.state() == .beforeFirstUnlock)

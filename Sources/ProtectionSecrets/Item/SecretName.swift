@@ -99,14 +99,22 @@ struct SecretColumns: Hashable, Sendable {
 
     /// The name; nil if there are attributes that its kind does not have.
     var secret: SecretName? {
-        let secret: SecretName =
-            switch kind {
-            case .genericPassword: .genericPassword(service: service, account: account)
-            case .internetPassword:
-                .internetPassword(
-                    SecretServer(`protocol`, host: host, port: port, path: path, realm: realm), account: account)
-            case .identity: .identity(name: name)
-            }
-        return SecretColumns(secret) == self ? secret : nil
+        let (isOfServer, isOfService) = (kind == .internetPassword, kind == .genericPassword)
+        guard isOfService || service.isEmpty, isOfServer || [`protocol`, host, path, realm].allSatisfy(\.isEmpty),
+            isOfServer || port == 0, kind != .identity || account.isEmpty, kind == .identity || name.isEmpty
+        else { return nil }
+        return switch kind {
+        case .genericPassword: .genericPassword(service: service, account: account)
+        case .internetPassword: .internetPassword(SecretServer(stored: self), account: account)
+        case .identity: .identity(name: name)
+        }
+    }
+}
+
+extension SecretServer {
+    /// As it was stored: in lower case already.
+    fileprivate init(stored columns: SecretColumns) {
+        (self.protocol, host, port) = (columns.protocol, columns.host, columns.port)
+        (path, realm) = (columns.path, columns.realm)
     }
 }

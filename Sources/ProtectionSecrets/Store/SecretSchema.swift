@@ -44,6 +44,9 @@ enum SecretSchema {
         generation, wrapped, value
         """
 
+    /// Reads the secret of a name.
+    static let selectNamed = "SELECT \(columns) FROM secrets WHERE \(isNamed)"
+
     /// What finds the secret of a name: the arguments of ``SecretColumns/arguments(in:)``.
     static let isNamed = """
         accessGroup = ? AND kind = ? AND service = ? AND host = ? AND account = ? AND protocol = ? AND port = ? AND path = ? \

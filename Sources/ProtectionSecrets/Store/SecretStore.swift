@@ -96,11 +96,10 @@ public final class SecretStore: Sendable {
     func row(
         _ name: SecretName, _ group: AccessGroup, _ database: Database
     ) throws -> SecretRow? {
-        let statement = try database.cachedStatement(
-            sql: "SELECT \(SecretSchema.columns) FROM secrets WHERE \(SecretSchema.isNamed)")
-        guard let row = try Row.fetchOne(statement, arguments: SecretColumns(name).arguments(in: group)) else {
-            return nil
-        }
+        let statement = try database.cachedStatement(sql: SecretSchema.selectNamed)
+        // One row, read where SQLite has it: a copy of it costs as much as finding it.
+        let rows = try Row.fetchCursor(statement, arguments: SecretColumns(name).arguments(in: group))
+        guard let row = try rows.next() else { return nil }
         guard let decoded = SecretRow(row) else {
             throw SecretError.damaged(name, path, reason: "a column holds what none of ours does")
         }
