@@ -16,12 +16,15 @@ extension SecretStore {
             conditions.append("\(column) = ?")
             arguments += [value]
         }
+        // SQLite's "+" keeps it from walking through a whole group where service, account or host lead to a few rows.
+        let isNarrow = [query.service, query.account, query.host].contains { $0 != nil }
+        let mark = isNarrow ? "+" : ""
         switch scope {
-        case .privateGroup: require("accessGroup", privateGroup.description)
-        case .group(let group): require("accessGroup", group.description)
+        case .privateGroup: require(mark + "accessGroup", privateGroup.description)
+        case .group(let group): require(mark + "accessGroup", group.description)
         case .allGroups: break
         }
-        require("kind", query.kind.map { Int64($0.rawValue) })
+        require(mark + "kind", query.kind.map { Int64($0.rawValue) })
         require("accessibility", query.accessibility.map { Int64($0.rawValue) })
         require("service", query.service)
         require("account", query.account)
