@@ -27,7 +27,8 @@ extension SecretStore {
         require(mark + "kind", query.kind.map { Int64($0.rawValue) })
         require("accessibility", query.accessibility.map { Int64($0.rawValue) })
         require("service", query.service)
-        require("account", query.account)
+        // An account stands with many hosts, a host with few accounts.
+        require(query.host == nil ? "account" : "+account", query.account)
         require("protocol", query.protocol?.lowercased())
         require("host", query.host?.lowercased())
         require("port", query.port.map { Int64($0) })
