@@ -121,7 +121,9 @@ import Testing
         #expect(seen.uuid == bag.keybag.uuid && seen.deviceKey == bag.deviceKey)
         #expect(seen.copies.map(\.condition) == [.inForce, .equal])
         #expect(seen.slots == [.init(kind: .passcode, iterations: 1000)] && seen.slots[0].isWeak)
-        #expect(seen.entries.map(\.protectionClass) == ProtectionClass.allCases)
+        let ofSecrets: [ProtectionClass] = [.complete, .completeUntilFirstUserAuthentication]
+        #expect(seen.entries.map(\.protectionClass) == ProtectionClass.allCases + ofSecrets)
+        #expect(seen.entries.map(\.kind) == [0, 0, 0, 0, 1, 1])
         #expect(seen.entries.allSatisfy { $0.isActive && $0.generation == 1 && $0.id.count == 16 })
         let copy = try KeybagInspection(of: bag.file("keybag.1"))
         #expect(copy.uuid == seen.uuid && copy.copies.count == 1)

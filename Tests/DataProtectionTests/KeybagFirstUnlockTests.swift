@@ -26,12 +26,12 @@ struct KeybagFirstUnlockTests {
         #expect(try bag.keybag.state() == .unlocked)
     }
 
-    @Test("A and B private stay wrapped in this process too")
+    @Test("A and B private, and A of secrets, stay wrapped in this process too")
     func wrapped() throws {
         let bag = try TestKeybag()
         let keys = try bag.openedKeys(.onlyFirstUnlock)
         #expect(keys.unlocked.count == RingPayload.length(count: 0))
-        #expect(keys.firstUnlock.count == RingPayload.length(count: 1))
+        #expect(keys.firstUnlock.count == RingPayload.length(count: 2), "C of files, and of secrets")
     }
 
     @Test("What is unlocked stays so, with its armed lock and the end of a limited unlock")
