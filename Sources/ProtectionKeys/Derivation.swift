@@ -17,7 +17,7 @@ enum Label: String {
     case storedValue = "stored value"
     case storedMark = "stored mark"
     case secretWrap = "secret wrap"
-    case deviceSecretWrap = "secret wrap, this device only"
+    case deviceSecretWrap = "device secret wrap"
     case backupKEK = "backup kek"
     case backupClassKeyWrap = "backup class key wrap"
     case backupMAC = "backup mac"

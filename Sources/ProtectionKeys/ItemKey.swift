@@ -13,7 +13,7 @@ public struct ItemKey: ~Copyable, Sendable {
         ItemKey(secret: try SecretBytes(randomByteCount: 32))
     }
 
-    fileprivate init(secret: consuming SecretBytes) { self.secret = secret }
+    init(secret: consuming SecretBytes) { self.secret = secret }
 
     /// Seals the value: nonce (12) ‖ ciphertext ‖ tag (16). AES-256-GCM, SP 800-38D.
     ///

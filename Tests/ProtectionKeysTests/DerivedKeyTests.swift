@@ -75,6 +75,29 @@ import Testing
         try vector.check("tag") { try key.mark(of: vector.secret("message")) }
     }
 
+    /// Rows 17 and 18: what wraps the key of a secret, and what it takes to unwrap it.
+    @Test func secretWraps() throws {
+        let device = try DeviceKey(secret: Vector.named("derivation/18-device-secret-wrap").secret("salt"))
+        let vectors = try ["17-secret-wrap", "18-device-secret-wrap"].map { try Vector.named("derivation/\($0)") }
+        let name = ClassKeyName(
+            keybag: try vectors[0].keybag(), kind: .secrets, protectionClass: .completeUntilFirstUserAuthentication,
+            generation: 7)
+        let key = try ClassKey(name: name, secret: try vectors[0].secret("key"))
+        let item = ItemKey(secret: try vectors[0].secret("wraps"))
+        try vectors[0].check("wrapped") { try key.wrap(item).bytes }
+        try vectors[1].check("wrapped") { try key.wrap(item, with: device).bytes }
+        let sealed = try ItemKey(secret: try vectors[0].secret("wraps")).seal(SecretBytes(zeroed: 3), boundTo: [1, 2])
+        let wrapped = try vectors.map { WrappedKey(bytes: try $0.bytes("wrapped")) }
+        #expect(try key.unwrapItem(wrapped[0]).open(sealed, boundTo: [1, 2]).count == 3)
+        #expect(try key.unwrapItem(wrapped[1], with: device).open(sealed, boundTo: [1, 2]).count == 3)
+        #expect(throws: KeyError.authenticationFailed) { _ = try item.open(sealed, boundTo: [1]) }
+        #expect(throws: KeyError.unwrapFailed) { _ = try key.unwrapItem(wrapped[1]) }
+        #expect(throws: KeyError.unwrapFailed) { _ = try key.unwrapItem(wrapped[0], with: device) }
+        let ofFiles = ClassKeyName(keybag: name.keybag, protectionClass: name.protectionClass, generation: 7)
+        let other = try ClassKey(name: ofFiles, secret: try vectors[0].secret("key"))
+        #expect(throws: KeyError.unwrapFailed) { _ = try other.unwrapItem(wrapped[0]) }
+    }
+
     @Test func row19BackupKEKWrapsTheBackupKey() throws {
         let vector = try Vector.named("derivation/19-backup-kek")
         let kek = try BackupKEK(

@@ -171,6 +171,11 @@ def derivations():
         "value": value, "sealed": salt + nonce + AESGCM(key).encrypt(nonce, value, place)})
     yield derivation(16, "stored mark", store_key, b"", use=tags(run(0, 100)))
 
+    of_secrets = UUID + named(16 + C, 7)
+    yield derivation(17, "secret wrap", CLASS_KEY, of_secrets, use=wraps(run(0x61)), before={"keybag": UUID})
+    yield derivation(
+        18, "device secret wrap", CLASS_KEY, of_secrets, 32, DEVICE_KEY, {"keybag": UUID}, wraps(run(0x61)))
+
     backup_key = run(0x31)
     stretched_passphrase = pbkdf2(passcode, slot_salt, count)
     of_passphrase = {"passphrase": passcode, "slot salt": slot_salt, "iterations": count, "keybag": UUID}
