@@ -54,40 +54,58 @@ extension SecretStore {
     public func importSecrets(
         replacing: Bool = false, from read: (UnsafeMutableRawBufferPointer) throws -> Int
     ) throws -> Int {
-        try withoutActuallyEscaping(read) { read in
-            try transaction { database in
-                var lines = SecretLineReader(longest: Self.longestLine, read)
-                return try importLines(&lines, replacing, database)
+        // All of it first: whoever writes meanwhile must not wait for a slow pipe.
+        let items = try withoutActuallyEscaping(read) { read in
+            var lines = SecretLineReader(longest: Self.longestLine, read)
+            return try Self.items(of: &lines)
+        }
+        return try transaction { database in
+            for item in items {
+                try put(item.name, item.value, item.group, database, heals: replacing) { old in
+                    guard old == nil || replacing else { throw SecretError.exists(item.name, item.group) }
+                    return item.accessibility
+                }
             }
+            return items.count
         }
     }
 
-    private func importLines(
-        _ lines: inout SecretLineReader, _ replacing: Bool, _ database: Database
-    ) throws -> Int {
-        guard let heading = try lines.next(), Self.text(heading) == Self.heading else {
+    /// A secret of an export, its value where secrets live.
+    private final class Item: Sendable {
+        let name: SecretName
+        let accessibility: SecretAccessibility
+        let group: AccessGroup
+        let value: SecretBytes
+
+        init(
+            _ secret: (name: SecretName, accessibility: SecretAccessibility, group: AccessGroup),
+            _ value: consuming SecretBytes
+        ) {
+            (name, accessibility, group) = secret
+            self.value = value
+        }
+    }
+
+    private static func items(of lines: inout SecretLineReader) throws -> [Item] {
+        guard let heading = try lines.next(), text(heading) == Self.heading else {
             throw SecretError.invalid(reason: "this is no export of secrets: its first line is not \"\(Self.heading)\"")
         }
-        var count = 0
+        var items: [Item] = []
         while let line = try lines.next() {
-            let description = Self.text(line)
-            if description == "end \(count)" {
-                guard try lines.next() == nil else { throw Self.malformed(count, "something follows its end") }
-                return count
+            let description = text(line)
+            if description == "end \(items.count)" {
+                guard try lines.next() == nil else { throw malformed(items.count, "something follows its end") }
+                return items
             }
             guard let portable = try? JSONDecoder().decode(PortableSecret.self, from: Data(description.utf8)),
                 let secret = portable.secret
-            else { throw Self.malformed(count, "its first line is no description of a secret") }
+            else { throw malformed(items.count, "its first line is no description of a secret") }
             guard let encoded = try lines.next(), let value = SecretBase64.decode(encoded) else {
-                throw Self.malformed(count, "its value is no base 64")
+                throw malformed(items.count, "its value is no base 64")
             }
-            try put(secret.name, value, secret.group, database, heals: replacing) { old in
-                guard old == nil || replacing else { throw SecretError.exists(secret.name, secret.group) }
-                return secret.accessibility
-            }
-            count += 1
+            items.append(Item(secret, value))
         }
-        throw SecretError.invalid(reason: "the export is cut off: it has no line \"end \(count)\"")
+        throw SecretError.invalid(reason: "the export is cut off: it has no line \"end \(items.count)\"")
     }
 
     private static func malformed(_ count: Int, _ reason: String) -> SecretError {
