@@ -1,6 +1,6 @@
 import FoundationEssentials
 import GRDB
-public import ProtectionKeys
+import ProtectionKeys
 
 /// What an export did.
 public struct SecretExportResult: Hashable, Sendable {

@@ -2,7 +2,7 @@ package import DataProtection
 import FoundationEssentials
 import GRDB
 import Glibc
-package import ProtectionKeys
+import ProtectionKeys
 import SharedDatabase
 
 /// What a backup, or a restore, did with secrets.
