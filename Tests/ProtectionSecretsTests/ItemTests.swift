@@ -90,11 +90,13 @@ import Testing
         #expect(read.pkcs12.withUnsafeBytes { Array($0) } == der)
         #expect(read.passphrase.withUnsafeBytes { Array($0) } == Array("phrase".utf8))
         for wrong in [[], [0x30], [0x31, 0], [0x30, 1], [0x30, 0x80], Array(der.dropLast()), der + [0]] as [[UInt8]] {
-            #expect(throws: SecretError.self) { try SecretIdentity(pkcs12: secret(wrong), passphrase: secret("")) }
+            #expect(throws: SecretError.self) {
+                _ = try SecretIdentity(pkcs12: secret(wrong), passphrase: secret(""))
+            }
         }
         // A value that is none was not made by us.
         try store.set(.identity(name: "client"), value: secret([9, 0, 0, 0, 1]))
-        #expect(throws: SecretError.self) { try store.identity("client") }
+        #expect(throws: SecretError.self) { _ = try store.identity("client") }
     }
 
     @Test func searching() throws {
