@@ -124,7 +124,7 @@ import Testing
     @Test func truncated() throws {
         for number in 0..<40 { try bed.store.add(.account("\(number)"), value: secret("value \(number)")) }
         // All of it in the database itself, and nothing in its log.
-        try DatabaseQueue(path: bed.store.path.string).writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        try DatabaseQueue(path: bed.store.path.string).writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         let stored = try bed.storedBytes()
         let whole = try #require(stored["secrets.sqlite"])
         let log = stored["secrets.sqlite-wal"] ?? []
