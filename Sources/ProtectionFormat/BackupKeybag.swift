@@ -40,11 +40,11 @@ public struct BackupKeybag: Hashable, Sendable {
     /// The most class keys that it holds.
     public static let maximumEntryCount = 1000
     /// The longest one, in bytes.
-    public static let maximumLength = headerLength + BackupEntry.length * maximumEntryCount + trailerLength
+    public static let maximumLength =
+        headerLength + BackupEntry.length * maximumEntryCount + KeybagEnvelope.trailerLength
     /// What it begins with.
     public static let magic = Array("PFSBACKP".utf8)
     private static let headerLength = 128
-    private static let trailerLength = 64
 
     /// A backup keybag that is not stored yet.
     public init(
@@ -64,17 +64,9 @@ public struct BackupKeybag: Hashable, Sendable {
     public init(decoding bytes: [UInt8]) throws(FormatError) {
         var reader = ByteReader(bytes, layer: .backupKeybag)
         try reader.require(bytes.count <= Self.maximumLength, "longer than \(Self.maximumLength) bytes")
-        try reader.require(reader.take(8) == Self.magic, "no magic of a backup keybag")
-        let version = try reader.integer(UInt16.self)
-        let features = try reader.integer(UInt16.self)
-        let length = Int(try reader.integer(UInt32.self))
-        try reader.require(length == bytes.count && length >= Self.headerLength + Self.trailerLength, "length")
-        let check = try? Digest.sha256(Array(bytes.dropLast(32)))
-        guard let check, check.elementsEqual(bytes.suffix(32)) else {
-            throw .damaged(.backupKeybag, reason: "the keyless check is wrong")
-        }
-        guard version == 1 else { throw .unsupported(what: "backup keybag version \(version)") }
-        guard features == 0 else { throw .unsupported(what: "backup keybag features \(String(features, radix: 16))") }
+        let length = try KeybagEnvelope.open(
+            bytes, &reader, magic: Self.magic, orElse: "no magic of a backup keybag", header: Self.headerLength,
+            what: "backup keybag")
         let uuid = try reader.take(16)
         self.uuid = try! KeybagUUID(bytes: uuid)  // 16 bytes were taken
         made = try reader.integer(UInt64.self)
@@ -96,13 +88,12 @@ public struct BackupKeybag: Hashable, Sendable {
         self.entries = entries
     }
 
-    private static func length(entries: Int) -> Int { headerLength + BackupEntry.length * entries + trailerLength }
+    private static func length(entries: Int) -> Int {
+        headerLength + BackupEntry.length * entries + KeybagEnvelope.trailerLength
+    }
 
     private var clear: [UInt8] {
-        var bytes = Self.magic
-        bytes.append(littleEndian: UInt16(1))
-        bytes.append(littleEndian: UInt16(0))
-        bytes.append(littleEndian: UInt32(Self.length(entries: entries.count)))
+        var bytes = KeybagEnvelope.beginning(magic: Self.magic, length: Self.length(entries: entries.count))
         bytes += uuid.bytes
         bytes.append(littleEndian: made)
         bytes += [1, 0]
@@ -116,16 +107,12 @@ public struct BackupKeybag: Hashable, Sendable {
 
     /// The stored form.
     public func encoded(under key: borrowing BackupKey) throws(KeyError) -> [UInt8] {
-        var bytes = clear
-        bytes += try key.macKey().tag(of: bytes)
-        return bytes + (try Digest.sha256(bytes))
+        try KeybagEnvelope.closed(clear, under: key.macKey())
     }
 
     /// Whether the MAC of the stored form `bytes` is good.
     public static func isMACGood(_ bytes: [UInt8], under key: borrowing BackupKey) throws(KeyError) -> Bool {
-        guard bytes.count > trailerLength else { return false }
-        let mac = Array(bytes[(bytes.count - trailerLength)..<(bytes.count - 32)])
-        return try key.macKey().isValid(mac, for: Array(bytes.dropLast(trailerLength)))
+        try KeybagEnvelope.isMACGood(bytes, under: key.macKey())
     }
 
     /// Whether it has that very class key. The id tells two keys of one name apart.

@@ -40,7 +40,6 @@ public struct KeybagCopy: Hashable, Sendable {
     /// What every copy begins with.
     public static let magic = Array("PFSKEYBG".utf8)
     private static let headerLength = 64
-    private static let trailerLength = 64
 
     /// A keybag that is not stored yet.
     public init(
@@ -61,17 +60,8 @@ public struct KeybagCopy: Hashable, Sendable {
     public init(decoding bytes: [UInt8]) throws(FormatError) {
         var reader = ByteReader(bytes, layer: .keybag)
         try reader.require(bytes.count <= Self.maximumLength, "longer than 64 KiB")
-        try reader.require(reader.take(8) == Self.magic, "no keybag magic")
-        let version = try reader.integer(UInt16.self)
-        let features = try reader.integer(UInt16.self)
-        let length = Int(try reader.integer(UInt32.self))
-        try reader.require(length == bytes.count && length >= Self.headerLength + Self.trailerLength, "length")
-        let check = try? Digest.sha256(Array(bytes.dropLast(32)))
-        guard let check, check.elementsEqual(bytes.suffix(32)) else {
-            throw .damaged(.keybag, reason: "the keyless check is wrong")
-        }
-        guard version == 1 else { throw .unsupported(what: "keybag version \(version)") }
-        guard features == 0 else { throw .unsupported(what: "keybag features \(String(features, radix: 16))") }
+        let length = try KeybagEnvelope.open(
+            bytes, &reader, magic: Self.magic, orElse: "no keybag magic", header: Self.headerLength, what: "keybag")
         sequence = try reader.integer(UInt64.self)
         try reader.require(sequence < UInt64(1) << 63, "sequence")
         let uuid = try reader.take(16)
@@ -157,15 +147,12 @@ public struct KeybagCopy: Hashable, Sendable {
     public func slot(_ kind: KeybagSlot.Kind) -> KeybagSlot? { slots.first { $0.kind == kind } }
 
     private static func length(path: Int, slots: Int, entries: Int) -> Int {
-        headerLength + path + KeybagSlot.length * slots + ClassKeyEntry.length * entries + trailerLength
+        headerLength + path + KeybagSlot.length * slots + ClassKeyEntry.length * entries + KeybagEnvelope.trailerLength
     }
 
     private var clear: [UInt8] {
-        var bytes = Self.magic
-        bytes.append(littleEndian: UInt16(1))
-        bytes.append(littleEndian: UInt16(0))
         let length = Self.length(path: devicePath.count, slots: slots.count, entries: entries.count)
-        bytes.append(littleEndian: UInt32(length))
+        var bytes = KeybagEnvelope.beginning(magic: Self.magic, length: length)
         bytes.append(littleEndian: sequence)
         bytes += uuid.bytes
         bytes += deviceID
@@ -180,15 +167,11 @@ public struct KeybagCopy: Hashable, Sendable {
 
     /// The stored form.
     public func encoded(under key: borrowing KeybagKey) throws(KeyError) -> [UInt8] {
-        var bytes = clear
-        bytes += try key.macKey().tag(of: bytes)
-        return bytes + (try Digest.sha256(bytes))
+        try KeybagEnvelope.closed(clear, under: key.macKey())
     }
 
     /// Whether the MAC of the stored form `bytes` is good.
     public static func isMACGood(_ bytes: [UInt8], under key: borrowing KeybagKey) throws(KeyError) -> Bool {
-        guard bytes.count > trailerLength else { return false }
-        let mac = Array(bytes[(bytes.count - trailerLength)..<(bytes.count - 32)])
-        return try key.macKey().isValid(mac, for: Array(bytes.dropLast(trailerLength)))
+        try KeybagEnvelope.isMACGood(bytes, under: key.macKey())
     }
 }

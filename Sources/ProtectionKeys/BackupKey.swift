@@ -71,11 +71,7 @@ public struct BackupKEK: ~Copyable, Sendable {
     public init(
         passphrase: borrowing SecretBytes, salt: [UInt8], iterations: Int, keybag: KeybagUUID
     ) throws(KeyError) {
-        let stretched = try passphrase.withUnsafeBytes { passphrase throws(KeyError) in
-            try SecretBytes(byteCount: 32) { output throws(KeyError) in
-                try LibCrypto.pbkdf2SHA256(passcode: passphrase, salt: salt, iterations: iterations, into: output)
-            }
-        }
+        let stretched = try PBKDF2.derive(passphrase, salt: salt, iterations: iterations)
         secret = try stretched.derive(.backupKEK, keybag.bytes)
         self.keybag = keybag
     }

@@ -1,4 +1,3 @@
-import Glibc
 import ProtectionKeys
 
 /// What the store of secrets needs of a keybag. FORMAT.md §2.15.
@@ -26,12 +25,5 @@ extension Keybag {
             throw .keyLost(path, name.protectionClass, generation: name.generation)
         }
         throw lockedError(path, name.protectionClass, operation)
-    }
-
-    /// That a secret cannot be kept now.
-    package func secretsLocked(
-        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation
-    ) -> DataProtectionError {
-        lockedError(path, protectionClass, operation)
     }
 }

@@ -29,7 +29,7 @@ package struct SecretKeyList: ~Copyable, Sendable {
 
     private static let entryLength = 5 + 32
 
-    /// Reads what ``init(_:_:)`` has encoded.
+    /// Reads what ``OpenedBackup/secretsKeys()`` has encoded.
     ///
     /// - Returns: nil for what is no such list.
     package init?(encoded: borrowing SecretBytes) {

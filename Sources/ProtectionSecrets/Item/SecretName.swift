@@ -17,6 +17,15 @@ public enum SecretName: Hashable, Sendable {
         case internetPassword = 2
         /// A certificate and its private key.
         case identity = 3
+
+        /// `generic`, `internet`, `identity`: in exports, and on the command line.
+        package var word: String {
+            switch self {
+            case .genericPassword: "generic"
+            case .internetPassword: "internet"
+            case .identity: "identity"
+            }
+        }
     }
 
     /// Which of the three.

@@ -8,12 +8,8 @@ struct PortableSecret: Codable {
     var accessibility: String
     var group: String
 
-    private static let kinds: [(SecretName.Kind, String)] = [
-        (.genericPassword, "generic"), (.internetPassword, "internet"), (.identity, "identity"),
-    ]
-
     init(_ record: SecretRecord) {
-        kind = Self.kinds.first { $0.0 == record.name.kind }!.1
+        kind = record.name.kind.word
         (accessibility, group) = (record.accessibility.name, record.group.description)
         let columns = SecretColumns(record.name)
         func given(_ text: String) -> String? { text.isEmpty ? nil : text }
@@ -26,7 +22,7 @@ struct PortableSecret: Codable {
 
     /// What it says; nil if that makes no sense.
     var secret: (name: SecretName, accessibility: SecretAccessibility, group: AccessGroup)? {
-        guard let kind = Self.kinds.first(where: { $0.1 == kind })?.0,
+        guard let kind = SecretName.Kind.allCases.first(where: { $0.word == kind }),
             let accessibility = SecretAccessibility(name: accessibility),
             let group = (try? AccessGroup(group)) ?? (try? AccessGroup.private(of: group))
         else { return nil }

@@ -59,7 +59,7 @@ extension SecretStore {
             var lines = SecretLineReader(longest: Self.longestLine, read)
             return try Self.items(of: &lines)
         }
-        return try transaction { database in
+        return try write { database in
             for item in items {
                 try put(item.name, item.value, item.group, database, heals: replacing) { old in
                     guard old == nil || replacing else { throw SecretError.exists(item.name, item.group) }

@@ -151,18 +151,17 @@ extension SecretStore {
     private func put(
         _ record: SecretRecord, _ value: borrowing SecretBytes, replacing: Bool
     ) throws(SecretError) -> Bool {
-        let copy = value.withUnsafeBytes { SecretBytes(copyOf: $0) }
         return try write { database in
             do throws(SecretError) {
                 if let old = try self.value(of: record, database) {
-                    if areEqualInConstantTime(old, copy) { return false }
+                    if areEqualInConstantTime(old, value) { return false }
                     guard replacing else { throw .exists(record.name, record.group) }
                 }
             } catch {
                 guard error.leavesNoValue else { throw error }
                 guard replacing else { throw SecretError.exists(record.name, record.group) }
             }
-            try put(record.name, copy, record.group, database, heals: true) { _ in record.accessibility }
+            try put(record.name, value, record.group, database, heals: true) { _ in record.accessibility }
             return true
         }
     }

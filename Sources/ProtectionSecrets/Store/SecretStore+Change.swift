@@ -90,9 +90,8 @@ extension SecretStore {
         _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup?, heals: Bool = false,
         _ choose: (SecretRow?) throws -> SecretAccessibility
     ) throws(SecretError) -> SecretRecord {
-        let copy = value.withUnsafeBytes { SecretBytes(copyOf: $0) }
         return try write { database in
-            try put(name, copy, group ?? privateGroup, database, heals: heals, choose)
+            try put(name, value, group ?? privateGroup, database, heals: heals, choose)
         }
     }
 

@@ -66,8 +66,8 @@ extension SecretStore {
             guard generation != row.generation else { return false }
             let (secret, accessibility) = (row.record.name, row.record.accessibility)
             // Opened first: what was altered is not given a good wrap.
-            _ = try open(row)
             let item = try itemKey(of: row)
+            _ = try open(row, with: item)
             row.wrapped = try withClassKey(generation, secret, accessibility, .rotateKeys) {
                 key, device throws(KeyError) in
                 try device.wrap(item, key)

@@ -74,22 +74,6 @@ public final class SecretStore: Sendable {
         return result
     }
 
-    /// The same; what `body` throws is thrown as it is.
-    func transaction<R>(_ body: (Database) throws -> R) throws -> R {
-        var own: (any Error)?
-        do throws(SecretError) {
-            return try write { database in
-                do { return try body(database) } catch {
-                    own = error
-                    throw error
-                }
-            }
-        } catch {
-            if let own, !(own is DatabaseError) { throw own }
-            throw error
-        }
-    }
-
     /// The row of a name; nil if there is none.
     ///
     /// - Throws: `damaged` if it makes no sense.
@@ -142,8 +126,9 @@ public final class SecretStore: Sendable {
 
     // MARK: sealing and opening
 
-    func open(_ row: SecretRow) throws(SecretError) -> SecretBytes {
-        let item = try itemKey(of: row)
+    func open(_ row: SecretRow) throws(SecretError) -> SecretBytes { try open(row, with: itemKey(of: row)) }
+
+    func open(_ row: SecretRow, with item: borrowing ItemKey) throws(SecretError) -> SecretBytes {
         do throws(KeyError) { return try item.open(row.value, boundTo: row.record.associatedData(keybag.uuid)) } catch {
             throw .damaged(row.record.name, path, reason: "its value does not open")
         }

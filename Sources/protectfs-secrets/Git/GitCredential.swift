@@ -1,4 +1,3 @@
-import Glibc
 import ProtectionKeys
 import ProtectionSecrets
 
@@ -15,12 +14,7 @@ struct GitCredential: ~Copyable {
     /// - Throws: status 64 for a line without `=`.
     init(from descriptor: Int32) throws {
         var lines = SecretLineReader(longest: SecretStore.maximumValueLength + 64) { buffer in
-            while true {
-                let count = read(descriptor, buffer.baseAddress, buffer.count)
-                if count < 0, errno == EINTR { continue }
-                guard count >= 0 else { throw Failure(.inputOutput, "standard input: \(Errno.current.spoken)") }
-                return count
-            }
+            try DescriptorPiece.read(descriptor, into: buffer, "standard input")
         }
         while let line = try lines.next(), line.count > 0 {
             let count = line.count

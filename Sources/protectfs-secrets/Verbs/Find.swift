@@ -11,7 +11,7 @@ extension SecretFind: PerformedSecretVerb {
         } else {
             var lines = OutputLines()
             for record in found.records {
-                var words = "\(record.kindWord)  \(record.accessibility.name)  \(record.name.words)"
+                var words = "\(record.name.kind.word)  \(record.accessibility.name)  \(record.name.words)"
                 if allGroups {
                     words += "  \(printable("\(record.group)"))\(counts[record.name]! > 1 ? "  duplicate" : "")"
                 }
@@ -25,17 +25,8 @@ extension SecretFind: PerformedSecretVerb {
 }
 
 extension SecretRecord {
-    /// The kind, in one word.
-    var kindWord: String {
-        switch name.kind {
-        case .genericPassword: "generic"
-        case .internetPassword: "internet"
-        case .identity: "identity"
-        }
-    }
-
     fileprivate func members(isDuplicate: Bool) -> JSON {
-        var members: [(String, JSON)] = [("kind", .string(kindWord))]
+        var members: [(String, JSON)] = [("kind", .string(name.kind.word))]
         switch name {
         case .genericPassword(let service, let account):
             members += [("service", .string(service)), ("account", .string(account))]

@@ -48,12 +48,7 @@ extension SecretImport: PerformedSecretVerb {
 
     private func read(_ store: SecretStore, from descriptor: Int32, _ name: String) throws {
         try store.importSecrets(replacing: replace) { buffer in
-            while true {
-                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-                if count < 0, errno == EINTR { continue }
-                guard count >= 0 else { throw Failure(.inputOutput, "\(name): \(Errno.current.spoken)") }
-                return count
-            }
+            try DescriptorPiece.read(descriptor, into: buffer, name)
         }
     }
 }

@@ -7,10 +7,12 @@ struct SecretsProgram {
     let keybag: Keybag
 
     /// Brings all of them under new class keys.
-    func rewrap() throws(Failure) -> ExitStatus { try run(["rewrap"]) }
+    func rewrap() throws(Failure) -> ExitStatus { keybag.hasSecrets ? try run(["rewrap"]) : .done }
 
     /// Whether all of them are.
-    var areCurrent: Bool { get throws(Failure) { try run(["rewrap", "--check"]) == .done } }
+    var areCurrent: Bool {
+        get throws(Failure) { keybag.hasSecrets ? try run(["rewrap", "--check"]) == .done : true }
+    }
 
     /// Copies them into a backup as they are stored.
     func copy(into backup: Backup) throws -> ExitStatus {
@@ -30,7 +32,6 @@ struct SecretsProgram {
     private func run(
         _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0)
     ) throws(Failure) -> ExitStatus {
-        if words.first == "rewrap", !keybag.hasSecrets { return .done }
         let program = try SiblingProgram.command().removingLastComponent().appending("protectfs-secrets")
         let started = try StartedProgram(program, words + ["--keybag", keybag.directory.string])
         input.withUnsafeBytes { bytes in
