@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 A, B, C, D = CLASSES = (1, 2, 3, 4)
+CLASSES_OF = {0: CLASSES, 1: (A, C)}  # of files, of secrets
 UNVERIFIED, THIS_DEVICE, VERIFIED = 0, 1, 2
 
 
@@ -113,16 +114,18 @@ def keybag_copy(data):
         kind, number, state = fields.take("BBB")
         fields.zero(1)
         generation, key_id, wrapped, by_device, public, *macs = fields.take("I16s40s40s32s32s32s")
-        known(kind != 0 or number in CLASSES)
+        known(number in CLASSES_OF.get(kind, [number]))
         need(state in (1, 2) and generation >= 1 and (kind, number, generation) not in entries, "keybag")
-        if kind == 0:
-            need(any(by_device) == (number == D) and any(public) == (number == B), "keybag")
-            need(not any(macs[0] + macs[1]) or (number == B and state == 1), "keybag")
+        if kind in CLASSES_OF:
+            name = kind, number
+            need(any(by_device) == (name == (0, D)) and any(public) == (name == (0, B)), "keybag")
+            need(not any(macs[0] + macs[1]) or (name == (0, B) and state == 1), "keybag")
         entries[kind, number, generation] = state, key_id, wrapped, by_device, public
     need(fields.at == len(data) - 64, "keybag")
-    for number in CLASSES:
-        active = [name for name, entry in entries.items() if name[:2] == (0, number) and entry[0] == 1]
-        need(len(active) == 1, "keybag")
+    for kind in {0} | {kind for kind, *_ in entries} & CLASSES_OF.keys():
+        for number in CLASSES_OF[kind]:
+            active = [name for name, entry in entries.items() if name[:2] == (kind, number) and entry[0] == 1]
+            need(len(active) == 1, "keybag")
     return {"sequence": sequence, "uuid": uuid, "device id": device_id, "slots": slots, "entries": entries,
             "bytes": data}
 
@@ -238,7 +241,7 @@ class Keys(ClassKeys):
 
     def __init__(self, copies, passcode, device_key, recovery_code=None):
         copy = in_force(copies)
-        self.uuid, self.device_key, self.classes = copy["uuid"], device_key, {}
+        self.uuid, self.device_key, self.classes, self.of_secrets = copy["uuid"], device_key, {}, {}
         if recovery_code is None:
             key = self.key_by_passcode(copy, passcode)
         else:
@@ -248,11 +251,14 @@ class Keys(ClassKeys):
         need(hmac.compare_digest(tag, data[-64:-32]), "keybag mac")
         wrapping = hkdf(key, None, "class key wrap", self.uuid)
         for (kind, number, generation), (_, key_id, wrapped, by_device, public) in copy["entries"].items():
-            if kind != 0:
+            if kind not in CLASSES_OF:
                 continue
             opened = unwrap(wrapping, wrapped, "class key")
-            context = self.uuid + struct.pack("<BI", number, generation)
+            context = self.uuid + struct.pack("<BI", 16 * kind + number, generation)
             need(hkdf(opened, None, "class key id", context, 16) == key_id, "class key")
+            if kind == 1:
+                self.of_secrets[number, generation] = opened
+                continue
             need(number != B or public_of(opened) == public, "class key")
             if number == D and device_key is not None:
                 under_device = hkdf(device_key, None, "device class key wrap", self.uuid)

@@ -87,7 +87,9 @@ import Testing
         let (queue, space) = (try bed.queue(), ProtectionSpace(host: "server.test", port: 443))
         let password = try DownloadCredential(.password(user: "ann", .text("right")), for: space)
         let token = try DownloadCredential(.token(.text("a token")), for: space)
-        for credential in [password, token] { try await queue.addCredential(credential) }
+        var request = bed.request("file")
+        request.credentials = [password, token]
+        _ = try await queue.add(request)
         let met = ProtectionSpace(host: "server.test", port: 443, realm: "maps", method: .basic)
         try await StoredFailures(store: queue.store).insert(password.credential(), in: met)
 

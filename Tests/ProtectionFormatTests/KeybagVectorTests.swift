@@ -16,10 +16,10 @@ import Testing
             guard isOwn || vector.has("recovery code") else { throw Refusal("other device") }
             let key = try Self.keybagKey(of: copy, device, vector)
             guard try KeybagCopy.isMACGood(bytes, under: key) else { throw Refusal("damaged keybag mac") }
-            for entry in copy.fileEntries { try Self.open(entry, of: copy, key, device, vector) }
+            for entry in copy.usedEntries { try Self.open(entry, of: copy, key, device, vector) }
             guard vector.isSuccess else { return }
             let fields = vector.names.filter { $0.hasPrefix("class key ") }
-            #expect(copy.fileEntries.compactMap { copy.name(of: $0).map(FormatVector.field) }.sorted() == fields)
+            #expect(copy.usedEntries.compactMap { copy.name(of: $0).map(FormatVector.field) }.sorted() == fields)
             #expect(try copy.encoded(under: key) == bytes)
         }
         #expect(outcome == vector.expect)
@@ -99,7 +99,7 @@ import Testing
 
     @Test func reservedKindsAreKeptAndNotUsed() throws {
         let copy = try KeybagCopy(decoding: FormatVector.named("keybag/reserved-kinds").bytes("bytes"))
-        #expect(copy.entries.map(\.kind) == [0, 0, 0, 0, 1, 2, 255])
+        #expect(copy.entries.map(\.kind) == [0, 0, 0, 0, 3, 2, 255])
         #expect(copy.fileEntries.count == 4)
         #expect(copy.name(of: copy.entries[4]) == nil)
     }

@@ -82,7 +82,7 @@ import Testing
     }
 
     /// The order of entries is that of the fields in these files.
-    @Test(arguments: ["a-and-b", "c"])
+    @Test(arguments: ["a-and-b", "c", "secrets"])
     func payloadIsWrittenAsExpected(name: String) throws {
         let vector = try FormatVector.named("ring-payload/\(name)")
         let fields = vector.names.filter { $0.hasPrefix("class key ") }
@@ -106,11 +106,12 @@ import Testing
     private static func names(_ fields: [String]) throws -> [ClassKeyName] {
         let keybag = try KeybagUUID(bytes: [UInt8](repeating: 0, count: 16))
         return try fields.map { field in
-            let words = field.split(separator: " ")
-            let number = try #require(["a", "b", "c", "d"].firstIndex(of: words[2]))
+            let words = field.split(separator: " ").suffix(2)
+            let number = try #require(["a", "b", "c", "d"].firstIndex(of: words.first))
             return ClassKeyName(
-                keybag: keybag, protectionClass: try #require(ProtectionClass(rawValue: UInt8(number + 1))),
-                generation: try #require(UInt32(words[3])))
+                keybag: keybag, kind: field.contains("of secrets") ? .secrets : .files,
+                protectionClass: try #require(ProtectionClass(rawValue: UInt8(number + 1))),
+                generation: try #require(words.last.flatMap { UInt32($0) }))
         }
     }
 }

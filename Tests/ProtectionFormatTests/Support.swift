@@ -62,7 +62,8 @@ extension FormatVector {
 
     /// The field with a class key, for example `class key a 1`.
     static func field(of name: ClassKeyName) -> String {
-        "class key \(["a", "b", "c", "d"][Int(name.protectionClass.rawValue) - 1]) \(name.generation)"
+        (name.kind == .secrets ? "class key of secrets " : "class key ")
+            + "\(["a", "b", "c", "d"][Int(name.protectionClass.rawValue) - 1]) \(name.generation)"
     }
 
     /// The file key of a head, opened with the class keys of the scenario.

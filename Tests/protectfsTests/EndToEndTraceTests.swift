@@ -94,8 +94,8 @@ struct EndToEndTraceTests {
         let serial = try user.search(user.keyName(1)).text.dropLast()
         let payload = try user.run(["keyctl", "pipe", String(serial)]).output
         // A header of 16 bytes, then for each key 8 bytes that tell which, and 32 that are it.
-        try #require(payload.count == 96)
-        let keys = [Secret(Array(payload[24..<56])), Secret(Array(payload[64..<96]))]
+        try #require(payload.count == 136)
+        let keys = [24, 64, 104].map { Secret(Array(payload[$0..<$0 + 32])) }
         for (arguments, input) in [
             (["passcode", "--passcode-fd", "0", "--new-passcode-fd", "0"], old + [10] + passcode.bytes),
             (["lock"], []), (["unlock", "--passcode-fd", "0"], passcode.bytes), (["write", path], [1, 2, 3]),

@@ -52,6 +52,9 @@ package final class Backup: Sendable {
         if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }
     }
 
+    // A child that the process is just forking has the descriptor for a moment longer: closing alone may not let go.
+    deinit { flock(directory.descriptor, LOCK_UN) }
+
     static let newKeybagName: FilePath.Component = "keybag.new"
 
     /// Whether the class keys are there: only the first backup needs an unlocked keybag and a passphrase.

@@ -35,9 +35,11 @@ extension DownloadStore {
                 try store.set(name, value: value.bytes, accessibility: .afterFirstUnlock)
             }
         case .identity(let bytes, let passphrase):
+            let der: [UInt8]
+            do throws(ClientIdentityError) { der = try ClientIdentity.der(bytes) } catch { throw .unusableIdentity(error) }
             _ = try secret { () throws(SecretError) in
                 try store.set(
-                    name, value: try Self.identity(bytes, passphrase).joined(), accessibility: .afterFirstUnlock)
+                    name, value: try Self.identity(der: der, passphrase).joined(), accessibility: .afterFirstUnlock)
             }
         }
         // Behind it: killed in between there are two, and the next one that is kept leaves one.
@@ -47,10 +49,10 @@ extension DownloadStore {
     }
 
     private static func identity(
-        _ bytes: [UInt8], _ passphrase: CredentialSecret?
+        der: [UInt8], _ passphrase: CredentialSecret?
     ) throws(SecretError) -> SecretIdentity {
         try SecretIdentity(
-            pkcs12: SecretBytes(byteCount: bytes.count) { $0.copyBytes(from: bytes) },
+            pkcs12: SecretBytes(byteCount: der.count) { $0.copyBytes(from: der) },
             passphrase: passphrase.map { $0.bytes.withUnsafeBytes { SecretBytes(copyOf: $0) } }
                 ?? SecretBytes(zeroed: 0))
     }

@@ -47,8 +47,9 @@ public struct ClientIdentity: Sendable {
         }
     }
 
-    /// A PKCS #12 file is a SEQUENCE of more than 127 bytes; base 64 of one begins with `M`.
-    private static func der(_ bytes: [UInt8]) throws(ClientIdentityError) -> [UInt8] {
+    /// What ``init(pkcs12:passphrase:)`` takes, as DER. A PKCS #12 file is a SEQUENCE of more than 127 bytes; base 64 of one
+    /// begins with `M`.
+    package static func der(_ bytes: [UInt8]) throws(ClientIdentityError) -> [UInt8] {
         if bytes.first == 0x30 && bytes.dropFirst().first.map({ $0 >= 0x80 }) == true { return bytes }
         let text = bytes.filter { ![0x0A, 0x0D, 0x20, 0x09].contains($0) }
         guard !text.isEmpty, let decoded = Data(base64Encoded: Data(text)) else {

@@ -57,8 +57,8 @@ def public_of(private):
     return public.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
-def named(number, generation):
-    return struct.pack("<BI", number, generation)
+def named(number, generation, kind=0):
+    return struct.pack("<BI", (16 * kind + number) & 255, generation)
 
 
 def patched(data, patch):
@@ -93,12 +93,12 @@ def slot(kind=1, prf=1, count=COUNT, passcode=None, device_key=DEVICE_KEY, patch
 
 def entry(number, generation=1, state=1, key=None, kind=0, patch=None):
     key = key or CLASS_KEYS[number]
-    context = UUID + named(number, generation)
+    context = UUID + named(number, generation, kind)
     data = struct.pack("<BBBBI", kind, number, state, 0, generation) + hkdf(key, None, "class key id", context, 16)
     data += aes_key_wrap(hkdf(KEYBAG_KEY, None, "class key wrap", UUID), key)
     under_device = hkdf(DEVICE_KEY, None, "device class key wrap", UUID)
-    data += aes_key_wrap(under_device, key) if number == D else bytes(40)
-    if number == B:
+    data += aes_key_wrap(under_device, key) if (kind, number) == (0, D) else bytes(40)
+    if (kind, number) == (0, B):
         data += public_of(key)
         if state == 1:
             message = context + public_of(key)

@@ -22,8 +22,9 @@ def keybag_of(fields):
     else:
         keys = keybag.Keys(copies, parsed(fields["passcode"]), parsed(fields["device key"]))
     expected = {name: value for name, value in fields.items() if name.startswith("class key ")}
-    return {f"class key {'abcd'[number - 1]} {generation}": key.hex()
-            for (number, generation), key in keys.classes.items()} == expected
+    return {f"class key {which}{'abcd'[number - 1]} {generation}": key.hex()
+            for which, opened in [("", keys.classes), ("of secrets ", keys.of_secrets)]
+            for (number, generation), key in opened.items()} == expected
 
 
 def export_of(fields):

@@ -41,7 +41,14 @@ def keybags():
     old = [entry(A), entry(B, state=2), entry(B, 2, key=run(0x62)), entry(C, state=2), entry(C, 2, key=run(0x52)),
            entry(D)]
     yield scenario("retired", "retired generations of B and C", copy=keybag(entries=old), fields=retired)
-    reserved = [entry(9, kind=1, key=run(7)), entry(1, kind=2, state=2, key=run(8)), entry(1, kind=255, key=run(9))]
+    of_secrets = [entry(A, kind=1, key=run(0xE1)), entry(C, kind=1, key=run(0xE3))]
+    keys = {"class key of secrets a 1": run(0xE1), "class key of secrets c 1": run(0xE3)}
+    yield scenario("secrets", "class keys of secrets", copy=keybag(entries=every + of_secrets), fields=keys)
+    rotated = [entry(A, kind=1, state=2, key=run(0xE1)), entry(C, 2, kind=1, key=run(0xF3))]
+    rotated += [entry(A, 2, kind=1, key=run(0xF1)), entry(C, kind=1, state=2, key=run(0xE3))]
+    yield scenario("secrets-retired", "retired class keys of secrets", copy=keybag(entries=every + rotated),
+                   fields=keys | {"class key of secrets a 2": run(0xF1), "class key of secrets c 2": run(0xF3)})
+    reserved = [entry(9, kind=3, key=run(7)), entry(1, kind=2, state=2, key=run(8)), entry(1, kind=255, key=run(9))]
     yield scenario("reserved-kinds", "kinds that are kept and not used", copy=keybag(entries=every + reserved))
     many = every + [entry(A, 2 + i, 2, key=run(i)) for i in range(60)]
     yield scenario("most-entries", "64 entries", copy=keybag(entries=many),
@@ -81,7 +88,16 @@ def keybags():
     yield refused("active-2", "two active keys of class A", entries=every + [entry(A, 2)])
     yield refused("generation-twice", "two keys of one generation", entries=every + [entry(A, state=2)])
     yield refused("reserved-kind-twice", "one kind, class and generation twice",
-                  entries=every + [entry(9, kind=1, key=run(7)), entry(9, kind=1, state=2, key=run(8))])
+                  entries=every + [entry(9, kind=3, key=run(7)), entry(9, kind=3, state=2, key=run(8))])
+    yield refused("secrets-one", "a class key of secrets of class A alone", entries=every + of_secrets[:1])
+    yield refused("secrets-active-none", "no active class key of secrets of class C",
+                  entries=every + [of_secrets[0], entry(C, kind=1, state=2, key=run(0xE3))])
+    yield refused("secrets-active-2", "two active class keys of secrets of class A",
+                  entries=every + of_secrets + [entry(A, 2, kind=1, key=run(0xF1))])
+    yield refused("secrets-device-wrap", "a class key of secrets with a wrap by the device key",
+                  entries=every + [of_secrets[0], entry(C, kind=1, key=run(0xE3), patch={64: run(1, 40)})])
+    yield refused("secrets-public-key", "a class key of secrets with a public key",
+                  entries=every + [of_secrets[0], entry(C, kind=1, key=run(0xE3), patch={104: run(1)})])
     yield refused("device-wrap-missing", "class D without a wrap by the device key",
                   entries=every[:3] + [entry(D, patch={64: bytes(40)})])
     yield refused("device-wrap-of-a", "class A with a wrap by the device key",
@@ -104,6 +120,8 @@ def keybags():
         ("prf-2", "a PRF that is not known", {"slots": [slot(prf=2)]}),
         ("class-5", "class 5", {"entries": every + [entry(5, key=run(7))]}),
         ("class-6", "class 6, reserved for Apple's F", {"entries": every + [entry(6, key=run(7))]}),
+        ("secrets-class-2", "class B of secrets", {"entries": every + of_secrets + [entry(B, kind=1, key=run(7))]}),
+        ("secrets-class-4", "class D of secrets", {"entries": every + of_secrets + [entry(D, kind=1, key=run(7))]}),
     ]:
         yield scenario(name, what, "unsupported", keybag(**options))
 
@@ -123,6 +141,12 @@ def keybags():
     other = entry(B, patch={104: entry(B, key=run(0x62))[104:136]})
     yield scenario("public-key", "another public key", "damaged class key",
                    keybag(entries=[every[0], other] + every[2:]))
+    other = entry(A, kind=1, patch={24: entry(A, kind=1, key=run(0xE2))[24:64]}, key=run(0xE1))
+    yield scenario("secrets-class-key", "another class key of secrets behind the id", "damaged class key",
+                   keybag(entries=every + [other, of_secrets[1]]))
+    yield scenario("secrets-of-files", "a class key of secrets whose id is one of a file class", "damaged class key",
+                   keybag(entries=every + [entry(A, kind=1, patch={8: entry(A, key=run(0xE1))[8:24]}, key=run(0xE1)),
+                                           of_secrets[1]]))
     other = entry(D, patch={64: entry(D, key=run(0x72))[64:104]})
     yield scenario("device-wrap", "another key of D under the device key", "damaged class key",
                    keybag(entries=every[:3] + [other]))
@@ -207,21 +231,23 @@ def events():
 def ring_payloads():
     def scenario(name, what, keys, expect="success", loaded=1_700_000_000, n=None, patch=None, cut=None, extra=b""):
         data = struct.pack("<BB6xQ", 1, len(keys) if n is None else n, loaded)
-        for number, generation, key in keys:
-            data += struct.pack("<BBHI", 0, number, 0, generation) + key
+        for number, generation, key, *kind in keys:
+            data += struct.pack("<BBHI", *kind or [0], number, 0, generation) + key
         fields = {"expect": expect, "source": f"FORMAT.md §2.5, {what}"}
         if expect == "success":
             fields |= {"loaded at": loaded}
-            fields |= {f"class key {'abcd'[number - 1]} {generation}": key for number, generation, key in keys}
+            for number, generation, key, *kind in keys:
+                fields[f"class key {'of secrets ' * len(kind)}{'abcd'[number - 1]} {generation}"] = key
         return f"ring-payload/{name}", fields | {"bytes": tokens((patched(data, patch) + extra)[:cut])}
 
     a, b, c = ((number, 1, CLASS_KEYS[number]) for number in (A, B, C))
     yield scenario("a-and-b", "the key that goes with a lock", [a, b])
     yield scenario("c", "the key that stays", [c])
+    yield scenario("secrets", "class keys of files and of secrets", [a, b, (A, 1, run(0xE1), 1)])
     yield scenario("c-retired", "two generations of C", [(C, 1, run(0x52)), (C, 0x01020304, CLASS_KEYS[C])])
     yield scenario("most-entries", "64 entries", [(A, i + 1, run(i)) for i in range(64)], loaded=2**64 - 1)
     yield scenario("other-kind", "an entry of a reserved kind before the one that is used", [b], n=2, patch={
-        16: b"\1\2\0\0" + u32(1) + run(9), 56: struct.pack("<BBHI", 0, B, 0, 1) + CLASS_KEYS[B]})
+        16: b"\2\2\0\0" + u32(1) + run(9), 56: struct.pack("<BBHI", 0, B, 0, 1) + CLASS_KEYS[B]})
     refused = "no payload"
     yield scenario("version-2", "version 2", [c], refused, patch={0: b"\2"})
     yield scenario("version-0", "version 0", [c], refused, patch={0: b"\0"})
