@@ -85,13 +85,26 @@ package struct SecretGet: SecretVerb {
 /// `secret delete`
 package struct SecretDelete: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a secret, in every lock state.")
+        commandName: "delete", abstract: "Delete a secret, in every lock state.",
+        discussion: """
+            With --damaged those that make no sense, in all groups: something else has written to them, no name leads to them, and \
+            they keep an export from being whole and retired class keys from being forgotten.
+            """)
 
-    @OptionGroup package var name: NameOptions
+    @OptionGroup package var attributes: AttributeOptions
+    @Flag(help: "Those that make no sense, in all groups, instead of one by its name.")
+    package var damaged = false
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption
 
     package init() {}
+
+    package func validate() throws {
+        guard damaged else { return try attributes.checkThatTheyName() }
+        if !attributes.isEmpty || group.group != nil {
+            throw ValidationError("--damaged stands alone: what it deletes has no name")
+        }
+    }
 }
 
 /// `secret find`

@@ -43,13 +43,19 @@ package struct NameOptions: ParsableArguments {
 
     package init() {}
 
-    package func validate() throws {
-        let isNamed = attributes.identity != nil || attributes.host != nil || attributes.service != nil
-        guard isNamed || (attributes.account != nil && attributes.scheme == nil) else {
+    package func validate() throws { try attributes.checkThatTheyName() }
+}
+
+extension AttributeOptions {
+    /// Whether they name exactly one secret.
+    func checkThatTheyName() throws {
+        let isNamed = identity != nil || host != nil || service != nil
+        guard isNamed || (account != nil && scheme == nil) else {
             throw ValidationError("name the secret: --service and --account, --host, or --identity")
         }
-        let needsHost = attributes.scheme != nil || attributes.port != nil || attributes.path != nil
-        if needsHost, attributes.host == nil { throw ValidationError("an internet password needs --host") }
+        if host == nil, scheme != nil || port != nil || path != nil {
+            throw ValidationError("an internet password needs --host")
+        }
     }
 }
 

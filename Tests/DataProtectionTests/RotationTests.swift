@@ -100,6 +100,27 @@ struct RotationTests {
         }
     }
 
+    @Test(
+        "While the keybag cannot be read nothing is wrapped: its class keys may have been retired",
+        arguments: ProtectionClass.allCases)
+    func unreadable(protectionClass: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let (kept, new) = (bed.path("kept"), bed.path("new"))
+        try bed.make("kept", protectionClass, [1, 2, 3])
+        let copies = ["keybag.0", "keybag.1"].map { bed.keybag.directory.appending($0) }
+        let stored = try copies.map { try $0.contents() }
+        for copy in copies { try copy.overwrite(Array("garbage".utf8)) }
+        expectError("keybagDamaged") {
+            _ = try ProtectedFile.open(new, .readWrite, create: protectionClass, keybag: bed.keybag)
+        }
+        expectError("keybagDamaged") { _ = try bed.keybag.rewrap(fileAt: kept) }
+        #expect(access(new.string, F_OK) == -1)
+        #expect(try bed.read(kept) == [1, 2, 3])
+        for (copy, bytes) in zip(copies, stored) { try copy.overwrite(bytes) }
+        try ProtectedFile.open(new, .readWrite, create: protectionClass, keybag: bed.keybag).close()
+        #expect(try bed.keybag.rewrap(fileAt: kept) == .current)
+    }
+
     @Test("A file that is current is left alone, in every lock state", arguments: ProtectionState.allOfThem)
     func current(state: ProtectionState) throws {
         let bed = try FileTestBed()

@@ -32,6 +32,20 @@ import Testing
         #expect(throws: SecretError.self) { try other.text(name) }
     }
 
+    @Test func deletedIfItIsStillThat() throws {
+        let name = SecretName.account("kim")
+        #expect(try !store.delete(name, ifValueIs: secret("one")), "there is none")
+        try store.add(name, value: secret("two"))
+        for other in ["one", "", "two "] { #expect(try !store.delete(name, ifValueIs: secret(other))) }
+        #expect(try store.text(name) == "two")
+        #expect(try store.delete(name, ifValueIs: secret("two")))
+        #expect(try store.record(of: name) == nil)
+        try store.add(name, value: secret("two"))
+        try bed.enter(.locked)
+        #expect(throws: SecretError.self) { try store.delete(name, ifValueIs: secret("two")) }
+        #expect(try store.record(of: name) != nil)
+    }
+
     @Test func whatIsThereAndWhatIsNot() throws {
         let name = SecretName.account("kim")
         func failure(_ body: () throws -> Void) -> String {

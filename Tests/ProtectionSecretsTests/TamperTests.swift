@@ -120,6 +120,19 @@ import Testing
         #expect(throws: SecretError.self) { try bed.store.text(.account("kim")) }
     }
 
+    /// What makes no sense keeps retired class keys from being forgotten, and can be deleted without a name; the rest stays.
+    @Test(arguments: [("kind", "9"), ("accessGroup", "x'00'"), ("wrapped", "x'00'"), ("id", "'none'")])
+    func whatMakesNoSenseIsDeleted(column: String, value: String) throws {
+        #expect(try bed.store.deleteDamaged() == 0)
+        try execute("UPDATE secrets SET \(column) = \(value) WHERE id = ?", [Data(altered.id)])
+        try execute("UPDATE secrets SET value = x'00' || substr(value, 2) WHERE id <> ?", [Data(altered.id)])
+        #expect(try bed.store.needingRewrap() == 1)
+        #expect(try bed.store.deleteDamaged() == 1)
+        #expect(try bed.store.needingRewrap() == 0)
+        let found = try bed.store.find(in: .allGroups)
+        #expect(found.damaged == 0 && found.records.map(\.name) == [other], "what does not open has a name, and stays")
+    }
+
     /// A database that is cut short or overwritten is said to be damaged, at opening or at reading; never empty, never a crash.
     @Test func truncated() throws {
         for number in 0..<40 { try bed.store.add(.account("\(number)"), value: secret("value \(number)")) }

@@ -26,7 +26,7 @@ extension Keybag {
         }
         guard let key else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard current().entry(of: name) != nil else {
+            guard try current().entry(of: name) != nil else {
                 throw .keyLost(path, name.protectionClass, generation: name.generation)
             }
             throw lockedError(path, name.protectionClass, operation)
@@ -63,7 +63,7 @@ extension Keybag {
         _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
         carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: Operation
     ) throws(DataProtectionError) -> WrapRecord {
-        let copy = current()
+        let copy = try current()
         let name = copy.activeName(protectionClass)
         let wrapped: WrappedKey
         if protectionClass == .completeUnlessOpen {

@@ -8,8 +8,9 @@ extension Keybag {
     /// The class key that wraps new secrets; nil: the keybag has none before its next unlock.
     ///
     /// - Parameter protectionClass: `complete` or `completeUntilFirstUserAuthentication`.
-    package func activeSecretsName(_ protectionClass: ProtectionClass) -> ClassKeyName? {
-        current().activeSecretsName(protectionClass)
+    /// - Throws: what keeps the keybag from being read.
+    package func activeSecretsName(_ protectionClass: ProtectionClass) throws(DataProtectionError) -> ClassKeyName? {
+        try current().activeSecretsName(protectionClass)
     }
 
     /// Lends a class key of secrets.

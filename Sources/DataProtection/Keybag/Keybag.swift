@@ -106,19 +106,23 @@ public final class Keybag: Sendable {
 
     /// The key that wraps new files of a class.
     func activeName(_ protectionClass: ProtectionClass) -> ClassKeyName {
-        current().activeName(protectionClass)
+        lastKnown.activeName(protectionClass)
     }
 
     /// The keybag as it is on disk now: another process may have rotated its keys. Costs two looks at names (stat(2)).
     ///
-    /// Where it cannot be read it is the one that was read last.
-    func current() -> KeybagCopy {
+    /// - Throws: what keeps it from being read: nothing is wrapped under a key that may have been retired, or forgotten.
+    func current() throws(DataProtectionError) -> KeybagCopy {
         let stamp = file.stamp()
         if let copy = cached.withLock({ $0.stamp == stamp ? $0.copy : nil }) { return copy }
-        guard let copy = try? file.load().copy, copy.uuid == uuid else { return cached.withLock { $0.copy } }
+        let copy = try file.load().copy
+        guard copy.uuid == uuid else { throw .keybagNotFound(directory) }
         cached.withLock { ($0.copy, $0.stamp) = (copy, stamp) }
         return copy
     }
+
+    /// The same, or where it cannot be read the one that was read last: to say something of the ring, and to wrap nothing.
+    var lastKnown: KeybagCopy { (try? current()) ?? cached.withLock { $0.copy } }
 
     /// The keybag's entry of a key; looks on disk again before it says that there is none.
     func entry(of name: ClassKeyName) throws(DataProtectionError) -> ClassKeyEntry? {

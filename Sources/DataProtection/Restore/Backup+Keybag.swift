@@ -74,7 +74,7 @@ extension Backup {
         defer { SecretBytes.scrubStack() }
         let key = try withKeys { () throws(KeyError) in try BackupKey.random(for: keybag.uuid) }
         var entries = try withKeys { () throws(KeyError) in try old?.entries(under: key) ?? [] }
-        for entry in keybag.current().usedEntries where old?.keybag.holds(entry) != true {
+        for entry in try keybag.current().usedEntries where old?.keybag.holds(entry) != true {
             entries.append(BackupEntry(entry, wrapped: try keybag.wrap(entry, under: key)))
         }
         guard entries.count <= BackupKeybag.maximumEntryCount else { throw .tooManyGenerations(keybagPath) }
@@ -118,7 +118,7 @@ extension Keybag {
     fileprivate func wrap(
         _ entry: ClassKeyEntry, under key: borrowing BackupKey
     ) throws(DataProtectionError) -> WrappedKey {
-        guard let name = current().name(of: entry) else {
+        guard let name = try current().name(of: entry) else {
             throw .keybagDamaged(directory, reason: "a class key has no name")
         }
         let wrapped: WrappedKey?

@@ -83,7 +83,7 @@ extension Backup {
     /// The class keys of secrets that a keybag has and this backup too. Needs no key.
     package func secretsKeyNames(of keybag: Keybag) throws(DataProtectionError) -> SecretKeyNames {
         let stored = try load().keybag
-        let copy = keybag.current()
+        let copy = try keybag.current()
         return SecretKeyNames(
             copy.entries(of: .secrets).filter { stored.holds($0) }.compactMap { copy.name(of: $0) })
     }

@@ -135,14 +135,14 @@ extension OpenedKeybag {
 extension Keybag {
     /// The generations of class keys that open old files and wrap no new ones, in ascending order.
     public var retiredGenerations: [UInt32] {
-        Set(current().usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
+        Set(lastKnown.usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
     }
 
     /// Whether there is a store of secrets. FORMAT.md §2.15.
     public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(Self.secretsName)) }
 
     /// The generation of the class keys that wrap new files: 1, and one more for each rotation.
-    public var activeGeneration: UInt32 { current().active(.complete).generation }
+    public var activeGeneration: UInt32 { lastKnown.active(.complete).generation }
 
     /// The lock counter. Read before the state, so that a lock after it is seen.
     fileprivate func counterWhileUnlocked() throws(DataProtectionError) -> UInt64 {

@@ -28,7 +28,7 @@ extension Keybag {
         try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try ClassChange.heads(of: file)
-        if isCurrent(heads.head) {
+        if try isCurrent(heads.head) {
             guard heads.hasStaleWrap else { return .current }
             try ClassChange.removeStaleWrap(heads, file)
         } else {
@@ -54,15 +54,16 @@ extension Keybag {
         }
         let name = heads.head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard current().entry(of: name) != nil else {
+        guard try current().entry(of: name) != nil else {
             throw .keyLost(path, name.protectionClass, generation: name.generation)
         }
-        return heads.hasStaleWrap || !isCurrent(heads.head)
+        let isCurrent = try isCurrent(heads.head)
+        return heads.hasStaleWrap || !isCurrent
     }
 
     /// Whether wrap and origin MAC are under active keys.
-    func isCurrent(_ head: Head) -> Bool {
-        let copy = current()
+    func isCurrent(_ head: Head) throws(DataProtectionError) -> Bool {
+        let copy = try current()
         let origin = head.wrap.origin
         let isOriginCurrent =
             origin.key != .classC

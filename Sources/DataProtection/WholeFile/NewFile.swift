@@ -104,11 +104,11 @@ final class NewFile {
     /// - Returns: whether the file was changed.
     /// - Throws: `keyLost` if that has happened: nobody could read the file.
     private func followRotation() throws(DataProtectionError) -> Bool {
-        guard !keybag.isCurrent(head) else { return false }
+        guard try !keybag.isCurrent(head) else { return false }
         // Where it has a temporary name, a pass of the rotation may have found it.
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             let heads = try ClassChange.heads(of: file)
-            guard !keybag.isCurrent(heads.head) else { return false }
+            guard try !keybag.isCurrent(heads.head) else { return false }
             do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .locked {
                 return false  // it opens by the retired key, and the next pass finds it
             }

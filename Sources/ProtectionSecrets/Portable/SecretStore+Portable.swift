@@ -87,11 +87,15 @@ extension SecretStore {
     }
 
     private static func items(of lines: inout SecretLineReader) throws -> [Item] {
-        guard let heading = try lines.next(), text(heading) == Self.heading else {
+        guard let heading = try lines.next(), heading.withUnsafeBytes({ $0.elementsEqual(Self.heading.utf8) }) else {
             throw SecretError.invalid(reason: "this is no export of secrets: its first line is not \"\(Self.heading)\"")
         }
         var items: [Item] = []
         while let line = try lines.next() {
+            // Of a value on the wrong line no String is made.
+            guard isDescription(line) else {
+                throw malformed(items.count, "its first line is no description of a secret")
+            }
             let description = text(line)
             if description == "end \(items.count)" {
                 guard try lines.next() == nil else { throw malformed(items.count, "something follows its end") }
@@ -110,6 +114,10 @@ extension SecretStore {
 
     private static func malformed(_ count: Int, _ reason: String) -> SecretError {
         .invalid(reason: "secret \(count + 1) of the export: \(reason)")
+    }
+
+    private static func isDescription(_ line: borrowing SecretBytes) -> Bool {
+        line.withUnsafeBytes { $0.first == UInt8(ascii: "{") || $0.starts(with: "end ".utf8) }
     }
 
     /// A line that is not secret.

@@ -84,6 +84,43 @@ extension SecretStore {
         }
     }
 
+    /// Deletes a secret if `value` is its value still. Compared in constant time.
+    ///
+    /// - Returns: whether it was. One that is not there, or has another value, is left as it is.
+    /// - Throws: `locked`, `damaged`, `otherDevice`, `keyLost`.
+    @discardableResult
+    public func delete(
+        _ name: SecretName, ifValueIs value: borrowing SecretBytes, in group: AccessGroup? = nil
+    ) throws(SecretError) -> Bool {
+        let group = group ?? privateGroup
+        return try write { database in
+            guard let row = try row(name, group, database), try areEqualInConstantTime(open(row), value) else {
+                return false
+            }
+            try remove(name, group, database)
+            return true
+        }
+    }
+
+    /// Deletes what makes no sense, in all groups: rows that hold what none of ours does. No name leads to them, they keep an export from
+    /// being whole, and retired class keys from being forgotten.
+    ///
+    /// What makes sense and does not open stays: ``delete(_:in:)`` by its name.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func deleteDamaged() throws(SecretError) -> Int {
+        try write { database in
+            let rows = try Row.fetchAll(database, sql: "SELECT \(SecretSchema.columns), rowid FROM secrets")
+            let damaged = rows.filter { SecretRow($0) == nil }
+            for row in damaged {
+                // By its place: an id is one of the columns that may hold anything.
+                try database.execute(
+                    sql: "DELETE FROM secrets WHERE rowid = ?", arguments: [row["rowid"] as DatabaseValue])
+            }
+            return damaged.count
+        }
+    }
+
     // MARK: how
 
     private func put(

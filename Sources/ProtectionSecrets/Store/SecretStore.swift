@@ -158,9 +158,13 @@ public final class SecretStore: Sendable {
 
     /// The generation of class keys that wraps now.
     func activeGeneration(_ record: SecretRecord) throws(SecretError) -> UInt32 {
-        guard let name = keybag.activeSecretsName(record.accessibility.protectionClass) else {
-            throw .needsUnlock(keybag.directory)
+        let name: ClassKeyName?
+        do throws(DataProtectionError) {
+            name = try keybag.activeSecretsName(record.accessibility.protectionClass)
+        } catch {
+            throw SecretError(error, record.name, record.accessibility)
         }
+        guard let name else { throw .needsUnlock(keybag.directory) }
         return name.generation
     }
 

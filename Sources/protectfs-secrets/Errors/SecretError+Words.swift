@@ -15,6 +15,9 @@ extension SecretName {
 }
 
 extension SecretServer {
+    /// `https://example.org:8443`
+    var origin: String { "\(self.protocol)://\(host)" + (port == 0 ? "" : ":\(port)") }
+
     /// The path with a slash before it, or nothing.
     var slashedPath: String { path.isEmpty || path.hasPrefix("/") ? path : "/" + path }
 }
@@ -69,7 +72,8 @@ extension SecretError: SpokenError {
         case .otherDevice, .keyLost: "store it anew: protectfs secret set; or: protectfs secret delete"
         case .damaged: "put it back from a backup, or: protectfs secret set, or delete"
         case .storeDamaged(let path, _):
-            "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new store begins"
+            "put it back from a backup; or: protectfs secret delete --damaged; or, if that does not help, move "
+                + "\(quoted(path.removingLastComponent())) away, and a new store begins"
         case .store(_, code: 5, _): "another process is changing secrets: try again when it has finished"
         case .protection(let error): error.hint
         default: nil

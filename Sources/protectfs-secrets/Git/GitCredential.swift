@@ -50,18 +50,11 @@ struct GitCredential: ~Copyable {
         return (String(host[..<colon]), port)
     }
 
-    borrowing func withPassword(_ body: (borrowing SecretBytes) throws -> Void) rethrows {
+    /// nil: git says none.
+    borrowing func withPassword<R>(_ body: (borrowing SecretBytes) throws -> R) rethrows -> R? {
         switch password {
         case .some(let password): try body(password)
-        case nil: break
-        }
-    }
-
-    /// Whether git names a password, and it is not this one. Compared in constant time.
-    borrowing func isOther(than stored: borrowing SecretBytes) -> Bool {
-        switch password {
-        case .some(let password): !areEqualInConstantTime(password, stored)
-        case nil: false
+        case nil: nil
         }
     }
 }

@@ -1,19 +1,17 @@
 extension NameOptions {
     /// The secret that is named.
-    var secret: SecretName {
-        let given = attributes
-        if let identity = given.identity { return .identity(name: identity) }
-        guard let host = given.host else {
-            return .genericPassword(service: given.service ?? "", account: given.account ?? "")
-        }
-        let server = SecretServer(
-            given.scheme ?? "https", host: host, port: given.port ?? 0, path: given.path ?? "", realm: given.realm ?? ""
-        )
-        return .internetPassword(server, account: given.account ?? "")
-    }
+    var secret: SecretName { attributes.named }
 }
 
 extension AttributeOptions {
+    /// The secret that they name.
+    var named: SecretName {
+        if let identity { return .identity(name: identity) }
+        guard let host else { return .genericPassword(service: service ?? "", account: account ?? "") }
+        let server = SecretServer(scheme ?? "https", host: host, port: port ?? 0, path: path ?? "", realm: realm ?? "")
+        return .internetPassword(server, account: account ?? "")
+    }
+
     /// What a search is for.
     var query: SecretQuery {
         var query = SecretQuery()

@@ -14,12 +14,14 @@ extension SecretGitCredential: PerformedSecretVerb {
             // One that somebody has kept with a realm is the same: git does not say realms.
             let known = try records(credential, server, store)
             let name = known.count == 1 ? known[0].name : .internetPassword(server, account: account)
-            try credential.withPassword { password in try store.set(name, value: password, in: accessGroup) }
+            _ = try credential.withPassword { password in try store.set(name, value: password, in: accessGroup) }
         case "erase":
             guard let name = try found(credential, server, store)?.name else { return }
             // Another password than the one that was refused stays: somebody has stored a new one meanwhile.
-            if try credential.isOther(than: store.value(of: name, in: accessGroup)) { return }
-            try store.delete(name, in: accessGroup)
+            let isRefused = try credential.withPassword { password in
+                try store.delete(name, ifValueIs: password, in: accessGroup)
+            }
+            if isRefused == nil { try store.delete(name, in: accessGroup) }
         default: return  // an operation of a later git: helpers must ignore what they do not know
         }
     }
@@ -49,7 +51,7 @@ extension SecretGitCredential: PerformedSecretVerb {
         guard records.count > 1 else { return records.first }
         StandardError.line(
             .warning, "\(records.count) accounts of \(quoted(server.host)): none is chosen")
-        StandardError.line(.hint, "name one: git config credential.https://\(server.host).username NAME")
+        StandardError.line(.hint, "name one: git config credential.\(server.origin).username NAME")
         return nil
     }
 

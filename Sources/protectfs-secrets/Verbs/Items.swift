@@ -58,7 +58,14 @@ extension SecretGet: PerformedSecretVerb {
 }
 
 extension SecretDelete: PerformedSecretVerb {
-    func perform() throws { try group.store(keybag).delete(name.secret, in: group.accessGroup) }
+    func perform() throws {
+        let store = try group.store(keybag)
+        if damaged {
+            try store.deleteDamaged()
+        } else {
+            try store.delete(attributes.named, in: group.accessGroup)
+        }
+    }
 }
 
 extension StandardOutput {

@@ -24,9 +24,9 @@ struct Rotate: ParsableCommand {
     @OptionGroup var roots: RotationRoots
     @Flag(help: "Go on with files that an earlier rotation left; no new keys are made.")
     var resume = false
-    @Flag(help: "Drop the retired class keys: files that still need them can never be read again.")
+    @Flag(help: "Drop the retired class keys: files and secrets that still need them can never be read again.")
     var forget = false
-    @Flag(help: "With --forget: even if files are found that still need them.")
+    @Flag(help: "With --forget: even if files or secrets are found that still need them.")
     var allowLoss = false
     @Flag(help: "With --forget: do not ask.")
     var yes = false
@@ -172,7 +172,8 @@ struct Rotate: ParsableCommand {
         let question = """
             Class keys of generation \(words) in \(quoted(keybag.directory)) will be forgotten.
             Files that still need them become unreadable for ever: on disks that are
-            away, in backups, and wherever else was not looked.
+            away, in backups, and wherever else was not looked. So do secrets that were
+            not rewrapped.
             To go on, type forget:\u{20}
             """
         guard let answer = try Terminal.askWord(question) else {
