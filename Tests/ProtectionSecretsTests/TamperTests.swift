@@ -125,7 +125,7 @@ import Testing
     func whatMakesNoSenseIsDeleted(column: String, value: String) throws {
         #expect(try bed.store.deleteDamaged() == 0)
         try execute("UPDATE secrets SET \(column) = \(value) WHERE id = ?", [Data(altered.id)])
-        try execute("UPDATE secrets SET value = x'00' || substr(value, 2) WHERE id <> ?", [Data(altered.id)])
+        try execute("UPDATE secrets SET value = zeroblob(64) WHERE id <> ?", [Data(altered.id)])
         #expect(try bed.store.needingRewrap() == 1)
         #expect(try bed.store.deleteDamaged() == 1)
         #expect(try bed.store.needingRewrap() == 0)
