@@ -35,8 +35,7 @@ extension DownloadStore {
                 try store.set(name, value: value.bytes, accessibility: .afterFirstUnlock)
             }
         case .identity(let bytes, let passphrase):
-            let der: [UInt8]
-            do throws(ClientIdentityError) { der = try ClientIdentity.der(bytes) } catch { throw .unusableIdentity(error) }
+            let der = try Self.der(bytes)
             _ = try secret { () throws(SecretError) in
                 try store.set(
                     name, value: try Self.identity(der: der, passphrase).joined(), accessibility: .afterFirstUnlock)
@@ -45,6 +44,12 @@ extension DownloadStore {
         // Behind it: killed in between there are two, and the next one that is kept leaves one.
         for record in try keptForAll() where record.place != .secret(name) {
             if record.listed.space == credential.space, record.listed.kind == credential.kind { try forget(record) }
+        }
+    }
+
+    private static func der(_ bytes: [UInt8]) throws(DownloadError) -> [UInt8] {
+        do throws(ClientIdentityError) { return try ClientIdentity.der(bytes) } catch {
+            throw .unusableIdentity(error)
         }
     }
 

@@ -20,7 +20,8 @@ extension SecretFind: PerformedSecretVerb {
             try lines.finish()
         }
         guard found.damaged > 0 else { return }
-        throw Failure(.damaged, "\(spoken(found.damaged, "secret")) in \(quoted(store.path)) damaged or altered",
+        throw Failure(
+            .damaged, "\(spoken(found.damaged, "secret")) in \(quoted(store.path)) damaged or altered",
             hint: "put them back from a backup, or: protectfs secret delete --damaged")
     }
 }

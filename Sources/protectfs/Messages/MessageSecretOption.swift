@@ -92,22 +92,7 @@ struct MessageSecretOption: ParsableArguments {
 
     /// Keys are bytes of any kind, so nothing but the end of the descriptor ends them.
     private func keys(of descriptor: Int32) throws(Failure) -> RNCryptorSecret {
-        let keys = try SecretBytes(capacity: RNCryptorSecret.keysLength + 1) { buffer throws(Failure) in
-            var done = 0
-            while done < buffer.count {
-                let count = Glibc.read(descriptor, buffer.baseAddress! + done, buffer.count - done)
-                if count < 0 && errno == EINTR { continue }
-                guard count >= 0 else {
-                    throw Failure(.usage, "cannot read from descriptor \(descriptor): \(Errno.current.spoken)")
-                }
-                if count == 0 { break }
-                done += count
-            }
-            return done
-        }
-        guard keys.count <= RNCryptorSecret.keysLength else {
-            throw Failure(.usage, "two keys have 64 bytes together, and these have more")
-        }
+        let keys = try SecretFile.read(descriptor, upTo: RNCryptorSecret.keysLength)
         do throws(RNCryptorError) { return try RNCryptorSecret(keys: keys) } catch { throw error.failure("") }
     }
 }

@@ -1,5 +1,5 @@
 import DataProtection
-import Glibc
+import ProtectionKeys
 
 /// A secret that is going to be set: typed twice the same, within three tries.
 enum TypedTwice {
@@ -12,15 +12,9 @@ enum TypedTwice {
         for _ in 0..<3 {
             let first = try ask(prompt)
             let second = try ask("Again: ")
-            if areEqual(first, second) { return first }
+            if areEqualInConstantTime(first, second) { return first }
             StandardError.line(.warning, "the two are not the same")
         }
         throw Failure(.usage, "no \(noun) was typed twice the same")
-    }
-
-    private static func areEqual(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
-        a.withUnsafeBytes { a in
-            b.withUnsafeBytes { b in a.count == b.count && memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0 }
-        }
     }
 }
