@@ -1,5 +1,4 @@
 import DataProtection
-import ProtectionKeys
 
 /// A secret that is going to be set: typed twice the same, within three tries.
 enum TypedTwice {
