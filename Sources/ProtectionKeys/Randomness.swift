@@ -46,7 +46,9 @@ public func areEqualInConstantTime(_ a: UnsafeRawBufferPointer, _ b: [UInt8]) ->
     b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) }
 }
 
-/// The same for secrets. Of two lengths they differ, and that takes no time.
-package func areEqualInConstantTime(_ a: borrowing SecretBytes, _ b: borrowing SecretBytes) -> Bool {
-    a.withUnsafeBytes { a in b.withUnsafeBytes { b in LibCrypto.areEqual(a, b) } }
+extension SecretBytes {
+    /// The same for secrets. Of two lengths they differ, and that takes no time.
+    package borrowing func isEqual(to other: borrowing SecretBytes) -> Bool {
+        withUnsafeBytes { a in other.withUnsafeBytes { b in LibCrypto.areEqual(a, b) } }
+    }
 }

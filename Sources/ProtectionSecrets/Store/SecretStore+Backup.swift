@@ -154,7 +154,7 @@ extension SecretStore {
         return try write { database in
             do throws(SecretError) {
                 if let old = try self.value(of: record, database) {
-                    if areEqualInConstantTime(old, value) { return false }
+                    if old.isEqual(to: value) { return false }
                     guard replacing else { throw .exists(record.name, record.group) }
                 }
             } catch {

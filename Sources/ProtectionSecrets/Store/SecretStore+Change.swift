@@ -94,7 +94,7 @@ extension SecretStore {
     ) throws(SecretError) -> Bool {
         let group = group ?? privateGroup
         return try write { database in
-            guard let row = try row(name, group, database), try areEqualInConstantTime(open(row), value) else {
+            guard let row = try row(name, group, database), try open(row).isEqual(to: value) else {
                 return false
             }
             try remove(name, group, database)

@@ -11,7 +11,7 @@ enum TypedTwice {
         for _ in 0..<3 {
             let first = try ask(prompt)
             let second = try ask("Again: ")
-            if areEqualInConstantTime(first, second) { return first }
+            if first.isEqual(to: second) { return first }
             StandardError.line(.warning, "the two are not the same")
         }
         throw Failure(.usage, "no \(noun) was typed twice the same")
