@@ -222,7 +222,8 @@ struct RNCryptorVerbTests {
         let long = try PseudoTerminal.run(
             ["import", "file.rncryptor", "-o", "other"], in: sandbox,
             [.expect("Password of "), .send(String(repeating: "x", count: 4095) + "\n")])
-        #expect(long.status == 64 && long.shown.contains("longer than the 4094 bytes"), "\(long.shown)")
+        #expect(long.status == 64, "\(long.shown)")
+        #expect(long.shown.contains("longer than the 4094 bytes that a terminal gives"), "\(long.shown)")
     }
 
     @Test("OpenRNCryptor, the example: prints what was sealed, and nothing of what was altered")

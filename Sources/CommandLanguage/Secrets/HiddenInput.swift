@@ -29,15 +29,33 @@ private func restoreEcho(_ signal: Int32) {
 
 /// A line from the controlling terminal without echo.
 package enum HiddenInput {
+    /// Bytes of a line. A terminal drops what is behind 4,095 (N_TTY of the kernel), so that a line of as many may have been cut.
+    private static let longest = 4094
     private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
 
-    /// Opens /dev/tty, asks, and lets `body` read(2) from it while the echo is off. The echo is back when this returns,
-    /// and when a signal ends or stops the process meanwhile.
+    /// What is typed, where there must be a terminal.
     ///
+    /// - Parameters:
+    ///   - noun: what it is, for the message.
+    ///   - limit: bytes.
+    ///   - option: takes it from a descriptor instead.
+    /// - Throws: status 64 if there is no terminal.
+    package static func ask(
+        _ question: String, for noun: String, upTo limit: Int, insteadOf option: String
+    ) throws(Failure) -> SecretBytes {
+        if let typed = try ask(question, upTo: limit) { return typed }
+        throw Failure(
+            .usage, "there is no terminal to ask for a \(noun)",
+            hint: "give it through a file descriptor: \(option) 3 3<FILE")
+    }
+
+    /// Opens /dev/tty, asks, and reads a line from it while the echo is off. The echo is back when this returns, and when a signal
+    /// ends or stops the process meanwhile.
+    ///
+    /// - Parameter limit: bytes: what is longer comes as one more.
     /// - Returns: nil if there is no terminal.
-    package static func ask<R: ~Copyable>(
-        _ question: String, _ body: (_ terminal: Int32) throws(Failure) -> R
-    ) throws(Failure) -> R? {
+    /// - Throws: status 64 for more than a terminal gives in one line, where that is less than the limit.
+    package static func ask(_ question: String, upTo limit: Int) throws(Failure) -> SecretBytes? {
         let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
@@ -60,7 +78,13 @@ package enum HiddenInput {
             tcsetattr(descriptor, TCSAFLUSH, &shownMode)
             _ = write(descriptor, "\n", 1)
         }
-        return try body(descriptor)
+        let typed = try SecretLine.read(fromTerminal: descriptor, upTo: min(limit, longest))
+        guard limit <= longest || typed.count <= longest else {
+            throw Failure(
+                .usage, "what was typed is longer than the \(longest) bytes that a terminal gives in one line",
+                hint: "give it through a file descriptor instead")
+        }
+        return typed
     }
 
     private static func install() -> [(signal: Int32, action: sigaction)] {

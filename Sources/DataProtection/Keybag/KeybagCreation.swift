@@ -109,13 +109,13 @@ extension Keybag {
         if passcode.count > 1024 { throw .passcodeUnusable(reason: "it is longer than 1,024 bytes") }
     }
 
-    /// As many iterations as take about half a second on this machine, 600,000 at least.
+    /// As many iterations as take about half a second of this thread's work, 600,000 at least: a busy machine gives no weaker keybag.
     static func calibratedIterations() throws(DataProtectionError) -> Int {
         do throws(KeyError) {
             let iterations = try PBKDF2.iterations(taking: .milliseconds(500)) { work throws(KeyError) in
-                let start = Clock.monotonic()
+                let start = Clock.ofThread()
                 try work()
-                return .nanoseconds(Clock.monotonic() - start)
+                return .nanoseconds(Clock.ofThread() - start)
             }
             let bounds = KeybagSlot.leastIterations...KeybagSlot.readableIterations.upperBound
             return min(max(iterations, bounds.lowerBound), bounds.upperBound)

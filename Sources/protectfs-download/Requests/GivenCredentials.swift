@@ -62,14 +62,7 @@ enum Secret {
     }
 
     static func ask(_ question: String, option: String) throws(Failure) -> CredentialSecret {
-        let typed = try HiddenInput.ask(question) { terminal throws(Failure) in
-            try SecretLine.read(fromTerminal: terminal, upTo: maximum)
-        }
-        guard let typed else {
-            throw Failure(
-                .usage, "there is no terminal to ask on", hint: "give it through a file descriptor: \(option) 3 3<FILE")
-        }
-        return try usable(typed)
+        try usable(HiddenInput.ask(question, for: "secret", upTo: maximum, insteadOf: option))
     }
 
     private static func usable(_ secret: consuming SecretBytes) throws(Failure) -> CredentialSecret {

@@ -7,10 +7,7 @@ extension ValueOptions {
     func read(for secret: SecretName) throws -> SecretBytes {
         guard secret.kind != .identity else { return try identity().joined() }
         if descriptor == nil, isatty(0) == 1 {
-            let typed = try HiddenInput.ask("Secret: ") { terminal throws(Failure) in
-                try SecretLine.read(fromTerminal: terminal, upTo: SecretStore.maximumValueLength)
-            }
-            if let typed { return typed }
+            if let typed = try HiddenInput.ask("Secret: ", upTo: SecretStore.maximumValueLength) { return typed }
         }
         let value = try SecretFile.read(descriptor ?? 0, upTo: SecretStore.maximumValueLength)
         return raw ? value : Self.withoutNewline(value)
@@ -23,9 +20,8 @@ extension ValueOptions {
                 pkcs12: file,
                 passphrase: SecretLine.read(from: passphraseDescriptor, upTo: SecretStore.maximumValueLength))
         }
-        let typed = try HiddenInput.ask("Passphrase of the identity (empty: none): ") { terminal throws(Failure) in
-            try SecretLine.read(fromTerminal: terminal, upTo: SecretStore.maximumValueLength)
-        }
+        let typed = try HiddenInput.ask(
+            "Passphrase of the identity (empty: none): ", upTo: SecretStore.maximumValueLength)
         guard let typed else { return try SecretIdentity(pkcs12: file, passphrase: SecretBytes(zeroed: 0)) }
         return try SecretIdentity(pkcs12: file, passphrase: typed)
     }

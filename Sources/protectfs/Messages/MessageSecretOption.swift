@@ -21,8 +21,6 @@ struct MessageSecretOption: ParsableArguments {
 
     /// Bytes of a password from a descriptor, at most.
     private static let longest = 65_536
-    /// Bytes of one that is typed. A terminal drops what is behind 4,095 (N_TTY of the kernel), so that one of these may have been cut.
-    private static let longestTyped = 4094
 
     func validate() throws {
         for (name, descriptor) in [("--password-fd", passwordDescriptor), ("--key-fd", keyDescriptor)] {
@@ -43,7 +41,7 @@ struct MessageSecretOption: ParsableArguments {
     func readNew() throws(Failure) -> RNCryptorSecret {
         if let keyDescriptor { return try keys(of: keyDescriptor) }
         if let passwordDescriptor { return try line(of: passwordDescriptor) }
-        return try usable(TypedTwice.read("password", prompt: "New password: ", ask), Self.longestTyped)
+        return try usable(TypedTwice.read("password", prompt: "New password: ", ask))
     }
 
     /// For a message that is there.
@@ -57,33 +55,21 @@ struct MessageSecretOption: ParsableArguments {
         case .password:
             guard keyDescriptor == nil else { throw RNCryptorError.needsPassword.failure(name) }
             if let passwordDescriptor { return try line(of: passwordDescriptor) }
-            return try usable(ask("Password of \(name): "), Self.longestTyped)
+            return try usable(ask("Password of \(name): "))
         }
     }
 
     private func line(of descriptor: Int32) throws(Failure) -> RNCryptorSecret {
-        try usable(SecretLine.read(from: descriptor, upTo: Self.longest), Self.longest)
+        try usable(SecretLine.read(from: descriptor, upTo: Self.longest))
     }
 
     private func ask(_ question: String) throws(Failure) -> SecretBytes {
-        let typed = try HiddenInput.ask(question) { terminal throws(Failure) in
-            try SecretLine.read(fromTerminal: terminal, upTo: Self.longestTyped)
-        }
-        guard let typed else {
-            throw Failure(
-                .usage, "there is no terminal to ask for a password",
-                hint: "give it through a file descriptor: --password-fd 3 3<FILE")
-        }
-        return typed
+        try HiddenInput.ask(question, for: "password", upTo: Self.longest, insteadOf: "--password-fd")
     }
 
-    private func usable(_ password: consuming SecretBytes, _ limit: Int) throws(Failure) -> RNCryptorSecret {
-        guard password.count <= limit else {
-            throw Failure(
-                .usage,
-                "the password is longer than the \(limit) bytes that are read"
-                    + (limit == Self.longestTyped ? " from a terminal" : ""),
-                hint: limit == Self.longestTyped ? "give it through a file descriptor: --password-fd 3 3<FILE" : nil)
+    private func usable(_ password: consuming SecretBytes) throws(Failure) -> RNCryptorSecret {
+        guard password.count <= Self.longest else {
+            throw Failure(.usage, "the password is longer than the \(Self.longest) bytes that are read")
         }
         do throws(RNCryptorError) { return try RNCryptorSecret(password: password) } catch {
             throw error.failure("")

@@ -61,10 +61,7 @@ enum PasscodeReader {
     ) throws(Failure) -> SecretBytes {
         let insteadHint = "give it through a file descriptor: \(option) 3 3<FILE"
         if let askpass { return try ask(prompt, in: Askpass(program: askpass), insteadHint) }
-        let passcode = try HiddenInput.ask(prompt) { terminal throws(Failure) in
-            try SecretLine.read(fromTerminal: terminal, upTo: maximum)
-        }
-        if let passcode { return try usable(passcode) }
+        if let passcode = try HiddenInput.ask(prompt, upTo: maximum) { return try usable(passcode) }
         guard let window = Askpass.ofDisplay else {
             throw Failure(.usage, "there is no terminal to ask for a passcode", hint: insteadHint)
         }

@@ -34,15 +34,8 @@ struct PasswordSource: ParsableArguments {
     }
 
     private func ask(_ question: String) throws(Failure) -> SecretBytes {
-        let typed = try HiddenInput.ask(question) { terminal throws(Failure) in
-            try SecretLine.read(fromTerminal: terminal, upTo: Self.maximum)
-        }
-        guard let typed else {
-            throw Failure(
-                .usage, "there is no terminal to ask for a password",
-                hint: "give it through a file descriptor: --password-fd 3 3<FILE")
-        }
-        return try usable(typed)
+        try usable(
+            HiddenInput.ask(question, for: "password", upTo: Self.maximum, insteadOf: "--password-fd"))
     }
 
     /// Said here, before it is asked for again.
