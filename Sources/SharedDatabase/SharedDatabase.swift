@@ -1,4 +1,5 @@
 package import GRDB
+import GRDBSQLite
 import Glibc
 package import SystemPackage
 
@@ -81,6 +82,35 @@ package enum SharedDatabase {
             configuration.label = label
             configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
             return try DatabaseQueue(path: path.string, configuration: configuration)
+        }
+    }
+
+    /// A database that somebody else may have written, as its bytes are: read in memory, so that nothing is locked, followed or made on the
+    /// disk. What is stored in it runs no function that has an effect.
+    ///
+    /// - Parameter path: for errors.
+    package static func inMemory(_ bytes: [UInt8], _ path: FilePath) throws(SharedDatabaseError) -> DatabaseQueue {
+        guard !bytes.isEmpty else { throw .damaged(path, reason: "it is empty") }
+        return try translating(path, unchanged) {
+            var configuration = Configuration()
+            configuration.prepareDatabase { database in
+                try database.execute(sql: "PRAGMA trusted_schema = OFF")
+                try database.execute(sql: "PRAGMA cell_size_check = ON")
+            }
+            let queue = try DatabaseQueue(configuration: configuration)
+            try queue.writeWithoutTransaction { database in
+                let count = sqlite3_int64(bytes.count)
+                guard let copy = sqlite3_malloc64(sqlite3_uint64(bytes.count)) else {
+                    throw DatabaseError(resultCode: .SQLITE_NOMEM)
+                }
+                bytes.withUnsafeBytes { copy.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+                // SQLite frees the copy, also if this fails.
+                let code = sqlite3_deserialize(
+                    database.sqliteConnection, "main", copy.assumingMemoryBound(to: UInt8.self), count, count,
+                    UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY))
+                guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+            }
+            return queue
         }
     }
 

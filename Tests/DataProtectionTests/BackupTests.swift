@@ -148,6 +148,16 @@ struct BackupTests {
         #expect(try beds.open().keybag.entries.count == count, "no key comes twice")
     }
 
+    @Test("Neither the keybag nor the backup itself is copied: who names one is told")
+    func own() throws {
+        let beds = try BackupBed()
+        try beds.bed.make("file", .complete, [1])
+        try beds.backUp()
+        for path in [beds.keybag.directory, try beds.copy("file").removingLastComponent()] {
+            #expect(try beds.backUp([path]).values.sorted() == ["notForBackup"])
+        }
+    }
+
     @Test("Another keybag's file, plaintext, and a file whose key is forgotten, are not copied")
     func refused() throws {
         let beds = try BackupBed()

@@ -1,12 +1,12 @@
 import FaultServer
 import Foundation
 import ProtectionKeys
-import ProtectionSecrets
 import Synchronization
 import Testing
 
 @testable import DataProtection
 @testable import ProtectionDownloads
+@testable import ProtectionSecrets
 
 /// Credentials of the list, against a real server.
 @Suite struct CredentialTests {
@@ -57,6 +57,29 @@ import Testing
         #expect(try await queue().removeCredentials(of: listed[0].space, name: "another").isEmpty)
         #expect(try await queue().removeCredentials(of: listed[0].space) == listed)
         #expect(try await bed.run(request(as: "third")).failure?.kind == .credentials)
+    }
+
+    @Test("One that was damaged or altered harms no other one, and is counted")
+    func damaged() async throws {
+        try server.guardPaths("/", .basic("user", "right"))
+        let identity = try DownloadCredential(identity(), for: ProtectionSpace(host: "localhost", port: 1))
+        for credential in [
+            try .password("other", "right", at: server, realm: "theirs"), identity,
+            try .password("user", "right", at: server),
+        ] {
+            try await queue().addCredential(credential)
+        }
+        #expect(try await queue().damagedCredentials() == 0)
+        let store = try SecretStore(appID: DownloadStore.appID, keybag: bed.keybag)
+        try store.write { try $0.execute(sql: "UPDATE secrets SET wrapped = x'00' WHERE account = 'other'") }
+        try store.write { try $0.execute(sql: "UPDATE secrets SET wrapped = zeroblob(40) WHERE kind = 3") }
+        try expectFinished(await bed.run(request()))
+        #expect(try await queue().damagedCredentials() == 1)
+        #expect(try await queue().credentials().map(\.kind) == [.identity, .password])
+        try store.write { try $0.execute(sql: "UPDATE secrets SET wrapped = zeroblob(40)  WHERE account = 'user'") }
+        #expect(try await bed.run(request(as: "second")).state != .finished)
+        #expect(try await queue().removeCredentials(of: identity.space).count == 1)
+        #expect(try store.deleteDamaged() == 1)
     }
 
     @Test("A credential of another realm, method or host is not sent; the error names what was met and what is nearest")

@@ -25,7 +25,7 @@ import Testing
     private var path: FilePath { backup.path.appending(Backup.secretsName) }
 
     private func copy() throws -> SecretBackupResult {
-        try bed.store.copy(to: path, having: backup.secretsKeyNames(of: bed.keybag))
+        try bed.store.copy(to: backup.path, having: backup.secretsKeyNames(of: bed.keybag))
     }
 
     private struct NoKeys: Error {}
@@ -38,7 +38,7 @@ import Testing
 
     private func restore(replacing: Bool = false, isTrial: Bool = false) throws -> SecretBackupResult {
         let keys = try Self.keys(of: backup)
-        return try other.store.restore(from: path, keys, replacing: replacing, isTrial: isTrial)
+        return try other.store.restore(from: backup.path, keys, replacing: replacing, isTrial: isTrial)
     }
 
     private func text(_ accessibility: SecretAccessibility) throws -> String {
@@ -74,17 +74,72 @@ import Testing
         #expect(try text(.whenUnlocked) == "when-unlocked")
     }
 
-    /// New class keys that the backup has not got: what is under them is not copied for nothing.
+    /// New class keys that the backup has not got: what is under them is not copied for nothing, and what was copied before stays.
     @Test func rotated() throws {
         try bed.rotate()
         #expect(try copy().done == 2)
         _ = try bed.store.rewrap()
+        try bed.store.delete(.account("after-first-unlock"))
         let without = try copy()
-        #expect(without.done == 0 && without.withoutKey == 2)
+        #expect(without.done == 0 && without.withoutKey == 1)
+        #expect(try restore(isTrial: true).done == 1, "the copy of before, and none of what was deleted")
+        try bed.store.add(
+            .account("after-first-unlock"), value: secret("after-first-unlock"), accessibility: .afterFirstUnlock)
         try backup.renewKeybag(of: bed.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
         #expect(try copy().done == 2)
         #expect(try restore().done == 2)
         #expect(try text(.whenUnlocked) == "when-unlocked")
+    }
+
+    /// What the disk has damaged keeps its earlier copy, which is what the hint says to put back.
+    @Test(arguments: ["kind = 9", "wrapped = x'00'", "id = 'none'"]) func damaged(_ change: String) throws {
+        _ = try copy()
+        try bed.store.write { try $0.execute(sql: "UPDATE secrets SET \(change) WHERE accessibility = 1") }
+        let result = try copy()
+        #expect(result.done == 1 && result.failures.count == 1)
+        #expect(try restore().done == 2)
+        #expect(try text(.whenUnlocked) == "when-unlocked")
+    }
+
+    /// A backup may be a stranger's: what is no file with a table of ours is refused, and nothing is followed, made or waited for.
+    @Test(arguments: ["link", "fifo", "directory", "view", "wide", "wal", "empty", "garbage"])
+    func crafted(_ what: String) throws {
+        _ = try copy()
+        let elsewhere = bed.root.appending("elsewhere")
+        try FileManager.default.createDirectory(atPath: elsewhere.string, withIntermediateDirectories: false)
+        let there = elsewhere.appending("db")
+        try FileManager.default.moveItem(atPath: path.string, toPath: there.string)
+        switch what {
+        case "link":
+            try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: there.string)
+        case "fifo": try #require(mkfifo(path.string, 0o600) == 0)
+        case "directory":
+            try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: false)
+        case "empty": try Data().write(to: URL(fileURLWithPath: path.string))
+        case "garbage": try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: path.string))
+        default:
+            let database = try DatabaseQueue(path: there.string)
+            try database.writeWithoutTransaction { database in
+                switch what {
+                case "view":
+                    try database.execute(
+                        sql: """
+                            ALTER TABLE secrets RENAME TO others;
+                            CREATE VIEW secrets AS WITH RECURSIVE endless(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM endless)
+                            SELECT others.* FROM others, endless;
+                            """)
+                case "wide": try database.execute(sql: "ALTER TABLE secrets ADD COLUMN more TEXT")
+                default: try database.execute(sql: "PRAGMA journal_mode = WAL")
+                }
+            }
+            try database.close()
+            try FileManager.default.moveItem(atPath: there.string, toPath: path.string)
+        }
+        #expect(throws: SecretError.self) { try restore() }
+        #expect(try other.store.find().records.isEmpty)
+        #expect(try Set(FileManager.default.contentsOfDirectory(atPath: elsewhere.string)).isSubset(of: ["db"]))
+        let names = try FileManager.default.contentsOfDirectory(atPath: backup.path.string).sorted()
+        #expect(names == ["keybag", "secrets.sqlite"])
     }
 
     /// What was altered in a backup is refused, the rest comes back.
@@ -106,7 +161,7 @@ import Testing
         let foreign = try Backup(at: other.root.appending("backup"), for: .backup)
         try foreign.makeKeybag(of: other.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
         let keys = try Self.keys(of: foreign)
-        let result = try other.store.restore(from: path, keys, replacing: true, isTrial: false)
+        let result = try other.store.restore(from: backup.path, keys, replacing: true, isTrial: false)
         #expect(result.done == 0 && result.failures.count == 2)
     }
 }

@@ -69,6 +69,37 @@ import Testing
         #expect(try bed.store.text(.account("kim")) == "one")
     }
 
+    /// What cannot be read now is not replaced either, whatever accessibility the new one is to get; deleting it is another matter.
+    @Test(arguments: SecretAccessibility.allCases) func replacedWhileLocked(_ accessibility: SecretAccessibility) throws
+    {
+        let bed = try SecretsBed()
+        let name = SecretName.account("kim")
+        try bed.store.add(name, value: secret("one"))
+        var exported: [UInt8] = []
+        _ = try bed.store.export(.privateGroup) { exported += $0 }
+        let text = String(decoding: exported, as: UTF8.self).replacing("when-unlocked", with: "after-first-unlock")
+        try bed.keybag.lock()
+        func expectLocked(_ body: () throws -> Void) {
+            let error = #expect(throws: SecretError.self) { try body() }
+            if case .locked? = error {} else { Issue.record("\(String(describing: error))") }
+        }
+        expectLocked { _ = try bed.store.set(name, value: secret("two"), accessibility: accessibility) }
+        expectLocked { _ = try bed.store.update(name, value: secret("two"), accessibility: accessibility) }
+        expectLocked {
+            var rest = Array(text.utf8)[...]
+            try bed.store.importSecrets(replacing: true) { buffer in
+                let piece = rest.prefix(buffer.count)
+                rest = rest.dropFirst(piece.count)
+                buffer.copyBytes(from: piece)
+                return piece.count
+            }
+        }
+        try bed.enter(.unlocked)
+        #expect(try bed.store.text(name) == "one")
+        try bed.store.set(name, value: secret("two"), accessibility: accessibility)
+        #expect(try bed.store.record(of: name)?.accessibility == accessibility)
+    }
+
     /// A keybag that was made before there were secrets gets their class keys at its next unlock.
     @Test func anOldKeybag() throws {
         let bed = try SecretsBed()

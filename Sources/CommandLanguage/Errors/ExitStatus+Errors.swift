@@ -13,7 +13,7 @@ extension DataProtectionError: SpokenError {
             .refused
         case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
         case .exists, .keybagExists, .keybagIntact: .exists
-        case .passcodeUnusable, .unknownClass: .usage
+        case .passcodeUnusable, .unknownClass, .notForBackup: .usage
         case .keyringUnavailable: .unavailable
         case .configuration, .rulesWithin: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput

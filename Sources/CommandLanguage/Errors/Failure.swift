@@ -23,6 +23,12 @@ package struct Failure: Error {
         }
     }
 
+    /// The same of a verb that has --replace.
+    package init(replaceable error: any SpokenError) {
+        let isThere = error.exitStatus == .exists
+        self.init(error.exitStatus, error.message, hint: isThere ? "if it may go: --replace" : error.hint)
+    }
+
     /// Prints the error and its hint.
     package func report() {
         StandardError.line(.error, message)

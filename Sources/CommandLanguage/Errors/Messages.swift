@@ -74,6 +74,7 @@ extension DataProtectionError {
         case .keyNotInBackup(let path, let protectionClass, let generation, let backup):
             "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key "
                 + "\(protectionClass.shortName), generation \(generation)"
+        case .notForBackup(let path): "\(quoted(path)) is the keybag's or the backup's own, and not for a backup"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"

@@ -86,6 +86,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case wrongBackupPassphrase(FilePath)
     /// The backup has not got the class key that the file is under, so that a copy of it could never be opened.
     case keyNotInBackup(FilePath, ProtectionClass, generation: UInt32, backup: FilePath)
+    /// A keybag's directory, or the backup's own: neither belongs into a backup.
+    case notForBackup(FilePath)
     /// The rules of an upgrade are kept in the directory that they are for.
     case rulesWithin(FilePath, rules: FilePath)
     /// A line of the user's configuration, or of rules, makes no sense.
@@ -114,7 +116,8 @@ extension DataProtectionError {
         case .busy, .throttled: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin:
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
+            .notForBackup:
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode, .backupNotFound: .noSuchFileOrDirectory

@@ -23,7 +23,7 @@ package final class Backup: Sendable {
     /// The copies.
     static let filesName: FilePath.Component = "files"
     /// Of the secrets, which are not ours to write.
-    package static let secretsName = "secrets.sqlite"
+    package static let secretsName: FilePath.Component = "secrets.sqlite"
 
     /// Opens the directory, and holds it.
     ///
@@ -54,6 +54,27 @@ package final class Backup: Sendable {
 
     // A child that the process is just forking has the descriptor for a moment longer: closing alone may not let go.
     deinit { flock(directory.descriptor, LOCK_UN) }
+
+    /// Of the copy of secrets, bytes.
+    private static let maximumSecretsLength = 1 << 30
+
+    /// The copy of secrets in a backup's directory; nil if there is none. No link is followed.
+    ///
+    /// - Throws: `notRegularFile`; `unsupported` for more than 1 GiB; `system`.
+    package static func secrets(in backup: FilePath) throws(DataProtectionError) -> [UInt8]? {
+        let directory = try LowerDirectory(backup)
+        let path = backup.appending(secretsName)
+        guard try directory.status(of: secretsName) != nil else { return nil }
+        let file = try directory.file(secretsName, flags: O_RDONLY, path: path)
+        let length = Int(try file.status().st_size)
+        guard length <= maximumSecretsLength else {
+            throw .unsupported(path, what: "a copy of secrets of \(length) bytes")
+        }
+        return try file.bytes(at: 0, count: length)
+    }
+
+    /// Whether something is where the copy of secrets would be.
+    package func hasSecrets() throws(DataProtectionError) -> Bool { try directory.status(of: Self.secretsName) != nil }
 
     static let newKeybagName: FilePath.Component = "keybag.new"
 

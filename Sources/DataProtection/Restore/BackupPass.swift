@@ -10,7 +10,7 @@ package final class BackupPass {
     private let file: BackupFile
     private let removesDeleted: Bool
     /// Directories that are not for a backup: the keybag's own, and the backup itself.
-    private let leftOut: [stat]
+    private let leftOut: [(path: FilePath, status: stat)]
     private var goesOn: () -> Bool = { true }
     private var receive: (BackupResult) -> Void = { _ in }
 
@@ -22,7 +22,10 @@ package final class BackupPass {
         self.backup = backup
         self.removesDeleted = removesDeleted
         file = BackupFile(keybag: keybag, stored: stored, backup: backup.path)
-        leftOut = [try backup.directory.status(), try LowerDirectory(keybag.directory).status()]
+        leftOut = [
+            (try backup.path.resolved(), try backup.directory.status()),
+            (try keybag.directory.resolved(), try LowerDirectory(keybag.directory).status()),
+        ]
     }
 
     /// Copies what the roots name, and everything below; a root that is a link is followed.
@@ -43,6 +46,7 @@ package final class BackupPass {
 
     private func copy(root: FilePath) throws(DataProtectionError) {
         let place = try root.resolved()
+        guard !leftOut.contains(where: { place.starts(with: $0.path) }) else { throw .notForBackup(root) }
         var (directory, _) = try backup.directory.subdirectory(Backup.filesName)
         var above = [backup.directory]
         guard let name = place.lastComponent else {  // the root directory
@@ -88,7 +92,7 @@ package final class BackupPass {
         do throws(DataProtectionError) {
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
-                if leftOut.contains(where: { $0.isSameItem(as: status) }) { return }
+                if leftOut.contains(where: { $0.status.isSameItem(as: status) }) { return }
                 try makeRoom(for: source.name, isDirectory: true, in: directory)
                 return try copyDirectory(source, into: directory)
             case S_IFREG:

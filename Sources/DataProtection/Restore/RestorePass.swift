@@ -58,8 +58,7 @@ package final class RestorePass {
             guard error.errno == .noSuchFileOrDirectory, selection.isEmpty else { throw error }
             return
         }
-        try OwnDirectory.make(target)
-        let directory = try LowerDirectory(target)
+        let directory = try room(at: target)
         guard !selection.isEmpty else { return try restoreContents(of: files, into: directory) }
         for path in selection where mayGoOn() {
             do throws(DataProtectionError) {
@@ -68,6 +67,17 @@ package final class RestorePass {
                 fail(path, error)
             }
         }
+    }
+
+    /// The target, made if need be; to try only, the nearest directory above that is there.
+    private func room(at target: FilePath) throws(DataProtectionError) -> LowerDirectory {
+        guard conflict == .onlyTry else {
+            try OwnDirectory.make(target)
+            return try LowerDirectory(target)
+        }
+        var place = target
+        while !place.isEmpty, !OwnDirectory.exists(place), place.removeLastComponent() {}
+        return try LowerDirectory(place.isEmpty ? "." : place)
     }
 
     private func mayGoOn() -> Bool { !isLocked && goesOn() }

@@ -11,15 +11,18 @@ struct CredentialsOfDownload: CredentialStore {
     var failures: StoredFailures { StoredFailures(store: store) }
 
     func credential(for space: ProtectionSpace) async throws -> Credential? {
-        // One that was refused is worth saying so.
+        // One that was refused is worth saying so; so is one that does not open, if no other one does.
         var refused: Credential?
+        var broken: DownloadError?
         let (own, kept) = try store.fitting(space, for: id)
         for source in [.kept(own), .session, .application, .kept(kept)] as [Source] {
-            for credential in try await credentials(of: source, for: space) where credential.fits(space.method) {
+            for credential in try await credentials(of: source, for: space, &broken) where credential.fits(space.method)
+            {
                 guard try await failures.contains(credential, in: space) else { return credential }
                 refused = refused ?? credential
             }
         }
+        if refused == nil, let broken { throw broken }
         return refused
     }
 
@@ -28,11 +31,13 @@ struct CredentialsOfDownload: CredentialStore {
         case session, application
     }
 
-    private func credentials(of source: Source, for space: ProtectionSpace) async throws -> [Credential] {
+    private func credentials(
+        of source: Source, for space: ProtectionSpace, _ broken: inout DownloadError?
+    ) async throws -> [Credential] {
         switch source {
-        case .kept(let records): try records.map { try store.open($0) }
-        case .session: [await session.credential(for: space)].compactMap { $0 }
-        case .application: [try await application?.credential(for: space)].compactMap { $0 }
+        case .kept(let records): return try records.compactMap { try store.openIfSound($0, &broken) }
+        case .session: return [await session.credential(for: space)].compactMap { $0 }
+        case .application: return [try await application?.credential(for: space)].compactMap { $0 }
         }
     }
 

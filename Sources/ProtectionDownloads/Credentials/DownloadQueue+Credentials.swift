@@ -14,6 +14,12 @@ extension DownloadQueue {
         try await store.blocking { store throws(DownloadError) in try store.credentials().map(\.listed) }
     }
 
+    /// How many of those that are kept for all were damaged or altered, so that ``credentials()`` leaves them out: what
+    /// `SecretStore.deleteDamaged()` deletes.
+    public func damagedCredentials() async throws(DownloadError) -> Int {
+        try await store.blocking { store throws(DownloadError) in try store.damagedForAll() }
+    }
+
     /// Removes those of a server.
     ///
     /// - Parameters:

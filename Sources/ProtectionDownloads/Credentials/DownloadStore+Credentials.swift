@@ -79,6 +79,17 @@ extension DownloadStore {
         try DownloadCredential(try content(of: record), for: record.listed.space).credential()
     }
 
+    /// The same; nil for one that was damaged or altered, and `broken` says what was wrong with the first.
+    func openIfSound(
+        _ record: CredentialRecord, _ broken: inout DownloadError?
+    ) throws(DownloadError) -> Credential? {
+        do throws(DownloadError) { return try open(record) } catch {
+            guard case .storeDamaged = error else { throw error }
+            broken = broken ?? error
+            return nil
+        }
+    }
+
     private func content(of record: CredentialRecord) throws(DownloadError) -> DownloadCredential.Content {
         switch record.place {
         case .secret(let name): return try open(name)

@@ -7,7 +7,7 @@ extension DownloadStore {
     /// Whose private group they are in: `protectfs secret find --app protectfs.downloads`.
     static let appID = "protectfs.downloads"
 
-    /// Those that are kept, in the order in which they were added.
+    /// Those that are kept and make sense, in the order in which they were added.
     func keptForAll() throws(DownloadError) -> [CredentialRecord] {
         guard keybag.hasSecrets else { return [] }
         let store = try secrets()
@@ -15,14 +15,21 @@ extension DownloadStore {
         var records: [CredentialRecord] = []
         for record in found.records.sorted(by: { $0.created < $1.created }) {
             guard let (space, kind, name) = Self.credential(record.name) else { continue }
-            let shown = kind == .identity ? try identity(record.name, store).name : name
+            // One that does not open harms no other one: who needs it is told.
+            let shown = kind == .identity ? (try? identity(record.name, store))?.name : name
             records.append(
                 CredentialRecord(
                     place: .secret(record.name), download: nil,
                     listed: ListedCredential(space: space, kind: kind, name: shown)))
         }
-        guard found.damaged == 0 else { throw .storeDamaged(store.path, reason: "a credential makes no sense") }
         return records
+    }
+
+    /// How many of them make no sense.
+    func damagedForAll() throws(DownloadError) -> Int {
+        guard keybag.hasSecrets else { return 0 }
+        let store = try secrets()
+        return try secret { () throws(SecretError) in try store.find().damaged }
     }
 
     /// Keeps one, in place of one of the same kind for the same space.

@@ -24,9 +24,9 @@ final class TokensOfDownload: BearerTokens {
         let isOurs = sent.withLock { $0 != nil }
         if rejected { try await noteRefused() }
         let (own, kept) = try store.fitting(place, for: id)
+        var broken: DownloadError?
         for record in own + kept where record.listed.kind == .token {
-            let credential = try store.open(record)
-            guard case .token(let token) = credential.content,
+            guard let credential = try store.openIfSound(record, &broken), case .token(let token) = credential.content,
                 try await !StoredFailures(store: store).contains(credential, in: place)
             else { continue }
             sent.withLock { $0 = (credential, place) }
@@ -35,8 +35,9 @@ final class TokensOfDownload: BearerTokens {
         let isListed = spaces.contains { entry in
             ProtectionSpace(entry.kind, host: entry.host, port: entry.port, method: entry.method).matches(place)
         }
-        guard isListed else { return nil }
-        return try await provider?.token(for: space, rejected: rejected && !isOurs)
+        if isListed, let token = try await provider?.token(for: space, rejected: rejected && !isOurs) { return token }
+        if let broken { throw broken }
+        return nil
     }
 
     /// What was sent last was not accepted.

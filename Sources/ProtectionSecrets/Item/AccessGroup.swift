@@ -22,7 +22,11 @@ public struct AccessGroup: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``SecretError/invalid(reason:)``.
     public init(_ name: String) throws(SecretError) { self = try Self(checked: name, leastLabels: 4, "access group") }
 
-    init(stored: String) { description = stored }
+    /// A private group or a shared one; nil for what is neither.
+    init?(stored: String) {
+        guard let group = (try? AccessGroup(stored)) ?? (try? .private(of: stored)) else { return nil }
+        self = group
+    }
 
     private init(checked name: String, leastLabels: Int, _ what: String) throws(SecretError) {
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)

@@ -55,6 +55,9 @@ public enum SecretName: Hashable, Sendable {
         case .internetPassword(let server, _):
             if server.host.isEmpty { throw .invalid(reason: "a host is needed") }
             if server.protocol.isEmpty { throw .invalid(reason: "a protocol is needed, as https") }
+            guard server.protocol == server.protocol.lowercased(), server.host == server.host.lowercased() else {
+                throw .invalid(reason: "protocol and host are in lower case")
+            }
             guard 0...65_535 ~= server.port else { throw .invalid(reason: "port \(server.port): 0 to 65535") }
         case .identity(let name):
             if name.isEmpty { throw .invalid(reason: "a name is needed") }
@@ -75,6 +78,10 @@ public struct SecretServer: Hashable, Sendable {
     /// What the server calls it in its challenge (RFC 9110 §11.5); empty: any.
     public let realm: String
 
+    /// - Parameters:
+    ///   - protocol: in lower case or not.
+    ///   - host: a name or an address, in lower case or not.
+    ///   - port: 0 to 65,535; 0: the one that the protocol has.
     public init(_ protocol: String, host: String, port: Int = 0, path: String = "", realm: String = "") {
         (self.protocol, self.host, self.port) = (`protocol`.lowercased(), host.lowercased(), port)
         (self.path, self.realm) = (path, realm)

@@ -24,12 +24,13 @@ struct PortableSecret: Codable {
     var secret: (name: SecretName, accessibility: SecretAccessibility, group: AccessGroup)? {
         guard let kind = SecretName.Kind.allCases.first(where: { $0.word == kind }),
             let accessibility = SecretAccessibility(name: accessibility),
-            let group = (try? AccessGroup(group)) ?? (try? AccessGroup.private(of: group))
+            let group = AccessGroup(stored: group)
         else { return nil }
         var columns = SecretColumns(.identity(name: ""))
         columns.kind = kind
-        (columns.service, columns.account, columns.protocol) = (service ?? "", account ?? "", `protocol` ?? "")
-        (columns.host, columns.path) = (host ?? "", path ?? "")
+        (columns.service, columns.account) = (service ?? "", account ?? "")
+        (columns.protocol, columns.host) = ((`protocol` ?? "").lowercased(), (host ?? "").lowercased())
+        columns.path = path ?? ""
         (columns.realm, columns.name, columns.port) = (realm ?? "", name ?? "", port ?? 0)
         return columns.secret.map { ($0, accessibility, group) }
     }

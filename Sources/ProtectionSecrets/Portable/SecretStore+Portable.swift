@@ -18,7 +18,8 @@ extension SecretStore {
 
     /// Gives all secrets of a scope to `write`, in clear. Those of this device only are left out.
     ///
-    /// - Throws: `locked`, before anything was written, if one of them cannot be read now; `damaged`; what `write` throws.
+    /// - Throws: `locked`, before anything was written, if one of them cannot be read now; `damaged`; `notFound` if somebody deletes
+    ///   one meanwhile; what `write` throws.
     public func export(
         _ scope: SecretScope, to write: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> SecretExportResult {
@@ -62,8 +63,9 @@ extension SecretStore {
         return try write { database in
             for item in items {
                 try put(item.name, item.value, item.group, database, heals: replacing) { old in
-                    guard old == nil || replacing else { throw SecretError.exists(item.name, item.group) }
-                    return item.accessibility
+                    guard let old else { return item.accessibility }
+                    guard replacing else { throw SecretError.exists(item.name, item.group) }
+                    return try self.accessibility(item.accessibility, replacing: old)
                 }
             }
             return items.count

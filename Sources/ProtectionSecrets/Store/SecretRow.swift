@@ -16,6 +16,9 @@ struct SecretRow: Sendable {
         (self.record, self.generation, self.wrapped, self.value) = (record, generation, wrapped, value)
     }
 
+    /// Bytes of a sealed value.
+    private static let valueLengths = ItemKey.overhead...(SecretStore.maximumValueLength + ItemKey.overhead)
+
     /// Reads what the columns of ``SecretSchema/columns`` hold; nil if it makes no sense.
     init?(_ row: Row) {
         let values = StoredRow(row)
@@ -28,17 +31,24 @@ struct SecretRow: Sendable {
         (columns.protocol, columns.host) = (values.text(6), values.text(7))
         columns.port = Int(values.number(8, in: 0...65_535))
         (columns.path, columns.realm, columns.name) = (values.text(9), values.text(10), values.text(11))
-        guard let name = columns.secret else { return nil }
+        guard let name = columns.secret, let group = AccessGroup(stored: values.text(3)) else { return nil }
+        do throws(SecretError) { try name.check() } catch { return nil }
         record = SecretRecord(
-            id: values.bytes(0), name: name, group: AccessGroup(stored: values.text(3)), accessibility: accessibility,
-            created: values.number(12), modified: values.number(13))
+            id: values.bytes(0), name: name, group: group, accessibility: accessibility, created: values.number(12),
+            modified: values.number(13))
         generation = UInt32(values.number(14, in: 1...Int64(UInt32.max)))
         wrapped = WrappedKey(bytes: values.bytes(15))
         value = values.bytes(16)
-        guard !values.isDamaged, record.id.count == 16, wrapped.bytes.count == 40, value.count >= ItemKey.overhead
-        else {
-            return nil
-        }
+        guard !values.isDamaged, record.id.count == 16, wrapped.bytes.count == 40,
+            Self.valueLengths ~= value.count
+        else { return nil }
+    }
+
+    /// What its key is wrapped by.
+    func classKey(of keybag: KeybagUUID) -> ClassKeyName {
+        ClassKeyName(
+            keybag: keybag, kind: .secrets, protectionClass: record.accessibility.protectionClass,
+            generation: generation)
     }
 
     /// For the columns of ``SecretSchema/columns``.

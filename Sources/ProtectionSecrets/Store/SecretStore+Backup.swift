@@ -21,37 +21,48 @@ package struct SecretBackupResult: Sendable {
 extension SecretStore {
     /// Copies secrets as they are stored. In every lock state; no key is needed.
     ///
-    /// The copy appears whole, in place of an earlier one, and lasts when this returns.
-    /// - Parameter keys: those that the backup has: what nobody could ever open is not copied.
-    package func copy(to path: FilePath, having keys: SecretKeyNames) throws(SecretError) -> SecretBackupResult {
-        let temporary = path.directory.appending("\(path.lastComponent?.string ?? "secrets").new")
+    /// The copy appears whole, in place of an earlier one, and lasts when this returns. What cannot be copied now, because its class key
+    /// or sense is missing, keeps its earlier copy.
+    /// - Parameters:
+    ///   - backup: the backup's directory.
+    ///   - keys: those that the backup has: what nobody could ever open is not copied.
+    package func copy(to backup: FilePath, having keys: SecretKeyNames) throws(SecretError) -> SecretBackupResult {
         var result = SecretBackupResult()
         let rows = try read { try Row.fetchAll($0, sql: "SELECT \(SecretSchema.columns) FROM secrets") }
         var copied: [SecretRow] = []
+        var keeping: Set<[UInt8]> = []
+        var keepsAll = false
         for row in rows {
-            guard let row = SecretRow(row) else {
-                result.failures.append(.storeDamaged(self.path, reason: "a secret holds what none of ours does"))
+            guard let decoded = SecretRow(row) else {
+                result.failures.append(.storeDamaged(path, reason: "a secret holds what none of ours does"))
+                // Which one it was may be among what was altered.
+                let id = StoredRow(row).bytes(0)
+                if id.count == 16 { keeping.insert(id) } else { keepsAll = true }
                 continue
             }
-            let name = ClassKeyName(
-                keybag: keybag.uuid, kind: .secrets, protectionClass: row.record.accessibility.protectionClass,
-                generation: row.generation)
-            if row.record.accessibility.isThisDeviceOnly {
+            if decoded.record.accessibility.isThisDeviceOnly {
                 result.leftOut += 1
-            } else if keys.contains(name) {
-                copied.append(row)
+            } else if keys.contains(decoded.classKey(of: keybag.uuid)) {
+                copied.append(decoded)
             } else {
                 result.withoutKey += 1
+                keeping.insert(decoded.record.id)
             }
         }
         result.done = copied.count
-        try Self.write(copied, to: path, through: temporary)
+        var earlier: [SecretRow] = []
+        if keepsAll || !keeping.isEmpty {
+            try Self.forEachRow(of: backup) { row in
+                if let row, keepsAll || keeping.contains(row.record.id) { earlier.append(row) }
+            }
+        }
+        // In this order: of two with one id or name the later one stays.
+        try Self.write(earlier + copied, to: backup.appending(Backup.secretsName))
         return result
     }
 
-    private static func write(
-        _ rows: [SecretRow], to path: FilePath, through temporary: FilePath
-    ) throws(SecretError) {
+    private static func write(_ rows: [SecretRow], to path: FilePath) throws(SecretError) {
+        let temporary = FilePath(path.string + ".new")
         try files { () throws(DataProtectionError) in
             for name in [temporary, FilePath(temporary.string + "-journal")] { try AtomicReplace.remove(name) }
         }
@@ -79,9 +90,11 @@ extension SecretStore {
     ///   - isTrial: only opens each, and stores nothing.
     /// - Throws: `storeDamaged`, `storeNewer`, `store` for the copy as a whole; `needsUnlock`.
     package func restore(
-        from path: FilePath, _ keys: borrowing SecretKeyList, replacing: Bool, isTrial: Bool
+        from backup: FilePath, _ keys: borrowing SecretKeyList, replacing: Bool, isTrial: Bool
     ) throws(SecretError) -> SecretBackupResult {
-        let rows = try Self.rows(of: path)
+        let path = backup.appending(Backup.secretsName)
+        var rows: [SecretRow?] = []
+        try Self.forEachRow(of: backup) { rows.append($0) }
         var result = SecretBackupResult()
         for row in rows {
             do throws(SecretError) {
@@ -104,18 +117,22 @@ extension SecretStore {
         return result
     }
 
-    /// Nil for each that makes no sense.
-    private static func rows(of path: FilePath) throws(SecretError) -> [SecretRow?] {
+    /// Nil for each that makes no sense. A backup may be a stranger's: nothing but a table of ours is read, from a copy in memory, so that
+    /// no link is followed and nothing made beside it.
+    private static func forEachRow(of backup: FilePath, _ body: (SecretRow?) -> Void) throws(SecretError) {
+        let path = backup.appending(Backup.secretsName)
+        let stored: [UInt8]?
+        do throws(DataProtectionError) { stored = try Backup.secrets(in: backup) } catch { throw .protection(error) }
+        guard let stored else { return }
         try SharedDatabase.translating(path, SecretError.init) {
-            var configuration = Configuration()
-            configuration.readonly = true
-            let database = try DatabaseQueue(path: path.string, configuration: configuration)
-            defer { try? database.close() }
-            return try database.read { database in
-                if try SecretSchema.migrator.hasBeenSuperseded(database) { throw SecretError.storeNewer(path) }
-                return try Row.fetchAll(database, sql: "SELECT \(SecretSchema.columns) FROM secrets").map {
-                    SecretRow($0)
-                }
+            let database = try SharedDatabase.inMemory(stored, path)
+            if try database.read(SecretSchema.migrator.hasBeenSuperseded) { throw SecretError.storeNewer(path) }
+            guard try database.read(SecretSchema.hasTable) else {
+                throw SecretError.storeDamaged(path, reason: "it has another table than ours")
+            }
+            try database.read { database in
+                let rows = try Row.fetchCursor(database, sql: "SELECT \(SecretSchema.columns) FROM secrets")
+                while let row = try rows.next() { body(SecretRow(row)) }
             }
         }
     }
@@ -125,9 +142,7 @@ extension SecretStore {
         _ row: SecretRow, _ keys: borrowing SecretKeyList, _ path: FilePath
     ) throws(SecretError) -> SecretBytes? {
         let record = row.record
-        let name = ClassKeyName(
-            keybag: keys.keybag, kind: .secrets, protectionClass: record.accessibility.protectionClass,
-            generation: row.generation)
+        let name = row.classKey(of: keys.keybag)
         guard keys.contains(name) else { return nil }
         let uuid = keys.keybag
         do throws(KeyError) {

@@ -10,7 +10,7 @@ extension SecretStore {
     /// - Parameters:
     ///   - value: 65,536 bytes at most.
     ///   - group: nil: the private group.
-    /// - Throws: `exists`, `locked`, `invalid`, `valueTooLong`, `needsUnlock`.
+    /// - Throws: `exists`, `locked`, `invalid`, `valueTooLong`, `needsUnlock`; `store`, `storeDamaged`, `protection`.
     @discardableResult
     public func add(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility = .whenUnlocked,
@@ -26,16 +26,16 @@ extension SecretStore {
     ///
     /// - Parameter accessibility: nil: as it is; of a new one ``SecretAccessibility/whenUnlocked``, and so too if the one that is there
     ///   does not open, because nobody has authenticated then what it says: no more of it is taken than that it is of this device only.
-    /// - Throws: `locked`, `invalid`, `valueTooLong`, `needsUnlock`.
+    /// - Throws: `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`, `needsUnlock`; `store`,
+    ///   `storeDamaged`, `protection`.
     @discardableResult
     public func set(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
         in group: AccessGroup? = nil
     ) throws(SecretError) -> SecretRecord {
         try put(name, value, group, heals: true) { old in
-            if let accessibility { return accessibility }
-            guard let old else { return .whenUnlocked }
-            do throws(SecretError) { return try self.authenticatedAccessibility(of: old) } catch {
+            guard let old else { return accessibility ?? .whenUnlocked }
+            do throws(SecretError) { return try self.accessibility(accessibility, replacing: old) } catch {
                 guard error.leavesNoValue else { throw error }
                 return old.record.accessibility.isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked
             }
@@ -45,7 +45,8 @@ extension SecretStore {
     /// Changes the value of a secret that is there.
     ///
     /// - Parameter accessibility: nil: as it is, which takes a secret that opens.
-    /// - Throws: `notFound`, `locked`, `invalid`, `valueTooLong`; without accessibility `damaged`, `otherDevice`, `keyLost` too.
+    /// - Throws: `notFound`; `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`; without
+    ///   accessibility `damaged`, `otherDevice`, `keyLost` too; `store`, `storeDamaged`, `protection`.
     @discardableResult
     public func update(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
@@ -53,8 +54,7 @@ extension SecretStore {
     ) throws(SecretError) -> SecretRecord {
         try put(name, value, group) { old in
             guard let old else { throw SecretError.notFound(name, group ?? self.privateGroup) }
-            if let accessibility { return accessibility }
-            return try self.authenticatedAccessibility(of: old)
+            return try self.accessibility(accessibility, replacing: old)
         }
     }
 
@@ -75,7 +75,7 @@ extension SecretStore {
 
     /// Deletes a secret, in every lock state; one that does not open, too.
     ///
-    /// - Throws: `notFound`.
+    /// - Throws: `notFound`; `store`, `storeDamaged`.
     public func delete(_ name: SecretName, in group: AccessGroup? = nil) throws(SecretError) {
         let group = group ?? privateGroup
         try write { database in
@@ -102,23 +102,35 @@ extension SecretStore {
         }
     }
 
-    /// Deletes what makes no sense, in all groups: rows that hold what none of ours does. No name leads to them, they keep an export from
-    /// being whole, and retired class keys from being forgotten.
+    /// Deletes what makes no sense, in all groups: rows that hold what none of ours does, or that no name leads to. They keep an export
+    /// from being whole, and retired class keys from being forgotten.
     ///
-    /// What makes sense and does not open stays: ``delete(_:in:)`` by its name.
+    /// What has a name and does not open stays: ``delete(_:in:)``.
     /// - Returns: how many there were.
+    /// - Throws: `storeDamaged`, `store`.
     @discardableResult
     public func deleteDamaged() throws(SecretError) -> Int {
         try write { database in
-            let rows = try Row.fetchAll(database, sql: "SELECT \(SecretSchema.columns), rowid FROM secrets")
-            let damaged = rows.filter { SecretRow($0) == nil }
-            for row in damaged {
-                // By its place: an id is one of the columns that may hold anything.
-                try database.execute(
-                    sql: "DELETE FROM secrets WHERE rowid = ?", arguments: [row["rowid"] as DatabaseValue])
+            // Places and not ids: an id is one of the columns that may hold anything.
+            let places = try Int64.fetchAll(database, sql: "SELECT rowid FROM secrets")
+            let damaged = try places.filter { try !isSound($0, database) }
+            for place in damaged {
+                try database.execute(sql: "DELETE FROM secrets WHERE rowid = ?", arguments: [place])
             }
             return damaged.count
         }
+    }
+
+    /// Whether the row at a place makes sense, and its name leads to it.
+    private func isSound(_ place: Int64, _ database: Database) throws -> Bool {
+        let stored = try Row.fetchOne(
+            database.cachedStatement(sql: "SELECT \(SecretSchema.columns) FROM secrets WHERE rowid = ?"),
+            arguments: [place])
+        guard let stored, let row = SecretRow(stored) else { return false }
+        let found = try Int64.fetchOne(
+            database.cachedStatement(sql: "SELECT rowid FROM secrets WHERE \(SecretSchema.isNamed)"),
+            arguments: SecretColumns(row.record.name).arguments(in: row.record.group))
+        return found == place
     }
 
     // MARK: how
@@ -147,11 +159,18 @@ extension SecretStore {
         return try store(value, name, group, try choose(old), inPlaceOf: old?.record, database)
     }
 
-    /// What a row says of its accessibility, after its value has opened under it: else who can write to the database has the next value
-    /// stored under another one.
-    private func authenticatedAccessibility(of row: SecretRow) throws(SecretError) -> SecretAccessibility {
-        _ = try open(row)
-        return row.record.accessibility
+    /// What takes the place of a row gets this accessibility: the one that is given, or else what the row says, after its value has opened
+    /// under that. Else who can write to the database has the next value stored under another one.
+    ///
+    /// - Throws: `locked`: what cannot be read now is not replaced either. Without `given` also what `leavesNoValue`.
+    func accessibility(
+        _ given: SecretAccessibility?, replacing row: SecretRow
+    ) throws(SecretError) -> SecretAccessibility {
+        do throws(SecretError) { _ = try open(row) } catch {
+            guard let given, error.leavesNoValue else { throw error }
+            return given
+        }
+        return given ?? row.record.accessibility
     }
 
     /// The row of a name. One that is damaged is removed, and counts as none.

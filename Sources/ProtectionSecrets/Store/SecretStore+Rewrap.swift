@@ -35,6 +35,8 @@ extension SecretStore {
     }
 
     /// How many secrets are under retired class keys, or make no sense. Needs no key; waits for changes that have begun.
+    ///
+    /// - Throws: `store`, `storeDamaged`; `protection` if the keybag cannot be read.
     public func needingRewrap() throws(SecretError) -> Int {
         let rows = try readBehindWriters { try Row.fetchAll($0, sql: "SELECT \(SecretSchema.columns) FROM secrets") }
         var count = 0

@@ -6,6 +6,7 @@ extension SecretStore {
     /// Finds what a query describes, without values.
     ///
     /// - Parameter scope: without one the private group, and no other.
+    /// - Throws: `store`, `storeDamaged`.
     public func find(
         _ query: SecretQuery = SecretQuery(), in scope: SecretScope = .privateGroup
     ) throws(SecretError) -> SecretSearchResult {

@@ -95,7 +95,7 @@ public final class SecretStore: Sendable {
     /// The value of a secret.
     ///
     /// - Parameter group: nil: the private group, and no other.
-    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `keyLost`.
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `keyLost`; `store`, `storeDamaged`, `protection`.
     public func value(of name: SecretName, in group: AccessGroup? = nil) throws(SecretError) -> SecretBytes {
         let group = group ?? privateGroup
         guard let found = try read({ try row(name, group, $0) }) else { throw .notFound(name, group) }
@@ -120,6 +120,8 @@ public final class SecretStore: Sendable {
     }
 
     /// What is stored of a secret besides its value; nil if there is none of that name. In every lock state.
+    ///
+    /// - Throws: `damaged` if it makes no sense; `store`, `storeDamaged`.
     public func record(of name: SecretName, in group: AccessGroup? = nil) throws(SecretError) -> SecretRecord? {
         try read { try row(name, group ?? privateGroup, $0) }?.record
     }

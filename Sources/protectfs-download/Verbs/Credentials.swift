@@ -18,15 +18,24 @@ extension DownloadCredentialsImportIdentity: PerformedVerb {
 
 extension DownloadCredentialsList: PerformedVerb {
     func perform() async throws {
-        let credentials = try await keybag.downloads().credentials()
-        if json { return try JSON.array(credentials.map(\.members)).print() }
-        var lines = OutputLines()
-        for credential in credentials {
-            let words =
-                ["\(credential.space)", credential.kind.rawValue] + (credential.name.map { [spoken(name: $0)] } ?? [])
-            try lines.add(Array(words.joined(separator: "  ").utf8))
+        let downloads = try keybag.downloads()
+        let credentials = try await downloads.credentials()
+        if json {
+            try JSON.array(credentials.map(\.members)).print()
+        } else {
+            var lines = OutputLines()
+            for credential in credentials {
+                let name = credential.name.map { [spoken(name: $0)] } ?? []
+                let words = ["\(credential.space)", credential.kind.rawValue] + name
+                try lines.add(Array(words.joined(separator: "  ").utf8))
+            }
+            try lines.finish()
         }
-        try lines.finish()
+        let damaged = try await downloads.damagedCredentials()
+        guard damaged > 0 else { return }
+        throw Failure(
+            .damaged, "\(CommandLanguage.spoken(damaged, "credential")) damaged or altered",
+            hint: "delete what makes no sense: protectfs secret delete --damaged")
     }
 }
 

@@ -16,16 +16,12 @@ struct RestoreSecrets: SecretVerb {
     @OptionGroup var keybag: KeybagOption
 }
 
-extension PathArgument {
-    fileprivate var secrets: FilePath { path.appending(Backup.secretsName) }
-}
-
 extension CopySecrets: PerformedSecretVerb {
     func perform() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         let encoded = try SecretFile.read(0, upTo: 5 * 4096).withUnsafeBytes { Array($0) }
         guard let names = SecretKeyNames(encoded: encoded) else { throw Failure(.bug, "no list of class keys") }
-        let result = try store.copy(to: backup.secrets, having: names)
+        let result = try store.copy(to: backup.path, having: names)
         if result.leftOut > 0 {
             StandardError.line(
                 .note, "\(spoken(result.leftOut, "secret")) of this device only, and so not in the backup")
@@ -37,7 +33,8 @@ extension CopySecrets: PerformedSecretVerb {
                 Failure(
                     .notNow,
                     "\(spoken(result.withoutKey, "secret")) not copied: backup \(quoted(backup.path)) has not got their class keys",
-                    hint: "while unlocked: protectfs backup --new-keybag --to \(quoted(backup.path))"))
+                    hint: "while unlocked: protectfs backup --new-keybag --to \(quoted(backup.path))"
+                        + KeybagOption.words(for: store.keybag.directory)))
         }
         try outcome.leave()
     }
@@ -49,15 +46,9 @@ extension RestoreSecrets: PerformedSecretVerb {
         guard let keys = SecretKeyList(encoded: try SecretFile.read(0, upTo: 64 * 4096)) else {
             throw Failure(.bug, "no list of class keys")
         }
-        let result = try store.restore(from: backup.secrets, keys, replacing: replace, isTrial: dryRun)
+        let result = try store.restore(from: backup.path, keys, replacing: replace, isTrial: dryRun)
         let outcome = Outcome()
-        for failure in result.failures {
-            guard case .exists = failure else {
-                outcome.record(failure)
-                continue
-            }
-            outcome.record(Failure(.exists, failure.message, hint: "if it may go: --replace"))
-        }
+        for failure in result.failures { outcome.record(Failure(replaceable: failure)) }
         if result.withoutKey > 0 {
             outcome.record(
                 Failure(

@@ -13,15 +13,23 @@ extension SecretExport: PerformedSecretVerb {
     }
 
     private func write(_ store: SecretStore, _ scope: SecretScope) throws -> SecretExportResult {
-        let writer = try ProtectedFileWriter(file.path, as: .complete, keybag: store.keybag, replacing: replace)
-        let result = try store.export(scope) { bytes in try writer.append(bytes) }
-        try writer.finish()
-        return result
+        do {
+            let writer = try ProtectedFileWriter(file.path, as: .complete, keybag: store.keybag, replacing: replace)
+            let result = try store.export(scope) { bytes in try writer.append(bytes) }
+            try writer.finish()
+            return result
+        } catch let error as DataProtectionError {
+            throw Failure(replaceable: error)
+        }
     }
 }
 
 extension SecretImport: PerformedSecretVerb {
     func perform() throws {
+        do { try bringIn() } catch let error as SecretError { throw Failure(replaceable: error) }
+    }
+
+    private func bringIn() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         if file.path == "-" { return try read(store, from: 0, "standard input") }
         guard try isProtected() else {

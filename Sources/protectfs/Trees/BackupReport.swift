@@ -90,9 +90,8 @@ final class BackupReport {
     func add(_ part: () throws -> ExitStatus) { outcome.record(part) }
 
     private func failure(_ error: DataProtectionError) -> Failure {
-        guard case .exists = error else { return Failure(error) }
-        let hint = verb == .backup ? "if the copy of what was there before may go: --delete" : "if it may go: --replace"
-        return Failure(.exists, error.message, hint: hint)
+        guard verb == .backup, case .exists = error else { return Failure(replaceable: error) }
+        return Failure(.exists, error.message, hint: "if the copy of what was there before may go: --delete")
     }
 
     /// Says what is to be said of all, and ends the command.

@@ -24,7 +24,7 @@ struct SecretsProgram {
 
     /// Brings those of a backup back.
     func restore(from backup: Backup, _ opened: OpenedBackup, _ options: [String]) throws -> ExitStatus {
-        guard NamedItem.exists(backup.path.appending(Backup.secretsName)) else { return .done }
+        guard try backup.hasSecrets() else { return .done }
         return try run(["restore-from-backup", "\(backup.path)"] + options, opened.secretsKeys())
     }
 

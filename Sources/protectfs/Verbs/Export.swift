@@ -57,19 +57,14 @@ struct Export: ParsableCommand {
         try file.close()
         // A second writer may have committed in between: the message would be of neither state.
         guard before == FileVersion(path, following: true) else { throw DataProtectionError.busy(path) }
-        do throws(DataProtectionError) { try target?.finish() } catch { throw Self.failure(error) }
+        do throws(DataProtectionError) { try target?.finish() } catch { throw Failure(replaceable: error) }
     }
 
     private func writer() throws(Failure) -> OrdinaryFileWriter {
         let path = output?.path ?? FilePath(bytes: file.path.bytes + Array(".rncryptor".utf8))
         do throws(DataProtectionError) { return try OrdinaryFileWriter(path, replacing: replace) } catch {
-            throw Self.failure(error)
+            throw Failure(replaceable: error)
         }
-    }
-
-    private static func failure(_ error: DataProtectionError) -> Failure {
-        guard case .exists = error else { return Failure(error) }
-        return Failure(.exists, error.message, hint: "if it may go: --replace")
     }
 
     private func sealer() throws(Failure) -> RNCryptorSealer {

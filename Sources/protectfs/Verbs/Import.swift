@@ -88,6 +88,6 @@ struct Import: ParsableCommand {
     }
 
     private static func exists(_ path: FilePath) -> Failure {
-        Failure(.exists, DataProtectionError.exists(path).message, hint: "if it may go: --replace")
+        Failure(replaceable: DataProtectionError.exists(path))
     }
 }

@@ -21,7 +21,7 @@ struct RecoveryExport: ParsableCommand {
         do throws(DataProtectionError) {
             try keybag.open().export(to: file.path, replacing: replace)
         } catch .exists(let path) {
-            throw Failure(.exists, DataProtectionError.exists(path).message, hint: "if it may go: --replace")
+            throw Failure(replaceable: DataProtectionError.exists(path))
         }
     }
 }
