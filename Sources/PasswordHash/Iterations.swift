@@ -6,7 +6,7 @@ import ProtectionKeys
 /// There is no value outside of these bounds, so nothing in this module can be told to do with less, nor be kept busy for ever.
 public struct Iterations: Hashable, Comparable, Sendable {
     /// What can be read and written at all. Under 10,000 a stolen hash is no better than the password (the least that
-    /// NIST SP 800-63B §5.1.1.2 names); 10^8 are some 20 seconds on a fast machine.
+    /// NIST SP 800-63B §5.1.1.2 names); 10^8 take about a minute (`protectfs password hash --iterations 100000000`).
     public static let allowed = 10_000...100_000_000
     /// What servers should store: 600,000 (OWASP Password Storage Cheat Sheet, PBKDF2-HMAC-SHA256).
     public static let recommended = Iterations(unchecked: 600_000)

@@ -33,7 +33,7 @@ public enum PasswordError: Error, Hashable, Sendable {
     case unusablePassword(PasswordFault)
     /// There can be no such salt.
     case unusableSalt(SaltPart, SaltFault)
-    /// Too few to protect anybody, or so many that the machine would be busy for minutes.
+    /// Too few to protect anybody, or so many that the machine would be busy for more than about a minute.
     case iterationsOutOfRange(Int, allowed: ClosedRange<Int>)
     /// The bytes are no client key of these parameters. In bytes.
     case wrongKeyLength(expected: Int, actual: Int)
