@@ -3,7 +3,7 @@ package struct DownloadCredentials: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "credentials", abstract: "Keep passwords, tokens and certificates for servers.",
         discussion: """
-            They are sealed in the list, for all downloads and uploads of this keybag, and are never shown. Each goes to its \
+            They are secrets of this keybag (protectfs secret), for all downloads and uploads, and never shown here. Each goes to its \
             server only, over TLS. A credential that was refused is not sent again before it is added again.
             """,
         subcommands: [

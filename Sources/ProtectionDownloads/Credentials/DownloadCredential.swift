@@ -1,6 +1,6 @@
 public import TrustedHTTP
 
-/// A credential that outlives this process: sealed in the list, with a request or for everything that is asked of a server.
+/// A credential that outlives this process: sealed in the list with its request, or a secret of the user's, for everything that is asked of a server.
 public struct DownloadCredential: Sendable {
     public enum Content: Sendable {
         /// For Basic, Digest and NTLM.

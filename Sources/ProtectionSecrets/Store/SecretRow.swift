@@ -64,6 +64,16 @@ struct SecretRow: Sendable {
     }
 }
 
+extension SecretRow {
+    /// What changes while a secret keeps its name, and then its id.
+    var changeableArguments: StatementArguments {
+        [
+            Int64(record.accessibility.rawValue), record.modified, Int64(generation), Data(wrapped.bytes), Data(value),
+            Data(record.id),
+        ]
+    }
+}
+
 extension SecretRecord {
     /// What the value is bound to.
     func associatedData(_ keybag: KeybagUUID) -> [UInt8] {

@@ -127,7 +127,7 @@ extension SecretStore {
         try SharedDatabase.translating(path, SecretError.init) {
             let database = try SharedDatabase.inMemory(stored, path)
             if try database.read(SecretSchema.migrator.hasBeenSuperseded) { throw SecretError.storeNewer(path) }
-            guard try database.read(SecretSchema.hasTable) else {
+            guard try database.read(SecretSchema.isTableOfOurs) else {
                 throw SecretError.storeDamaged(path, reason: "it has another table than ours")
             }
             try database.read { database in

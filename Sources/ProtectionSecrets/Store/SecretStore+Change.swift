@@ -195,14 +195,21 @@ extension SecretStore {
         let record = SecretRecord(
             id: try old?.id ?? Randomness.bytes(16), name: name, group: group, accessibility: accessibility,
             created: old?.created ?? now, modified: now)
-        try insert(try seal(value, record), database)
+        let row = try seal(value, record)
+        if old == nil { try Self.insert(row, database) } else { try replace(row, database) }
         return record
     }
 
-    /// Puts a row in the place of one with the same id, if there is one.
-    func insert(_ row: SecretRow, _ database: Database) throws { try Self.insert(row, database) }
+    /// Gives the row of an id, whose name stays, another value, wrap or accessibility. No index is touched.
+    func replace(_ row: SecretRow, _ database: Database) throws {
+        try database.cachedStatement(
+            sql: """
+                UPDATE secrets SET accessibility = ?, modified = ?, generation = ?, wrapped = ?, value = ? WHERE id = ?
+                """
+        ).execute(arguments: row.changeableArguments)
+    }
 
-    /// The same in another database with that table.
+    /// Puts a row into this database or another one with that table, in the place of one with the same id or name.
     static func insert(_ row: SecretRow, _ database: Database) throws {
         let marks = Array(repeating: "?", count: 17).joined(separator: ", ")
         try database.cachedStatement(

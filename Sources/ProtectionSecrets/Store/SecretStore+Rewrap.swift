@@ -75,7 +75,7 @@ extension SecretStore {
                 try device.wrap(item, key)
             }
             row.generation = generation
-            try insert(row, database)
+            try replace(row, database)
             return true
         }
     }
