@@ -54,7 +54,7 @@ struct SecretVerbTests {
         #expect(try secret("get", "--account", "typed").text == "by hand\n")
     }
 
-    @Test("75 while locked, with the class and what to do; what is left of it can be searched and deleted")
+    @Test("75 while locked, with the accessibility and what to do; what is left of it can be searched and deleted")
     func locked() throws {
         _ = try secret("add", Self.imap, value: "one")
         _ = try secret("add", ["--service", "sync", "--accessibility", "after-first-unlock"], value: "two")
@@ -62,7 +62,7 @@ struct SecretVerbTests {
         let done = try secret("get", Self.imap)
         #expect(done.status == 75)
         #expect(
-            done.errors.contains("cannot use the secret 'imap' 'kim': class complete, locked since"), "\(done.errors)")
+            done.errors.contains("cannot use the secret 'imap' 'kim': when-unlocked, locked since"), "\(done.errors)")
         #expect(done.errors.contains("hint: unlock first: protectfs unlock"))
         #expect(try secret("get", "--service", "sync").text == "two\n")
         #expect(try secret("set", Self.imap, value: "three").status == 75)
