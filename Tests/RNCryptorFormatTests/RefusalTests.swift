@@ -20,6 +20,18 @@ import Testing
         }
     }
 
+    @Test(arguments: try Vector.all(in: "v2-password"))
+    func everyFlippedByteOfVersion2IsRefused(vector: Vector) throws {
+        let message = try vector.bytes("message")
+        for index in message.indices {
+            var altered = message
+            altered[index] ^= UInt8(1) << (index % 8)
+            #expect(throws: RNCryptorError.self, "byte \(index)") {
+                try opened(altered, with: .password(vector.text("password")))
+            }
+        }
+    }
+
     @Test(arguments: [RNCryptorHeader.Kind.keys, .password])
     func everyShorterOneIsRefused(kind: RNCryptorHeader.Kind) throws {
         let message = try sealed(pattern(100), with: secret(kind))
