@@ -46,8 +46,8 @@ extension SecretError: SpokenError {
         case .exists(let secret, let group): "there is a secret \(secret.words) already in group \(group)"
         case .notFound(let secret, let group): "there is no secret \(secret.words) in group \(group)"
         case .locked(let secret, let accessibility, let state, let since):
-            "cannot use the secret \(secret.words): \(accessibility.name), "
-                + state.spoken(since: since)
+            "cannot use the \(accessibility.name) secret \(secret.words): "
+                + "class \(accessibility.protectionClass.shortName), " + state.spoken(since: since)
         case .otherDevice(let secret):
             "the secret \(secret.words) is of another device only, or was altered; the two cannot be told apart"
         case .damaged(let secret, let path, let reason):

@@ -41,7 +41,7 @@ struct SecretGitTests {
         // While locked there is none, and git says what our helper says.
         #expect(try sandbox.run("lock").status == 0)
         let locked = try git("credential fill", input: place + "\n")
-        #expect(locked.status != 0 && locked.errors.contains("when-unlocked, locked since"), "\(locked.errors)")
+        #expect(locked.status != 0 && locked.errors.contains("class complete, locked since"), "\(locked.errors)")
         try sandbox.unlock()
         #expect(try git("credential reject", input: place + "username=kim\npassword=a=b c\n\n").status == 0)
         #expect(try git("credential fill", input: place + "\n").status != 0)

@@ -62,7 +62,8 @@ struct SecretVerbTests {
         let done = try secret("get", Self.imap)
         #expect(done.status == 75)
         #expect(
-            done.errors.contains("cannot use the secret 'imap' 'kim': when-unlocked, locked since"), "\(done.errors)")
+            done.errors.contains("cannot use the when-unlocked secret 'imap' 'kim': class complete, locked since"),
+            "\(done.errors)")
         #expect(done.errors.contains("hint: unlock first: protectfs unlock"))
         #expect(try secret("get", "--service", "sync").text == "two\n")
         #expect(try secret("set", Self.imap, value: "three").status == 75)
