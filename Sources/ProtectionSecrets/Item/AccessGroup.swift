@@ -22,28 +22,35 @@ public struct AccessGroup: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``SecretError/invalid(reason:)``.
     public init(_ name: String) throws(SecretError) { self = try Self(checked: name, leastLabels: 4, "access group") }
 
-    /// A private group or a shared one; nil for what is neither.
+    /// A private group or a shared one; nil for what is neither. Every row that is looked at comes by here, so that no error is made.
     init?(stored: String) {
-        guard let group = (try? AccessGroup(stored)) ?? (try? .private(of: stored)) else { return nil }
-        self = group
+        guard stored.utf8.count <= Self.maximumLength, Self.areLabels(stored) else { return nil }
+        description = stored
     }
 
     private init(checked name: String, leastLabels: Int, _ what: String) throws(SecretError) {
-        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        let isPlain = labels.allSatisfy { label in
-            !label.isEmpty && label.utf8.allSatisfy { Self.isPlain($0) }
-        }
-        guard isPlain else {
+        guard Self.areLabels(name) else {
             throw .invalid(
                 reason: "\(what) \"\(name)\": labels of letters, digits, - and _ are needed, dots between them")
         }
-        guard labels.count >= leastLabels else {
+        guard name.utf8.count(where: { $0 == UInt8(ascii: ".") }) >= leastLabels - 1 else {
             throw .invalid(reason: "\(what) \"\(name)\": <app-id>.<reverse-dns>.<name> is needed, four labels at least")
         }
         guard name.utf8.count <= Self.maximumLength else {
             throw .invalid(reason: "\(what): longer than \(Self.maximumLength) bytes")
         }
         description = name
+    }
+
+    /// Labels of plain characters, with one dot between each two.
+    private static func areLabels(_ text: String) -> Bool {
+        var isInLabel = false
+        for byte in text.utf8 {
+            let isDot = byte == UInt8(ascii: ".")
+            guard isDot ? isInLabel : isPlain(byte) else { return false }
+            isInLabel = !isDot
+        }
+        return isInLabel
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
