@@ -116,7 +116,13 @@ struct RotationTests {
         expectError("keybagDamaged") { _ = try bed.keybag.rewrap(fileAt: kept) }
         #expect(access(new.string, F_OK) == -1)
         #expect(try bed.read(kept) == [1, 2, 3])
+        // What is read is locked all the same: nothing is wrapped for that.
+        try bed.keybag.lock()
+        if protectionClass == .complete || protectionClass == .completeUnlessOpen {
+            expectError("locked") { _ = try bed.read(kept) }
+        }
         for (copy, bytes) in zip(copies, stored) { try copy.overwrite(bytes) }
+        try bed.enter(.unlocked)
         try ProtectedFile.open(new, .readWrite, create: protectionClass, keybag: bed.keybag).close()
         #expect(try bed.keybag.rewrap(fileAt: kept) == .current)
     }

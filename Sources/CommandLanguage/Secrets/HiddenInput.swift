@@ -79,7 +79,7 @@ package enum HiddenInput {
             _ = write(descriptor, "\n", 1)
         }
         let typed = try SecretLine.read(fromTerminal: descriptor, upTo: min(limit, longest))
-        guard limit <= longest || typed.count <= longest else {
+        guard typed.count <= longest else {
             throw Failure(
                 .usage, "what was typed is longer than the \(longest) bytes that a terminal gives in one line",
                 hint: "give it through a file descriptor instead")

@@ -26,7 +26,7 @@ extension Keybag {
         }
         guard let key else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard try current().entry(of: name) != nil else {
+            guard lastKnown.entry(of: name) != nil else {
                 throw .keyLost(path, name.protectionClass, generation: name.generation)
             }
             throw lockedError(path, name.protectionClass, operation)

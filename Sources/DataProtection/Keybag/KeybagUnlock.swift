@@ -66,8 +66,10 @@ extension Keybag {
             return try file.load()
         } catch .busy {
             // Another first unlock has done it, or else the next one does.
-            let now = try file.load()
-            return now.copy.slot(.passcode) == loaded.copy.slot(.passcode) ? now : loaded
+            guard let now = try? file.load(), now.copy.slot(.passcode) == loaded.copy.slot(.passcode) else {
+                return loaded
+            }
+            return now
         } catch {
             warn(.keybagNotRepaired(directory, error))
             return loaded

@@ -24,6 +24,11 @@ public enum SecretAccessibility: UInt8, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// The class key of secrets that wraps the keys of those with this accessibility.
+    func classKey(of keybag: KeybagUUID, generation: UInt32) -> ClassKeyName {
+        ClassKeyName(keybag: keybag, kind: .secrets, protectionClass: protectionClass, generation: generation)
+    }
+
     /// The spelling of the command line: `when-unlocked`, `after-first-unlock`, each also with `-this-device-only`.
     public var name: String {
         switch self {

@@ -46,9 +46,7 @@ struct SecretRow: Sendable {
 
     /// What its key is wrapped by.
     func classKey(of keybag: KeybagUUID) -> ClassKeyName {
-        ClassKeyName(
-            keybag: keybag, kind: .secrets, protectionClass: record.accessibility.protectionClass,
-            generation: generation)
+        record.accessibility.classKey(of: keybag, generation: generation)
     }
 
     /// For the columns of ``SecretSchema/columns``.

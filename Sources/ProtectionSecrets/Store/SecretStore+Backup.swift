@@ -52,9 +52,8 @@ extension SecretStore {
         result.done = copied.count
         var earlier: [SecretRow] = []
         if keepsAll || !keeping.isEmpty {
-            try Self.forEachRow(of: backup) { row in
-                if let row, keepsAll || keeping.contains(row.record.id) { earlier.append(row) }
-            }
+            earlier = try Self.rows(of: backup).compactMap(\.self)
+                .filter { keepsAll || keeping.contains($0.record.id) }
         }
         // In this order: of two with one id or name the later one stays.
         try Self.write(earlier + copied, to: backup.appending(Backup.secretsName))
@@ -93,10 +92,8 @@ extension SecretStore {
         from backup: FilePath, _ keys: borrowing SecretKeyList, replacing: Bool, isTrial: Bool
     ) throws(SecretError) -> SecretBackupResult {
         let path = backup.appending(Backup.secretsName)
-        var rows: [SecretRow?] = []
-        try Self.forEachRow(of: backup) { rows.append($0) }
         var result = SecretBackupResult()
-        for row in rows {
+        for row in try Self.rows(of: backup) {
             do throws(SecretError) {
                 guard let row else { throw .storeDamaged(path, reason: "a secret holds what none of ours does") }
                 guard let value = try Self.open(row, keys, path) else {
@@ -119,20 +116,20 @@ extension SecretStore {
 
     /// Nil for each that makes no sense. A backup may be a stranger's: nothing but a table of ours is read, from a copy in memory, so that
     /// no link is followed and nothing made beside it.
-    private static func forEachRow(of backup: FilePath, _ body: (SecretRow?) -> Void) throws(SecretError) {
+    private static func rows(of backup: FilePath) throws(SecretError) -> [SecretRow?] {
         let path = backup.appending(Backup.secretsName)
         let stored: [UInt8]?
         do throws(DataProtectionError) { stored = try Backup.secrets(in: backup) } catch { throw .protection(error) }
-        guard let stored else { return }
-        try SharedDatabase.translating(path, SecretError.init) {
+        guard let stored else { return [] }
+        return try SharedDatabase.translating(path, SecretError.init) {
             let database = try SharedDatabase.inMemory(stored, path)
             if try database.read(SecretSchema.migrator.hasBeenSuperseded) { throw SecretError.storeNewer(path) }
             guard try database.read(SecretSchema.isTableOfOurs) else {
                 throw SecretError.storeDamaged(path, reason: "it has another table than ours")
             }
-            try database.read { database in
+            return try database.read { database in
                 let rows = try Row.fetchCursor(database, sql: "SELECT \(SecretSchema.columns) FROM secrets")
-                while let row = try rows.next() { body(SecretRow(row)) }
+                return try Array(rows.map { SecretRow($0) })
             }
         }
     }

@@ -176,8 +176,7 @@ public final class SecretStore: Sendable {
         _ operation: DataProtection.Operation,
         _ body: (borrowing ClassKey, borrowing DeviceBinding) throws(KeyError) -> R
     ) throws(SecretError) -> R {
-        let name = ClassKeyName(
-            keybag: keybag.uuid, kind: .secrets, protectionClass: accessibility.protectionClass, generation: generation)
+        let name = accessibility.classKey(of: keybag.uuid, generation: generation)
         do throws(DataProtectionError) {
             let device = try DeviceBinding(accessibility, keybag)
             return try keybag.withSecretsKey(name, path, operation) { key throws(DataProtectionError) in

@@ -6,8 +6,10 @@ extension ValueOptions {
     /// - Throws: status 64 if it is longer than a value may be.
     func read(for secret: SecretName) throws -> SecretBytes {
         guard secret.kind != .identity else { return try identity().joined() }
-        if descriptor == nil, isatty(0) == 1 {
-            if let typed = try HiddenInput.ask("Secret: ", upTo: SecretStore.maximumValueLength) { return typed }
+        if descriptor == nil, isatty(0) == 1,
+            let typed = try HiddenInput.ask("Secret: ", upTo: SecretStore.maximumValueLength)
+        {
+            return typed
         }
         let value = try SecretFile.read(descriptor ?? 0, upTo: SecretStore.maximumValueLength)
         return raw ? value : Self.withoutNewline(value)
