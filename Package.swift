@@ -276,6 +276,7 @@ let package = Package(
         .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
+        .target(name: "PowerCutDisk", path: "Tests/PowerCutDisk", exclude: ["block-log"], swiftSettings: strict),
         .executableTarget(
             name: "storm-worker",
             dependencies: [
@@ -287,7 +288,7 @@ let package = Package(
             dependencies: [
                 "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
                 "KernelKeyring", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
-                "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
+                "KeyQuota", "PowerCutDisk", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(

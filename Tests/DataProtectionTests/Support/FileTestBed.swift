@@ -13,8 +13,9 @@ final class FileTestBed: Sendable {
     let directory: FilePath
     var keybag: Keybag { bag.keybag }
 
-    init(state: ProtectionState = .unlocked) throws {
-        bag = try TestKeybag(state: state)
+    /// - Parameter parent: where keybag and files are; nil: where temporary files are.
+    init(state: ProtectionState = .unlocked, in parent: FilePath? = nil) throws {
+        bag = try TestKeybag(state: state, in: parent)
         directory = bag.scratchPath.appending("files")
         try FileManager.default.createDirectory(atPath: directory.string, withIntermediateDirectories: false)
     }

@@ -20,15 +20,16 @@ let isolatedHome: FilePath = {
 final class ScratchDirectory: Sendable {
     let path: FilePath
 
-    init() {
+    /// - Parameter parent: nil: where temporary files are.
+    init(in parent: FilePath? = nil) {
         _ = isolatedHome
-        path = Self.make("protectfs-test")
+        path = Self.make("protectfs-test", in: parent)
     }
 
     deinit { Self.remove(path) }
 
-    fileprivate static func make(_ name: String) -> FilePath {
-        let parent = FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
+    fileprivate static func make(_ name: String, in parent: FilePath? = nil) -> FilePath {
+        let parent = parent ?? FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
         var template = parent.appending("\(name)-XXXXXX").string.utf8CString.map { $0 }
         guard mkdtemp(&template) != nil else { fatalError("mkdtemp: \(String(cString: strerror(errno)))") }
         return template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }

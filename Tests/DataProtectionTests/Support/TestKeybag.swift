@@ -31,9 +31,11 @@ final class TestKeybag: Sendable {
     private let scratch: ScratchDirectory
 
     /// Makes the keybag; nothing is in the ring then, unless `state` asks for more.
-    init(passcode: String = TestKeybag.passcode, state: ProtectionState = .beforeFirstUnlock) throws {
+    init(
+        passcode: String = TestKeybag.passcode, state: ProtectionState = .beforeFirstUnlock, in parent: FilePath? = nil
+    ) throws {
         KeyQuota.waitForRoom()
-        scratch = ScratchDirectory()
+        scratch = ScratchDirectory(in: parent)
         deviceKey = scratch.path.appending("device-key")
         warnings = WarningLog()
         let directory = scratch.path.appending("keybag")

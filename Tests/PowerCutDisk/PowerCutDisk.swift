@@ -1,0 +1,166 @@
+import Foundation
+
+/// A disk with ext4 whose power can fail after any write: every write and flush is recorded, and what the disk would hold is built again.
+///
+///     let disk = try PowerCutDisk()
+///     …work below disk.mountPoint, and after each acknowledgement: try disk.position()
+///     try disk.unplug()
+///     for cut in disk.cuts(count: 20, from: first, seed: 1) {
+///         try disk.after(cut) { mountPoint in … what was acknowledged before cut.position is there … }
+///     }
+///
+/// The records are kept by `block-log`, a process of its own, under a loop device; see there. Needs root, /dev/fuse and loop devices.
+public final class PowerCutDisk {
+    /// When the power fails, and what it leaves of writes that were not flushed.
+    public struct Cut: Hashable, Sendable, CustomStringConvertible {
+        /// What is left.
+        public enum Loss: String, CaseIterable, Sendable {
+            /// All of it, as after a kill.
+            case all
+            /// Nothing.
+            case none
+            /// Some writes, whole.
+            case write
+            /// Some pieces of 4 KiB.
+            case page
+            /// Some sectors of 512 bytes.
+            case sector
+        }
+
+        /// Records before it.
+        public let position: Int
+        /// Decides which.
+        public let seed: UInt32
+        public let loss: Loss
+
+        public var description: String { "after \(position) records, \(loss) \(seed)" }
+    }
+
+    /// A command that failed, and what it said.
+    public struct Failed: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// Why there can be none here; nil: there can.
+    public static let whyNot: String? = {
+        if geteuid() != 0 { return "a power cut takes root, to mount" }
+        return ["/dev/fuse", "/dev/loop-control"].first { access($0, R_OK | W_OK) != 0 }.map { "no \($0) here" }
+    }()
+
+    /// Where the disk is mounted.
+    public let mountPoint: String
+    private let scratch: String
+    private let process = Process()
+    private let (input, output) = (Pipe(), Pipe())
+    private var received = Data()
+    private var isMounted = false
+
+    /// Makes one of so many MiB, and mounts it.
+    public init(mebibytes: Int = 32) throws {
+        var template = Array("/dev/shm/protectfs-power-cut-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Failed(description: "mkdtemp: \(errno)") }
+        scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        mountPoint = scratch + "/mounted"
+        for name in ["mounted", "served", "cut"] {
+            try FileManager.default.createDirectory(atPath: scratch + "/" + name, withIntermediateDirectories: false)
+        }
+        let image = scratch + "/image"
+        try Self.run(["truncate", "-s", "\(mebibytes)M", image])
+        try Self.run(["mkfs.ext4", "-q", "-F", "-b", "4096", image])
+        process.executableURL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "block-log")
+        process.arguments = [scratch + "/served", image]
+        (process.standardInput, process.standardOutput) = (input, output)
+        try process.run()
+        guard try line() == "ready" else { throw Failed(description: "block-log does not serve") }
+        try Self.run(["mount", "-o", "loop", scratch + "/served/disk", mountPoint])
+        isMounted = true
+    }
+
+    deinit {
+        if isMounted { try? unplug() }
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+        try? FileManager.default.removeItem(atPath: scratch)
+    }
+
+    /// How many writes and flushes have reached the disk.
+    public func position() throws -> Int {
+        guard let position = Int(try ask("position")) else { throw Failed(description: "block-log gave no position") }
+        return position
+    }
+
+    /// Takes the disk away. Nothing is recorded any more.
+    public func unplug() throws {
+        try Self.run(["umount", mountPoint])
+        isMounted = false
+        // The kernel lets go of the loop device when it gets to it.
+        for _ in 0..<100 {
+            if try ask("unmount") == "done" { return }
+            usleep(50_000)
+        }
+        throw Failed(description: "the loop device stays")
+    }
+
+    /// A sample of cuts, in the order of their positions: some right behind a flush, where only what comes next is in doubt.
+    public func cuts(count: Int, from first: Int, using generator: inout some RandomNumberGenerator) throws -> [Cut] {
+        let last = try position()
+        let flushes = try ask("flushes").split(separator: " ").compactMap { Int($0) }.filter { $0 >= first }
+        let positions = (0..<count).map { _ in
+            if Int.random(in: 0..<4, using: &generator) == 0, let flush = flushes.randomElement(using: &generator) {
+                return flush
+            }
+            return Int.random(in: first...last, using: &generator)
+        }
+        return positions.sorted().map { position in
+            Cut(
+                position: position, seed: UInt32.random(in: 0 ... .max, using: &generator),
+                loss: Cut.Loss.allCases.randomElement(using: &generator)!)
+        }
+    }
+
+    /// Mounts what a cut has left, which replays ext4's journal, and lends it.
+    public func after<R>(_ cut: Cut, _ body: (_ mountPoint: String) throws -> R) throws -> R {
+        let (image, place) = (scratch + "/after", scratch + "/cut")
+        guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(image)") == "done" else {
+            throw Failed(description: "block-log made no cut")
+        }
+        try Self.run(["mount", "-o", "loop", image, place])
+        let result = Result { try body(place) }
+        try Self.run(["umount", place])
+        return try result.get()
+    }
+
+    // MARK: commands
+
+    private func ask(_ question: String) throws -> String {
+        try input.fileHandleForWriting.write(contentsOf: Data((question + "\n").utf8))
+        return try line()
+    }
+
+    private func line() throws -> String {
+        while true {
+            if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+                let line = String(decoding: received[..<end], as: UTF8.self)
+                received = Data(received[(end + 1)...])
+                return line
+            }
+            let more = output.fileHandleForReading.availableData
+            guard !more.isEmpty else { throw Failed(description: "block-log has ended") }
+            received += more
+        }
+    }
+
+    private static func run(_ command: [String]) throws {
+        let (process, errors) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        process.standardInput = FileHandle.nullDevice
+        process.standardError = errors
+        try process.run()
+        let said = try errors.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failed(description: "\(command.joined(separator: " ")): \(String(decoding: said, as: UTF8.self))")
+        }
+    }
+}
