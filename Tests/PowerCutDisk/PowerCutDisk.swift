@@ -6,7 +6,7 @@ import Foundation
 ///     …work below disk.mountPoint, and after each acknowledgement: try disk.position()
 ///     try disk.unplug()
 ///     for cut in disk.cuts(count: 20, from: first, seed: 1) {
-///         try disk.after(cut) { mountPoint in … what was acknowledged before cut.position is there … }
+///         try disk.after(cut) { … what was acknowledged before cut.position is there … }
 ///     }
 ///
 /// The records are kept by `block-log`, a process of its own, under a loop device; see there. Needs root, /dev/fuse and loop devices.
@@ -44,7 +44,8 @@ public final class PowerCutDisk {
     /// Why there can be none here; nil: there can.
     public static let whyNot: String? = {
         if geteuid() != 0 { return "a power cut takes root, to mount" }
-        return ["/dev/fuse", "/dev/loop-control"].first { access($0, R_OK | W_OK) != 0 }.map { "no \($0) here" }
+        let devices = ["/dev/fuse", "/dev/loop-control"]
+        return devices.first { access($0, R_OK | W_OK) != 0 }.map { "no \($0) here" }
     }()
 
     /// Where the disk is mounted.
@@ -61,7 +62,7 @@ public final class PowerCutDisk {
         guard mkdtemp(&template) != nil else { throw Failed(description: "mkdtemp: \(errno)") }
         scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         mountPoint = scratch + "/mounted"
-        for name in ["mounted", "served", "cut"] {
+        for name in ["mounted", "served"] {
             try FileManager.default.createDirectory(atPath: scratch + "/" + name, withIntermediateDirectories: false)
         }
         let image = scratch + "/image"
@@ -118,15 +119,15 @@ public final class PowerCutDisk {
         }
     }
 
-    /// Mounts what a cut has left, which replays ext4's journal, and lends it.
-    public func after<R>(_ cut: Cut, _ body: (_ mountPoint: String) throws -> R) throws -> R {
-        let (image, place) = (scratch + "/after", scratch + "/cut")
+    /// Mounts what a cut has left, which replays ext4's journal, and lends it: at ``mountPoint``, where paths are what they were.
+    public func after<R>(_ cut: Cut, _ body: () throws -> R) throws -> R {
+        let image = scratch + "/after"
         guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(image)") == "done" else {
             throw Failed(description: "block-log made no cut")
         }
-        try Self.run(["mount", "-o", "loop", image, place])
-        let result = Result { try body(place) }
-        try Self.run(["umount", place])
+        try Self.run(["mount", "-o", "loop", image, mountPoint])
+        let result = Result { try body() }
+        try Self.run(["umount", mountPoint])
         return try result.get()
     }
 

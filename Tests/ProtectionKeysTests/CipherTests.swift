@@ -111,7 +111,7 @@ import Testing
 }
 
 extension Sealer {
-    fileprivate mutating func sealed(
+    mutating func sealed(
         _ text: [UInt8], nonce: [UInt8], associated: [UInt8]
     ) throws(KeyError) -> [UInt8] {
         var output = [UInt8](repeating: 0xAA, count: text.count + 28)
@@ -141,7 +141,7 @@ extension Opener {
         }
     }
 
-    fileprivate mutating func opened(_ sealed: [UInt8], associated: [UInt8]) throws(KeyError) -> [UInt8] {
+    mutating func opened(_ sealed: [UInt8], associated: [UInt8]) throws(KeyError) -> [UInt8] {
         var output = [UInt8](repeating: 0xAA, count: sealed.count - 28)
         try open(sealed, associated: associated, into: &output)
         return output

@@ -29,7 +29,8 @@ import Testing
         var place: Testing.Comment { "tcId \(tcId): \(comment)" }
 
         func bytes(_ field: KeyPath<Test, String?>) throws -> [UInt8] {
-            try #require(Hexadecimal.bytes(#require(self[keyPath: field])))
+            let text = try #require(self[keyPath: field])
+            return try #require(Hexadecimal.bytes(text))
         }
     }
 
@@ -51,8 +52,10 @@ import Testing
             var opener = try Opener(key: SecretBytes(test.bytes(\.key)))
             if test.isValid {
                 var sealer = try Sealer(key: SecretBytes(test.bytes(\.key)))
-                #expect(try sealer.sealed(text, nonce: nonce, associated: associated) == sealed, test.place)
-                #expect(try opener.opened(sealed, associated: associated) == text, test.place)
+                let again = try sealer.sealed(text, nonce: nonce, associated: associated)
+                #expect(again == sealed, test.place)
+                let opened = try opener.opened(sealed, associated: associated)
+                #expect(opened == text, test.place)
                 counts.valid += 1
             } else {
                 #expect(throws: KeyError.self, test.place) { try opener.opened(sealed, associated: associated) }
