@@ -30,7 +30,7 @@ import Testing
 
         func bytes(_ field: KeyPath<Test, String?>) throws -> [UInt8] {
             let text = try #require(self[keyPath: field])
-            return try #require(Hexadecimal.bytes(text))
+            return try text.isEmpty ? [] : #require(Hexadecimal.bytes(text))
         }
     }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import PowerCutDisk
 import StormScript
 import SystemPackage
@@ -81,7 +80,6 @@ struct PowerCutFileTests {
         let cuts = try PowerCuts("protect and unprotect")
         let text = pattern(5, count: 400_000)
         let path = try cuts.bed.makePlain("f", text)
-        Glibc.sync()
         try cuts.work("convert", [path.string], steps: 12) { keybag, last, comment in
             let isProtected = try LowerFile(path, flags: O_RDONLY).isOneOfOurs()
             let found = isProtected ? try ProtectedFile.contents(of: path, keybag: keybag) : try path.contents()

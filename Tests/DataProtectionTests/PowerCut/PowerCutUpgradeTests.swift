@@ -14,8 +14,6 @@ struct PowerCutUpgradeTests {
         let sizes = [0, 1, 700, 3584, 5000, 9000, 70_000]
         let contents = (0..<60).map { pattern(UInt64($0), count: sizes[$0 % sizes.count]) }
         let paths = try contents.indices.map { try cuts.bed.makePlain("\($0)", contents[$0]) }
-        // Their owner had flushed them long ago.
-        Glibc.sync()
         try cuts.work("upgrade", [cuts.bed.directory.string], steps: contents.count) { keybag, last, comment in
             var converted = 0
             for (path, text) in zip(paths, contents) {
