@@ -250,7 +250,7 @@ let package = Package(
             dependencies: [
                 "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "SharedDatabase",
                 "FaultServer",
-                "KeyQuota", "ProtectionSecrets", "TestScratch", "download-worker",
+                "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestScratch", "download-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -259,8 +259,7 @@ let package = Package(
             name: "ProtectionSecretsTests",
             dependencies: [
                 "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
-                "KeyQuota",
-                "TestScratch", "secrets-worker",
+                "KeyQuota", "PowerCutDisk", "TestScratch", "secrets-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -276,7 +275,9 @@ let package = Package(
         .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
-        .target(name: "PowerCutDisk", path: "Tests/PowerCutDisk", exclude: ["block-log"], swiftSettings: strict),
+        .target(
+            name: "PowerCutDisk", dependencies: ["StormScript"], path: "Tests/PowerCutDisk", exclude: ["block-log"],
+            swiftSettings: strict),
         .executableTarget(
             name: "storm-worker",
             dependencies: [

@@ -1,4 +1,5 @@
 import Foundation
+import StormScript
 
 /// A disk with ext4 whose power can fail after any write: every write and flush is recorded, and what the disk would hold is built again.
 ///
@@ -103,7 +104,19 @@ public final class PowerCutDisk {
     }
 
     /// A sample of cuts, in the order of their positions: some right behind a flush, where only what comes next is in doubt.
-    public func cuts(count: Int, from first: Int, using generator: inout some RandomNumberGenerator) throws -> [Cut] {
+    ///
+    /// `PROTECTFS_POWER_CUTS` says how many there are in all, `PROTECTFS_SEED` which. It prints both.
+    ///
+    /// - Parameters:
+    ///   - workload: for what is printed.
+    ///   - first: the first position.
+    public func cuts(of workload: String, from first: Int) throws -> [Cut] {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["PROTECTFS_SEED"].flatMap { UInt64($0) } ?? .random(in: 1...UInt64(UInt32.max))
+        let all = environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
+        let count = max(2, (all + Self.workloads - 1) / Self.workloads)
+        print("power cuts, \(workload): \(count) of \(try position()) records, PROTECTFS_SEED=\(seed)")
+        var generator = SeededGenerator(seed: seed)
         let last = try position()
         let flushes = try ask("flushes").split(separator: " ").compactMap { Int($0) }.filter { $0 >= first }
         let positions = (0..<count).map { _ in
@@ -118,6 +131,10 @@ public final class PowerCutDisk {
                 loss: Cut.Loss.allCases.randomElement(using: &generator)!)
         }
     }
+
+    /// Workloads of all suites: the four profiles, new files, replacements, conversions, class changes (2), rekeys, logs; passcodes,
+    /// recoveries, rotations; upgrade; secrets; downloads.
+    private static let workloads = 17
 
     /// Mounts what a cut has left, which replays ext4's journal, and lends it: at ``mountPoint``, where paths are what they were.
     public func after<R>(_ cut: Cut, _ body: () throws -> R) throws -> R {

@@ -15,8 +15,10 @@ public let isolatedHome: FilePath = {
 }()
 
 /// A new directory.
-public func scratch(_ name: String) throws -> FilePath {
-    let parent = FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
+///
+/// - Parameter parent: nil: where temporary files are.
+public func scratch(_ name: String, in parent: FilePath? = nil) throws -> FilePath {
+    let parent = parent ?? FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
     var template = parent.appending("\(name)-XXXXXX").string.utf8CString.map { $0 }
     guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
     return template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }

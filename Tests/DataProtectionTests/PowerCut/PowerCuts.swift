@@ -12,16 +12,11 @@ final class PowerCuts {
     let bed: FileTestBed
     let seed: UInt64
     private let name: String
-    private var generator: SeededGenerator
-
-    /// Cuts of each workload.
-    static let count = Randomised.powerCuts
 
     /// - Parameter name: for what is printed.
     init(_ name: String, mebibytes: Int = 48) throws {
         self.name = name
-        generator = Randomised.generator("power cuts, \(name)", name.utf8.reduce(UInt64(11)) { $0 &* 31 &+ UInt64($1) })
-        seed = generator.next() >> 16
+        seed = Randomised.seed
         disk = try PowerCutDisk(mebibytes: mebibytes)
         bed = try FileTestBed(in: FilePath(disk.mountPoint))
         // The record of who has files open stays open as long as a process lives: nothing could be unmounted.
@@ -50,7 +45,7 @@ final class PowerCuts {
         if end > marks.last!.last { marks.append((end, try disk.position())) }
         try bed.keybag.ring.evict(everything: true)
         try disk.unplug()
-        let cuts = try disk.cuts(count: Self.count, from: marks[0].position, using: &generator)
+        let cuts = try disk.cuts(of: name, from: marks[0].position)
         for cut in cuts {
             let last = marks.last { $0.position <= cut.position }!.last
             try disk.after(cut) {

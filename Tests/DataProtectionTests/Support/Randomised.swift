@@ -19,9 +19,6 @@ enum Randomised {
         max(1, (count("PROTECTFS_KILLS", short: 24) + workloads / 2) / workloads)
     }
 
-    /// `PROTECTFS_POWER_CUTS` spread over the seventeen workloads of all suites.
-    static let powerCuts = max(2, (count("PROTECTFS_POWER_CUTS", short: 100) + 16) / 17)
-
     /// Whether every byte is tampered with, not a sample.
     static var isTamperFull: Bool { ProcessInfo.processInfo.environment["PROTECTFS_TAMPER"] == "full" }
 

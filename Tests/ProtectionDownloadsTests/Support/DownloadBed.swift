@@ -16,10 +16,11 @@ final class DownloadBed: Sendable {
     let server = FakeServer()
     private let root: FilePath
 
-    init(_ state: ProtectionState = .unlocked) throws {
+    /// - Parameter parent: where it all is; nil: where temporary files are.
+    init(_ state: ProtectionState = .unlocked, in parent: FilePath? = nil) throws {
         KeyQuota.waitForRoom()
         _ = isolatedHome
-        root = try scratch("protectfs-downloads")
+        root = try scratch("protectfs-downloads", in: parent)
         try FileManager.default.createDirectory(
             atPath: root.appending("files").string, withIntermediateDirectories: false)
         keybag = try Keybag.create(

@@ -1,3 +1,4 @@
+import DataProtection
 import Foundation
 
 /// `secrets-worker`: another process that uses a store.
@@ -7,11 +8,13 @@ final class SecretsWorker {
     private let input = Pipe()
 
     /// Starts one.
-    static func start(_ bed: SecretsBed, _ words: String...) throws -> SecretsWorker {
+    static func start(_ bed: SecretsBed, _ words: String...) throws -> SecretsWorker { try start(bed.keybag, words) }
+
+    static func start(_ keybag: Keybag, _ words: [String]) throws -> SecretsWorker {
         let worker = SecretsWorker()
         worker.process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appendingPathComponent("secrets-worker")
-        worker.process.arguments = [bed.keybag.directory.string] + words
+        worker.process.arguments = [keybag.directory.string] + words
         worker.process.standardInput = worker.input
         worker.process.standardOutput = worker.output
         worker.process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) {
