@@ -110,11 +110,12 @@ public final class PowerCutDisk {
     /// - Parameters:
     ///   - workload: for what is printed.
     ///   - first: the first position.
-    public func cuts(of workload: String, from first: Int) throws -> [Cut] {
+    ///   - least: how many there are at least.
+    public func cuts(of workload: String, from first: Int, atLeast least: Int = 2) throws -> [Cut] {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["PROTECTFS_SEED"].flatMap { UInt64($0) } ?? .random(in: 1...UInt64(UInt32.max))
         let all = environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
-        let count = max(2, (all + Self.workloads - 1) / Self.workloads)
+        let count = max(least, (all + Self.workloads - 1) / Self.workloads)
         print("power cuts, \(workload): \(count) of \(try position()) records, PROTECTFS_SEED=\(seed)")
         var generator = SeededGenerator(seed: seed)
         let last = try position()
