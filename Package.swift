@@ -39,6 +39,8 @@ let package = Package(
         .systemLibrary(name: "CEventFiles"),
         .target(name: "CDirectoryEntries"),
         .target(name: "CSecretMemory", linkerSettings: [.linkedLibrary("crypto")]),
+        // libcrypto's memory, in programs of ours.
+        .target(name: "CSecretHeap", dependencies: ["CSecretMemory"], linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CMemoryFiles"),
         .target(name: "CSpawn"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
@@ -105,7 +107,7 @@ let package = Package(
         .target(
             name: "CommandLanguage",
             dependencies: [
-                "DataProtection", "CSecretMemory",
+                "DataProtection", "CSecretHeap", "CSecretMemory",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -142,7 +144,7 @@ let package = Package(
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "DataProtection", "SessionLock", "LockSchedule", "CSecretMemory", "LineLog",
+                "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

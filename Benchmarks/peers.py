@@ -4,10 +4,13 @@
     peers.py decrypt SOURCE TARGET        the way back
     peers.py small-files DIRECTORY COUNT  COUNT files of 4 KiB, sealed whole; prints {"seconds": [s]}
     peers.py chmod-fsync DIRECTORY        chmod and fsync of every file, what `chmod -R` does without a promise
+    peers.py overwrite FILE COUNT         COUNT pages of 4 KiB at random places of 64 MiB, each fsync'ed; prints the same
+    peers.py sqlite FILE COUNT            the same in a table of SQLite, a row a page, WAL, each commit flushed
     peers.py openssl-version              of the OpenSSL inside this Python's package cryptography
 """
 import json
 import os
+import random
 import sys
 import time
 
@@ -57,6 +60,42 @@ def chmod_fsync(directory):
         os.close(descriptor)
 
 
+PAGE, PAGES = 4096, (64 << 20) // 4096
+
+
+def overwrite(path, count):
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    if os.fstat(descriptor).st_size == 0:
+        for index in range(0, PAGES, 256):
+            os.pwrite(descriptor, os.urandom(256 * PAGE), index * PAGE)
+        os.fsync(descriptor)
+    page, start = os.urandom(PAGE), time.perf_counter()
+    for _ in range(int(count)):
+        os.pwrite(descriptor, page, random.randrange(PAGES) * PAGE)
+        os.fsync(descriptor)
+    print(json.dumps({"seconds": [(time.perf_counter() - start) / int(count)]}))
+    os.close(descriptor)
+
+
+def sqlite(path, count):
+    import sqlite3  # late: no other verb needs it
+
+    base = sqlite3.connect(path, isolation_level=None)
+    base.execute("PRAGMA journal_mode = WAL")
+    base.execute("PRAGMA synchronous = FULL")
+    if not base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        base.execute("CREATE TABLE page (number INTEGER PRIMARY KEY, content BLOB)")
+        base.execute("BEGIN")
+        base.executemany("INSERT INTO page VALUES (?, ?)", ((number, os.urandom(PAGE)) for number in range(PAGES)))
+        base.execute("COMMIT")
+        base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    page, start = os.urandom(PAGE), time.perf_counter()
+    for _ in range(int(count)):
+        base.execute("UPDATE page SET content = ? WHERE number = ?", (page, random.randrange(PAGES)))
+    print(json.dumps({"seconds": [(time.perf_counter() - start) / int(count)]}))
+    base.close()
+
+
 def openssl_version():
     from cryptography.hazmat.backends.openssl import backend
 
@@ -66,6 +105,6 @@ def openssl_version():
 if __name__ == "__main__":
     verbs = {
         "encrypt": encrypt, "decrypt": decrypt, "small-files": small_files, "chmod-fsync": chmod_fsync,
-        "openssl-version": openssl_version,
+        "overwrite": overwrite, "sqlite": sqlite, "openssl-version": openssl_version,
     }
     verbs[sys.argv[1]](*sys.argv[2:])

@@ -21,7 +21,7 @@ struct Protectfs: ParsableCommand {
             Init.self, Unlock.self, Lock.self, Status.self, Wait.self, Watch.self, Agent.self, Protect.self,
             Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Import.self,
             Export.self, Passcode.self, Rotate.self, Recovery.self, BackUp.self, Restore.self, Erase.self, Queue.self,
-            Verify.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self, Password.self,
+            Verify.self, Repair.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self, Password.self,
             SecretCommand.self, DownloadCommand.self,
         ])
 

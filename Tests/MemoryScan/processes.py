@@ -3,6 +3,8 @@
 
     processes.py --keybag DIRECTORY --device-key FILE --files DIRECTORY [--own PID] PID …     (passcode on stdin)
 
+With --unlocked every key is looked for, in processes that are at work: those of files that they have open, too.
+
 All processes are stopped while they are searched, and go on then. --own names one of our executables, where no plaintext
 of the files may be either. Prints what was found in which process as JSON; `planted`, the chunk key of a class B file
 `…-handle` that somebody has open, must be found somewhere, or the search is blind.
@@ -30,6 +32,8 @@ def wanted(options, passcode):
     device_key = options.device_key.read_bytes()
     named = scan.secrets(options.keybag, in_force(copies), passcode, device_key, CODE, options.files)
     keys, texts = Keys(copies, passcode, device_key), {}
+    if options.unlocked:
+        return named, texts
     for path in options.files.iterdir():
         file = File(path.read_bytes(), keys)
         is_open_b = path.name.endswith("-handle")
@@ -61,6 +65,7 @@ def main():
     for name in ("--keybag", "--device-key", "--files"):
         parser.add_argument(name, type=pathlib.Path, required=True)
     parser.add_argument("--own", type=int)
+    parser.add_argument("--unlocked", action="store_true", help="look for all keys, in processes that work with them")
     parser.add_argument("pids", type=int, nargs="+", metavar="PID")
     options = parser.parse_args()
     named, texts = wanted(options, sys.stdin.buffer.read().split(b"\n")[0])

@@ -34,6 +34,10 @@ public final class PowerCutDisk {
         public let seed: UInt32
         public let loss: Loss
 
+        public init(position: Int, seed: UInt32, loss: Loss) {
+            (self.position, self.seed, self.loss) = (position, seed, loss)
+        }
+
         public var description: String { "after \(position) records, \(loss) \(seed)" }
     }
 
@@ -89,6 +93,22 @@ public final class PowerCutDisk {
     public func position() throws -> Int {
         guard let position = Int(try ask("position")) else { throw Failed(description: "block-log gave no position") }
         return position
+    }
+
+    /// Lets every write to the first bytes of a file fail (EIO), or all succeed again.
+    ///
+    /// - Parameter path: of a file that has its blocks; nil: of none.
+    public func failWrites(to path: String?) throws {
+        guard let path else {
+            _ = try ask("fail 0 0")
+            return
+        }
+        // The first extent: "0:  0..  1:  8437..  8438: 2: …", in blocks of 4 KiB.
+        let extents = try Self.run(["filefrag", "-b4096", "-v", path])
+        let first = extents.split(separator: "\n").first { $0.trimmingPrefix(while: \.isWhitespace).hasPrefix("0:") }
+        let numbers = first?.split { !$0.isNumber }.compactMap { Int($0) } ?? []
+        guard numbers.count > 4 else { throw Failed(description: "filefrag: \(extents)") }
+        _ = try ask("fail \(numbers[3] * 4096) \((numbers[4] - numbers[3] + 1) * 4096)")
     }
 
     /// Takes the disk away. Nothing is recorded any more.
@@ -169,17 +189,20 @@ public final class PowerCutDisk {
         }
     }
 
-    private static func run(_ command: [String]) throws {
-        let (process, errors) = (Process(), Pipe())
+    @discardableResult
+    private static func run(_ command: [String]) throws -> String {
+        let (process, output, errors) = (Process(), Pipe(), Pipe())
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = command
         process.standardInput = FileHandle.nullDevice
-        process.standardError = errors
+        (process.standardOutput, process.standardError) = (output, errors)
         try process.run()
+        let answer = try output.fileHandleForReading.readToEnd() ?? Data()
         let said = try errors.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw Failed(description: "\(command.joined(separator: " ")): \(String(decoding: said, as: UTF8.self))")
         }
+        return String(decoding: answer, as: UTF8.self)
     }
 }

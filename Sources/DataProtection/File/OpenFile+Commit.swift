@@ -186,14 +186,7 @@ extension OpenFile {
     func empty(keys: FileKeys?) throws(DataProtectionError) {
         try locked { heads throws(DataProtectionError) in
             state!.heads = heads
-            for (index, place) in state!.overlay.sorted(by: { $0.key < $1.key })
-            where index < state!.record.chunkCount && !state!.record.holes.contains(index) {
-                let sealed = try file.bytes(at: place.offset, count: place.length)
-                guard sealed.count == place.length else {
-                    throw .damaged(file.path, .redoRecord, reason: "ends early", offset: nil)
-                }
-                try file.write(sealed, at: state!.layout.home(index))
-            }
+            try state!.putInPlace(in: file)
             try file.flush()
             let closing = state!.hasRecords ? state!.content : try closingContent(keys)
             try putHead(closing, [], heads)

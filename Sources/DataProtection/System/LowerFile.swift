@@ -112,10 +112,19 @@ final class LowerFile: Sendable {
     }
 
     /// fdatasync(2).
-    func flush() throws(DataProtectionError) { _ = try retrying(path, "fdatasync") { fdatasync(descriptor) } }
+    func flush() throws(DataProtectionError) { try flushing("fdatasync") { fdatasync(descriptor) } }
 
     /// fsync(2): metadata too.
-    func flushAll() throws(DataProtectionError) { _ = try retrying(path, "fsync") { fsync(descriptor) } }
+    func flushAll() throws(DataProtectionError) { try flushing("fsync") { fsync(descriptor) } }
+
+    /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): they are dropped, so that
+    /// whoever looks next sees what the disk has, not what it would lose.
+    private func flushing(_ operation: String, _ call: () -> Int32) throws(DataProtectionError) {
+        do throws(DataProtectionError) { _ = try retrying(path, operation, call) } catch {
+            _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+            throw error
+        }
+    }
 
     /// ftruncate(2).
     func truncate(to length: UInt64) throws(DataProtectionError) {

@@ -1,0 +1,59 @@
+import ProtectionFormat
+public import SystemPackage
+
+/// Putting in its place what a writer that died has left in redo records: no key is needed. FORMAT.md §4 rule 13.
+extension ProtectedFile {
+    /// Copies the chunks of a file's redo records to their places. The records stay in force until the next writer ends them.
+    ///
+    /// Never needed for reading or writing, which do the same by themselves; it is for somebody without keys who wants the chunks
+    /// where they belong, before a file is copied in part, say. Killed at any time it may be done again.
+    ///
+    /// - Returns: how many chunks were copied; 0 when the last writer has closed the file.
+    /// - Throws: `notProtected`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
+    @discardableResult
+    public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
+        let file = try LowerFile.forHeads(of: path)
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
+        let count = try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            let state = try recorded(in: file)
+            guard state.hasRecords else { return 0 }
+            // What is in the page cache only must not be gone when its copy is half done.
+            try file.flush()
+            let count = try state.putInPlace(in: file)
+            try file.flush()
+            return count
+        }
+        try file.close()
+        return count
+    }
+
+    private static func recorded(in file: LowerFile) throws(DataProtectionError) -> FileState {
+        do throws(Trouble) {
+            var state = FileState(try HeadPair(reading: file, isLocked: true))
+            try state.scan(file, headKey: nil)
+            return state
+        } catch {
+            throw error.reported
+        }
+    }
+}
+
+extension FileState {
+    /// Writes the last version of every recorded chunk that still counts to its home; not flushed.
+    ///
+    /// - Returns: how many there were.
+    @discardableResult
+    func putInPlace(in file: LowerFile) throws(DataProtectionError) -> Int {
+        var count = 0
+        for (index, place) in overlay.sorted(by: { $0.key < $1.key })
+        where index < record.chunkCount && !record.holes.contains(index) {
+            let sealed = try file.bytes(at: place.offset, count: place.length)
+            guard sealed.count == place.length else {
+                throw .damaged(file.path, .redoRecord, reason: "ends early", offset: nil)
+            }
+            try file.write(sealed, at: layout.home(index))
+            count += 1
+        }
+        return count
+    }
+}

@@ -1,0 +1,68 @@
+import ArgumentParser
+import DataProtection
+import Glibc
+
+/// Puts redo records in their places, without a key.
+struct Repair: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "repair", abstract: "Put the redo records of files whose writer died in their places.",
+        discussion: """
+            Needs no key, and is never needed: whoever opens such a file reads it whole, and the next writer does the same. For \
+            backups of blocks and the like, and for peace of mind after a power cut. The records stay in force until \
+            the next writer ends them, so verify still says that the file was not closed.
+
+            Without a path: the current directory. Directories with everything below them, on the same file system. Files that \
+            are not protected, and in a directory those that somebody writes to now, are left alone.
+            """)
+
+    @Argument(help: "Files, and directories with everything below them.")
+    var paths: [PathsArgument] = []
+    @Flag(help: "As JSON: every file that had records, and how many chunks were put in place.")
+    var json = false
+
+    func run() throws {
+        Interruption.watch()
+        let outcome = Outcome()
+        var entries: [JSON] = []
+        let roots = (paths.isEmpty ? ["."] : paths.paths).map(Self.root)
+        let progress = Progress("repairing", total: isatty(2) == 1 ? RotationRun.count(below: roots) : 0)
+        for root in roots {
+            TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
+                if item.kind == .file || item.path == root && item.kind != .directory {
+                    let count = repair(item.path, isNamed: item.path == root, outcome)
+                    if count > 0 {
+                        entries.append(.object(JSON.members(of: item.path) + [("chunks", .number(Int64(count)))]))
+                    }
+                    progress.show(progress.done + 1)
+                }
+                return Interruption.isRequested ? .stop : .goOn
+            }
+        }
+        progress.finish()
+        if json { try JSON.array(entries).print() }
+        if Interruption.isRequested {
+            StandardError.line(.warning, "interrupted; the rest was not looked at")
+            throw ExitStatus.interrupted
+        }
+        try outcome.leave()
+    }
+
+    /// A link to a directory that was named is followed.
+    private static func root(_ path: FilePath) -> FilePath {
+        guard (try? NamedItem(path).kind) == .link, (try? NamedItem(following: path).kind) == .directory else {
+            return path
+        }
+        return path.appending(".")
+    }
+
+    /// - Returns: how many chunks were put in place.
+    private func repair(_ path: FilePath, isNamed: Bool, _ outcome: Outcome) -> Int {
+        do throws(DataProtectionError) { return try ProtectedFile.repair(fileAt: path) } catch {
+            switch error {
+            case .notProtected, .busy: if isNamed { outcome.record(error) }
+            default: outcome.record(error)
+            }
+            return 0
+        }
+    }
+}

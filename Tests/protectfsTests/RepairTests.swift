@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+@testable import protectfs
+
+@Suite("repair")
+struct RepairTests {
+    private let sandbox: CommandSandbox
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+    }
+
+    /// A file whose writer was killed with redo records in it.
+    private func makeUnclosed(_ name: String) throws {
+        try sandbox.protectedFile(name, Data(repeating: 5, count: 100_000))
+        let worker = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
+            .appendingPathComponent("storm-worker").path
+        let (input, output) = (Pipe(), Pipe())
+        let process = sandbox.start(worker, [sandbox.keybagDirectory, "serve"], input: input)
+        process.standardOutput = output
+        try process.run()
+        for line in ["open w \(sandbox.path(name))", "write 100 50 1", "sync", "write 70000 50 2", "sync"] {
+            try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+            let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            #expect(answer.hasPrefix("ok"), "\(line): \(answer)")
+        }
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    @Test("Without any key, in a tree: the contents stay what they were, and it says what it did")
+    func tree() throws {
+        try makeUnclosed("tree/sub/file")
+        try sandbox.protectedFile("tree/closed")
+        try sandbox.put("plain", at: "tree/plain")
+        let contents = try sandbox.run("cat", "tree/sub/file").output
+        try sandbox.run("lock")
+        let stored = try sandbox.stored("tree/sub/file")
+        let silent = try sandbox.run("repair", "tree")
+        #expect(silent.status == 0 && silent.text == "" && silent.errors == "", "\(silent.errors)")
+        #expect(try sandbox.stored("tree/sub/file") != stored, "the chunks are at home")
+        let again = try sandbox.shell("cd tree && \"$PROTECTFS\" repair --json")
+        #expect(again.status == 0)
+        #expect(again.text.contains("sub/file") && again.text.contains("\"chunks\": 2"), "\(again.text)")
+        #expect(!again.text.contains("closed\"") && !again.text.contains("plain"))
+        try sandbox.unlock()
+        #expect(try sandbox.run("cat", "tree/sub/file").output == contents)
+        #expect(try sandbox.run("verify", "tree/sub/file").status == 65, "the records are in force")
+    }
+
+    @Test("Named: plaintext is 65, a file that somebody writes is 75, one that is not there 66")
+    func refused() throws {
+        try sandbox.put("plain", at: "plain")
+        #expect(try sandbox.run("repair", "plain").status == 65)
+        #expect(try sandbox.run("repair", "nothing").status == 66)
+        let done = try sandbox.shell(
+            """
+            { echo one; sleep 1; "$PROTECTFS" repair log >&2; echo $? > status; } | "$PROTECTFS" write --append log
+            """)
+        #expect(done.errors.contains("'log'"), "\(done.errors)")
+        #expect(try String(contentsOfFile: sandbox.path("status"), encoding: .utf8) == "75\n")
+    }
+}
