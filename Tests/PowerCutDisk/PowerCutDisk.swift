@@ -95,20 +95,21 @@ public final class PowerCutDisk {
         return position
     }
 
-    /// Lets every write to the first bytes of a file fail (EIO), or all succeed again.
+    /// Lets every write to the blocks that a file has now fail (EIO), or all succeed again.
     ///
-    /// - Parameter path: of a file that has its blocks; nil: of none.
+    /// - Parameter path: nil: no write fails.
     public func failWrites(to path: String?) throws {
-        guard let path else {
-            _ = try ask("fail 0 0")
-            return
+        var places = ""
+        if let path {
+            // A line for each extent, in blocks of 4 KiB: "   0:        0..      24:       1807..      1831:     25: …"
+            for line in try Self.run(["filefrag", "-b4096", "-v", path]).split(separator: "\n") {
+                let fields = line.split(separator: ":").map { $0.split { !$0.isNumber }.compactMap { Int($0) } }
+                guard fields.count > 3, fields[0].count == 1, fields[2].count == 2 else { continue }
+                places += " \(fields[2][0] * 4096) \((fields[2][1] - fields[2][0] + 1) * 4096)"
+            }
+            guard !places.isEmpty else { throw Failed(description: "filefrag says no blocks of \(path)") }
         }
-        // The first extent: "0:  0..  1:  8437..  8438: 2: …", in blocks of 4 KiB.
-        let extents = try Self.run(["filefrag", "-b4096", "-v", path])
-        let first = extents.split(separator: "\n").first { $0.trimmingPrefix(while: \.isWhitespace).hasPrefix("0:") }
-        let numbers = first?.split { !$0.isNumber }.compactMap { Int($0) } ?? []
-        guard numbers.count > 4 else { throw Failed(description: "filefrag: \(extents)") }
-        _ = try ask("fail \(numbers[3] * 4096) \((numbers[4] - numbers[3] + 1) * 4096)")
+        _ = try ask("fail" + places)
     }
 
     /// Takes the disk away. Nothing is recorded any more.

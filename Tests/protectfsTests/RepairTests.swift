@@ -13,6 +13,8 @@ struct RepairTests {
 
     /// A file whose writer was killed with redo records in it.
     private func makeUnclosed(_ name: String) throws {
+        try FileManager.default.createDirectory(
+            atPath: sandbox.path("tree/sub"), withIntermediateDirectories: true)
         try sandbox.protectedFile(name, Data(repeating: 5, count: 100_000))
         let worker = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
             .appendingPathComponent("storm-worker").path
