@@ -1,7 +1,9 @@
 """What the independent reader makes of a scenario, to compare with what the scenario says."""
 import struct
 
+import export
 import keybag
+import listing
 import read
 from format1 import MAGIC, parsed, shown
 
@@ -10,6 +12,7 @@ def keys_of(fields):
     """Keys as a keybag would have given them."""
     keys = object.__new__(keybag.Keys)
     keys.uuid, keys.device_key = parsed(fields["keybag"]), parsed(fields["device key"])
+    keys.of_secrets = {}
     keys.classes = {("abcd".index(name.split()[2]) + 1, int(name.split()[3])): parsed(value)
                     for name, value in fields.items() if name.startswith("class key ")}
     return keys
@@ -28,7 +31,7 @@ def keybag_of(fields):
 
 
 def export_of(fields):
-    copy = keybag.exported_copy(parsed(fields["bytes"]))
+    copy = export.exported_copy(parsed(fields["bytes"]))
     keybag.in_force([copy])
     return copy.hex() == fields["copy"]
 
@@ -39,10 +42,11 @@ def head_of(fields):
         raise keybag.Refused("damaged head")
     if data[:8] != read.MAGIC:
         raise keybag.Refused("not ours")
-    file = read.File(data * 2, keys_of(fields))
+    keys = keys_of(fields)
+    file = read.File(data * 2, keys)
     text = shown(b"".join(file.text())) if file.state["inline"] else None
     found = {"class": str(file.head["wrap"]["class"]), "size": str(file.state["size"]), "text": text,
-             "origin": ["unverified", "this device", "verified"][file.origin]}
+             "origin": listing.ORIGIN_NAMES[listing.origin(file, keys)].replace("-", " ")}
     return all(fields.get(name) == value for name, value in found.items())
 
 
@@ -58,16 +62,17 @@ def redo_of(fields):
     file.follow_area(start, int(fields["epoch"]))
     if not file.records:
         raise keybag.Refused("no record")
-    found = {f"chunk {index}": shown(keybag.open_seal(file.chunk_key, file.aad(4, index), sealed, "chunk"))
+    found = {f"chunk {index}": shown(keybag.open_seal(file.chunk_key, file.aad(4, index), sealed, "damaged chunk"))
              for index, sealed in file.overlay.items()}
     texts = {name: value for name, value in fields.items() if name.startswith("chunk ") and name != "chunk size"}
     return found == texts
 
 
 def file_of(fields):
-    file = read.File(parsed(fields["bytes"]), keys_of(fields))
+    keys = keys_of(fields)
+    file = read.File(parsed(fields["bytes"]), keys)
     found = {"text": shown(b"".join(file.text())), "class": str(file.head["wrap"]["class"]),
-             "origin": ["unverified", "this device", "verified"][file.origin]}
+             "origin": listing.ORIGIN_NAMES[listing.origin(file, keys)].replace("-", " ")}
     return all(fields.get(name, "") == value for name, value in found.items())
 
 
