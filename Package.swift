@@ -260,7 +260,7 @@ let package = Package(
             dependencies: [
                 "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
                 "KeyQuota",
-                "TestScratch", "secrets-worker",
+                "TestScratch", "TestVectors", "secrets-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

@@ -152,45 +152,6 @@ import Testing
         try bed.keybag.evictEverything()
     }
 
-    /// kill -9 at any moment: what a writer left pending, at a place that nobody chose.
-    @Test(.enabled(if: hasPython), arguments: ProtectionClass.allCases)
-    func readsWhatKilledWritersLeft(protectionClass: ProtectionClass) throws {
-        let bed = try FileTestBed()
-        var (kills, pending) = (0, 0)
-        for profile in StormProfile.allCases {
-            // Chunks of 4 KiB; of 64 KiB.
-            for (name, isLarge) in [("\(profile)-4", false), ("\(profile)-64", true)] {
-                let path = try isLarge ? bed.makeWhole(name, protectionClass, []) : bed.make(name, protectionClass)
-                var storm = Storm("reader \(protectionClass.shortName) \(name)", .anyTime, bed, calls: [])
-                var (model, next) = (ModelFile(), 0)
-                for kill in 0..<storm.kills {
-                    let last = try storm.kill(profile.rawValue, from: next, [path.string])
-                    while next <= last {
-                        for step in profile.steps(ofCommit: next, seed: storm.seed) { model.apply(step) }
-                        next += 1
-                    }
-                    var inFlight = model
-                    for step in profile.steps(ofCommit: next, seed: storm.seed) { inFlight.apply(step) }
-                    let answer = try Self.read([path], bed.bag)
-                    #expect(answer.error == "" && answer.status == 0)
-                    pending += try Int(Self.list([path], bed.bag)[0][3])!
-                    if answer.output == inFlight.bytes {
-                        (model, next) = (inFlight, next + 1)
-                    } else {
-                        try #require(
-                            answer.output == model.bytes,
-                            "\(name), kill \(kill): neither the \(next) acknowledged commits nor one more")
-                    }
-                    #expect(try bed.read(path) == answer.output)
-                }
-                kills += storm.killed
-            }
-        }
-        print("IndependentReaderTests, \(protectionClass): \(kills) kills, \(pending) redo records pending")
-        #expect(pending > 0)
-        try bed.keybag.evictEverything()
-    }
-
     @Test(.enabled(if: hasPython)) func readsWhatChangedItsClass() throws {
         let bed = try FileTestBed()
         let text = pattern(7, count: 9000)
@@ -317,6 +278,16 @@ import Testing
         try path.overwrite(bytes)
         let answer = try Self.read([path], bed.bag)
         #expect(answer.status == 65 && answer.error.contains("damaged head") && answer.output.isEmpty)
+    }
+
+    /// As somebody else would hold their program against the vectors; the runner can say no.
+    @Test(.enabled(if: hasPython)) func vectorsAreAKit() throws {
+        let vectors = Self.folder.removingLastComponent().appending("ProtectionFormatTests/Vectors")
+        let run = vectors.appending("run.py").string
+        let judged = try Self.python([run, "python3", "-B", vectors.appending("judge.py").string])
+        #expect(judged.status == 0 && judged.text.contains(" 0 different"), "\(judged.text)\(judged.error)")
+        let yes = try Self.python([run, "sh", "-c", "for file; do echo success; done"])
+        #expect(yes.status == 1 && yes.text.contains("expected: damaged head"))
     }
 
     /// Both generators find their committed vectors to be what they would make, and the reader agrees with `expect:`.

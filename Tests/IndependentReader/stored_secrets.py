@@ -22,6 +22,7 @@ TEXTS = ("accessGroup", "service", "account", "protocol", "host", "path", "realm
 def value_of(row, keys):
     """The value of a row; it opens under the attributes that it was stored with."""
     need(row["kind"] in (1, 2, 3) and row["accessibility"] in (1, 2, 3, 4), "damaged secret")
+    need(1 <= row["generation"] < 2**32 and 0 <= row["port"] < 2**16, "damaged secret")
     number, is_here_only = (A if row["accessibility"] <= 2 else C), row["accessibility"] in (2, 4)
     key = keys.of_secrets.get((number, row["generation"]))
     need(key is not None, "key lost")
