@@ -1,8 +1,5 @@
 import Foundation
-import SystemPackage
 import Testing
-
-@testable import DataProtection
 
 /// What format 1 wrote when it was frozen opens for ever: Tests/Format1/example.tar.gz, which is never made anew.
 @Suite(.serialized) struct Format1Tests {
@@ -46,37 +43,22 @@ import Testing
             return sums.split(separator: "\n").map { String($0.dropFirst(66)) }.filter { $0.hasPrefix(folder) }
         }
 
-        /// Whether these are the files' plaintexts, one behind the other.
-        func expect(_ plaintexts: [(name: String, text: Data)]) throws {
-            var sums = ""
-            for (name, text) in plaintexts {
-                let file = sandbox.path("plain/" + name)
-                let folder = URL(fileURLWithPath: file).deletingLastPathComponent()
-                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-                try text.write(to: URL(fileURLWithPath: file))
-                sums += "\(name)\n"
-            }
-            try sandbox.put(sums, at: "plain/names")
-            let check =
-                "cd plain && grep --fixed-strings --file names ../SHA256SUMS | sha256sum --check --quiet --strict"
-            let checked = try sandbox.shell(check)
-            #expect(checked.status == 0 && !plaintexts.isEmpty, "\(checked.text)\(checked.errors)")
+        /// Whether what is in `plain` are the files' plaintexts, and all of them.
+        func expectPlaintexts(below folder: String) throws {
+            let sums = "grep --fixed-strings \"  $0\" SHA256SUMS > plain/sums && cd plain"
+            let checked = try sandbox.shell("\(sums) && sha256sum --check --quiet --strict sums", [folder])
+            #expect(checked.status == 0, "\(checked.text)\(checked.errors)")
+            try FileManager.default.removeItem(atPath: sandbox.path("plain"))
         }
 
-        /// Opens them as an application does.
+        /// Opens copies of them by the command.
         func expectToOpen(below folder: String = "files/", at place: String = "", keybag directory: String? = nil)
             throws
         {
-            let keybag = try Keybag(at: FilePath(directory ?? sandbox.keybagDirectory))
-            let names = try names(below: folder)
-            try expect(
-                names.map { name in
-                    let file = try ProtectedFile.open(FilePath(sandbox.path(place + name)), keybag: keybag)
-                    var text = Data(count: Int(try file.size()))
-                    let count = try text.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
-                    #expect(count == text.count)
-                    return (name, text)
-                })
+            let copy = "mkdir plain && cp --archive \"$0\"files plain && cd plain"
+            let words = ["unprotect", "--recursive", "--keybag", directory ?? sandbox.keybagDirectory, folder]
+            _ = try done(sandbox.shell("\(copy) && exec \"$PROTECTFS\" \"$@\"", [place] + words))
+            try expectPlaintexts(below: folder)
         }
 
         /// The same by the independent reader, which says in one run how long each of them is and in another what is in it.
@@ -87,11 +69,14 @@ import Testing
             var rest = try done(sandbox.shell("\(Format1Tests.reader("read.py")) \(files) \(way)")).output
             let sizes = list.text.split(separator: "\n").map { Int($0.split(separator: " ")[4])! }
             try #require(sizes.count == names.count && sizes.reduce(0, +) == rest.count)
-            try expect(
-                zip(names, sizes).map { name, size in
-                    defer { rest = rest.dropFirst(size) }
-                    return (name, Data(rest.prefix(size)))
-                })
+            for (name, size) in zip(names, sizes) {
+                let file = URL(fileURLWithPath: sandbox.path("plain/" + name))
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try rest.prefix(size).write(to: file)
+                rest = rest.dropFirst(size)
+            }
+            try expectPlaintexts(below: folder)
         }
     }
 
@@ -129,7 +114,7 @@ import Testing
         try FileManager.default.removeItem(atPath: bed.sandbox.keybagDirectory)
         _ = try bed.done(bed.sandbox.run("recovery", "restore", "export.txt"))
         try bed.run("unlock", "--passcode-fd", "3", with: "passcode")
-        try bed.expectToOpen(below: "files/older")
+        try bed.expectToOpen(below: "files/older/")
     }
 
     @Test func theBackupRestoresUnderAnotherKeybag() throws {
@@ -139,7 +124,7 @@ import Testing
         let words = ["restore", "backup", "--to", "back", "--keybag", other, "--passphrase-fd", "3"]
         let restored = try bed.sandbox.run(words, passcodes: bed.sandbox.stored("backup-passphrase"))
         #expect(restored.status == 0, "\(restored.errors)")
-        try bed.expectToOpen(below: "files/older", at: "back/", keybag: other)
+        try bed.expectToOpen(below: "files/older/", at: "back/", keybag: other)
     }
 
     @Test func everySecretOpens() throws {
