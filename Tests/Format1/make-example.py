@@ -128,7 +128,7 @@ class Maker:
         for name in names:
             assert self.protectfs("cat", name) == self.sums[name], name
         copy = [sys.executable, "-B", READER / "read.py", "--keybag", "keybag", *names]
-        for options, words in (([], PASSCODE), (["--recovery-code"], self.code)):
+        for options, words in ((["--device-key", "state/protectfs/device-key"], PASSCODE), (["--recovery-code"], self.code)):
             done = subprocess.run([*copy, *options], input=words.encode(), capture_output=True, cwd=self.root)
             assert done.stdout == b"".join(self.sums[name] for name in names), done.stderr.decode()
         for name in ("files/pending/complete", "files/pending/unless-open"):

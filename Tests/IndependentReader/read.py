@@ -8,7 +8,7 @@ import pathlib
 import struct
 import sys
 
-from keybag import B, CLASSES, Fields, Keys, Refused, hkdf, in_force, is_checked, need, open_seal
+from keybag import B, CLASSES, Fields, Keys, Refused, hkdf, is_checked, need, open_seal
 
 HEAD, FIRST_CHUNK, OVERHEAD, NOT_INLINE = 4096, 8192, 28, 0xFFFFFFFF
 MAGIC = bytes.fromhex("895046530d0a1a0a")
@@ -128,14 +128,14 @@ def files(description):
     """What the command line asks for, file by file."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keybag", type=pathlib.Path, required=True, metavar="DIRECTORY")
-    parser.add_argument("--device-key", type=pathlib.Path, metavar="FILE", help="instead of where the keybag says")
-    parser.add_argument("--recovery-code", action="store_true", help="stdin has that; no device key is needed")
+    way = parser.add_mutually_exclusive_group(required=True)
+    way.add_argument("--device-key", type=pathlib.Path, metavar="FILE", help="stdin has the passcode")
+    way.add_argument("--recovery-code", action="store_true", help="stdin has that; no device key is needed")
     parser.add_argument("files", type=pathlib.Path, nargs="+", metavar="FILE", help="protected files")
     options, secret = parser.parse_args(), sys.stdin.buffer.readline().removesuffix(b"\n")
     copies = [path.read_bytes() for path in sorted(options.keybag.glob("keybag.[01]"))]
-    code = secret.decode("ascii", "replace") if options.recovery_code else None
-    device_key = None if options.recovery_code else open(options.device_key or in_force(copies)["path"], "rb").read()
-    keys = Keys(copies, secret, device_key, code)
+    device_key = None if options.recovery_code else options.device_key.read_bytes()
+    keys = Keys(copies, secret, device_key, secret.decode("ascii", "replace") if options.recovery_code else None)
     return ((File(path.read_bytes(), keys), keys) for path in options.files)
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Reads a store of secrets without protectfs: FORMAT.md §2.15, on top of the independent reader.
 
-    stored_secrets.py --keybag DIRECTORY [--device-key FILE | --recovery-code] < passcode or recovery code
+    stored_secrets.py --keybag DIRECTORY --device-key FILE | --recovery-code < passcode or recovery code
     stored_secrets.py --backup DIRECTORY < passphrase
 
 prints one JSON object a line for each secret: its attributes by their names, and `value` in hexadecimal. A secret of
-this device only needs the device key. Exit status 65: refused."""
+this device only needs the device key. One that is refused does not keep the others: exit status 65 then."""
 import argparse
 import json
 import pathlib
@@ -14,7 +14,7 @@ import struct
 import sys
 
 from backup import BackupKeys
-from keybag import A, C, Keys, Refused, hkdf, in_force, need, open_seal, unwrap
+from keybag import A, C, Keys, Refused, hkdf, need, open_seal, unwrap
 
 TEXTS = ("accessGroup", "service", "account", "protocol", "host", "path", "realm", "name")
 
@@ -41,7 +41,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keybag", type=pathlib.Path, metavar="DIRECTORY")
     parser.add_argument("--backup", type=pathlib.Path, metavar="DIRECTORY")
-    parser.add_argument("--device-key", type=pathlib.Path, metavar="FILE", help="instead of where the keybag says")
+    parser.add_argument("--device-key", type=pathlib.Path, metavar="FILE", help="for secrets of this device only")
     parser.add_argument("--recovery-code", action="store_true", help="stdin has that; no device key is needed")
     options, words = parser.parse_args(), sys.stdin.buffer.readline().removesuffix(b"\n")
     if options.backup:
@@ -49,22 +49,28 @@ def main():
     else:
         copies = [path.read_bytes() for path in sorted(options.keybag.glob("keybag.[01]"))]
         code = words.decode("ascii", "replace") if options.recovery_code else None
-        path = options.device_key or (None if options.recovery_code else in_force(copies)["path"])
-        device_key = open(path, "rb").read() if path else None
+        need(options.device_key or options.recovery_code, "no device key")
+        device_key = options.device_key.read_bytes() if options.device_key else None
         keys, place = Keys(copies, words, device_key, code), options.keybag / "secrets"
     database = sqlite3.connect(f"file:{place / 'secrets.sqlite'}?mode=ro", uri=True)
     database.row_factory = sqlite3.Row
     if not options.backup:
         migrations = [row[0] for row in database.execute("SELECT identifier FROM grdb_migrations")]
         need(migrations == ["1"], "unsupported")
+    status = 0
     for row in database.execute("SELECT * FROM secrets ORDER BY created, id"):
         clear = {name: row[name] for name in ("kind", "accessibility", *TEXTS, "port")}
-        print(json.dumps(clear | {"value": value_of(row, keys).hex()}))
+        try:
+            print(json.dumps(clear | {"value": value_of(row, keys).hex()}))
+        except Refused as refused:
+            print(f"stored_secrets.py: error: {row['id'].hex()}: {refused}", file=sys.stderr)
+            status = 65
+    return status
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except (Refused, OSError) as error:
         print(f"stored_secrets.py: error: {error}", file=sys.stderr)
         sys.exit(65)
