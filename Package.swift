@@ -261,7 +261,7 @@ let package = Package(
             name: "ProtectionSecretsTests",
             dependencies: [
                 "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
-                "KeyQuota", "PowerCutDisk", "TestScratch", "secrets-worker",
+                "KeyQuota", "PowerCutDisk", "TestScratch", "TestVectors", "secrets-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

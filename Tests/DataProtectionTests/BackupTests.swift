@@ -234,7 +234,7 @@ struct BackupTests {
         try beds.backUp()
         try beds.destroySource()
         let copies = try Self.all.flatMap { one in try [7, 9000].map { try beds.copy("\(one)-\($0)").string } }
-        let words = [IndependentReaderTests.program.string, "--backup", beds.backup.string, "--passcode-fd", "0"]
+        let words = [IndependentReaderTests.folder.appending("backup.py").string, beds.backup.string]
         let answer = try IndependentReaderTests.python(words + copies, input: BackupBed.passphrase + "\n")
         #expect(answer.status == 0 && answer.output == expected, "\(answer.error)")
         let wrong = try IndependentReaderTests.python(words + copies, input: "wrong\n")

@@ -8,8 +8,8 @@ import Testing
 
 /// What the library writes, Tests/IndependentReader/read.py reads: it was written from FORMAT.md and knows no Swift.
 @Suite struct IndependentReaderTests {
-    static let program = FilePath(#filePath).removingLastComponent().removingLastComponent()
-        .appending("IndependentReader/read.py")
+    static let folder = FilePath(#filePath).removingLastComponent().removingLastComponent()
+        .appending("IndependentReader")
 
     /// What a program said, and how it ended.
     struct Answer {
@@ -46,10 +46,25 @@ import Testing
     }()
 
     static func read(
-        _ files: [FilePath], _ bag: TestKeybag, _ options: [String] = [], passcode: String = TestKeybag.passcode
+        _ files: [FilePath], _ bag: TestKeybag, passcode: String = TestKeybag.passcode, by program: String = "read.py"
     ) throws -> Answer {
-        let fixed = ["--keybag", bag.directory.string, "--device-key", bag.deviceKey.string, "--passcode-fd", "0"]
-        return try python([program.string] + options + fixed + files.map(\.string), input: passcode + "\n")
+        let words = ["--keybag", bag.directory.string, "--device-key", bag.deviceKey.string] + files.map(\.string)
+        return try python([folder.appending(program).string] + words, input: passcode + "\n")
+    }
+
+    /// For each file: class, origin, generation, number of redo records in force, size.
+    static func list(_ files: [FilePath], _ bag: TestKeybag) throws -> [[String]] {
+        try read(files, bag, by: "listing.py").text.split(separator: "\n").map { line in
+            line.split(separator: " ").map(String.init)
+        }
+    }
+
+    /// What it is for: a stranger writes, or checks, such a reader in an evening.
+    @Test func isSmall() throws {
+        let lines = try ["keybag.py", "read.py"].map { name in
+            try Self.folder.appending(name).contents().count { $0 == UInt8(ascii: "\n") }
+        }
+        #expect(lines.reduce(0, +) <= 300)
     }
 
     /// A file that the library wrote, and what must be in it.
@@ -123,11 +138,10 @@ import Testing
         }
         #expect(rest.isEmpty)
 
-        let lines = try Self.read(written.map(\.path), bed.bag, ["--list"]).text.split(separator: "\n")
+        let lines = try Self.list(written.map(\.path), bed.bag)
         try #require(lines.count == written.count)
         var pending = 0
-        for (line, file) in zip(lines, written) {
-            let words = line.split(separator: " ")
+        for (words, file) in zip(lines, written) {
             #expect(words[0] == file.protectionClass.shortName)
             #expect(words[1] == "verified")
             #expect(words[4] == "\(file.text.count)")
@@ -147,8 +161,7 @@ import Testing
                 let path = try bed.make("\(old.shortName)-\(new.shortName)", old, text)
                 try bed.keybag.setProtection(new, ofItemAt: path)
                 paths.append(path)
-                let words = try Self.read([path], bed.bag, ["--list"]).text.split(separator: " ")
-                #expect(words.first.map(String.init) == new.shortName)
+                #expect(try Self.list([path], bed.bag).first?.first == new.shortName)
             }
         }
         let answer = try Self.read(paths, bed.bag)
@@ -172,8 +185,8 @@ import Testing
         }
         let all = try Self.read(old + new, bed.bag)
         #expect(all.output == Array(repeatElement(text, count: 12).joined()) && all.error == "")
-        let verdicts = try Self.read(old + new, bed.bag, ["--list"]).text.split(separator: "\n")
-        #expect(verdicts.count == 12 && verdicts.allSatisfy { $0.split(separator: " ")[1] == "verified" })
+        let verdicts = try Self.list(old + new, bed.bag)
+        #expect(verdicts.count == 12 && verdicts.allSatisfy { $0[1] == "verified" })
         try bed.bag.forgetRetired()
         #expect(try Self.read(new, bed.bag).output == Array(repeatElement(text, count: 8).joined()))
         for path in old { #expect(try Self.read([path], bed.bag).status != 0) }
@@ -194,7 +207,7 @@ import Testing
             ]
         }
         let saved = try bed.bag.savedCopy()
-        let program = Self.program.removingLastComponent().appending("attack.py").string
+        let program = Self.folder.appending("attack.py").string
         func finds() throws -> Int {
             let device = ["--device-key", bed.bag.deviceKey.string, "--passcode-fd", "0"]
             let found = try [(device, TestKeybag.passcode), (["--recovery-code-fd", "0"], code.shown())].map {
@@ -214,8 +227,8 @@ import Testing
         #expect(try finds() == 0)
         for path in paths {
             let answer = try Self.python(
-                [Self.program.string, "--keybag", saved.string, "--device-key", bed.bag.deviceKey.string]
-                    + ["--passcode-fd", "0", path.string], input: TestKeybag.passcode + "\n")
+                [Self.folder.appending("read.py").string, "--keybag", saved.string]
+                    + ["--device-key", bed.bag.deviceKey.string, path.string], input: TestKeybag.passcode + "\n")
             #expect(answer.status == 65 && answer.error.contains("key lost") && answer.output.isEmpty)
         }
     }
@@ -227,8 +240,8 @@ import Testing
             try bed.makeWhole("b", .completeUnlessOpen, [1, 2, 3]), try bed.makeWhole("d", .none, [4, 5]),
         ]
         #expect(try Self.read(paths, bed.bag).output == [1, 2, 3, 4, 5])
-        let lines = try Self.read(paths, bed.bag, ["--list"]).text
-        #expect(lines == "unless-open this-device 1 0 3\nnone this-device 1 0 2\n")
+        let lines = try Self.list(paths, bed.bag).map { $0.joined(separator: " ") }
+        #expect(lines == ["unless-open this-device 1 0 3", "none this-device 1 0 2"])
     }
 
     @Test(.enabled(if: hasPython)) func readsUnderAChangedPasscode() throws {
@@ -245,7 +258,8 @@ import Testing
         let bed = try FileTestBed()
         let code = try bed.bag.makeRecoveryCode()
         let paths = try ProtectionClass.allCases.map { try bed.makeWhole($0.shortName, $0, [$0.rawValue]) }
-        let fixed = [Self.program.string, "--keybag", bed.bag.directory.string, "--recovery-code-fd", "0"]
+        let program = Self.folder.appending("read.py").string
+        let fixed = [program, "--keybag", bed.bag.directory.string, "--recovery-code"]
         func read(_ code: String) throws -> Answer { try Self.python(fixed + paths.map(\.string), input: code + "\n") }
         #expect(try read(code.shown()).output == ProtectionClass.allCases.map(\.rawValue))
         #expect(try read(code.shown().lowercased()).status == 0)
@@ -266,11 +280,20 @@ import Testing
         #expect(answer.status == 65 && answer.error.contains("damaged head") && answer.output.isEmpty)
     }
 
+    /// As somebody else would hold their program against the vectors; the runner can say no.
+    @Test(.enabled(if: hasPython)) func vectorsAreAKit() throws {
+        let vectors = Self.folder.removingLastComponent().appending("ProtectionFormatTests/Vectors")
+        let run = vectors.appending("run.py").string
+        let judged = try Self.python([run, "python3", "-B", vectors.appending("judge.py").string])
+        #expect(judged.status == 0 && judged.text.contains(" 0 different"), "\(judged.text)\(judged.error)")
+        let yes = try Self.python([run, "sh", "-c", "for file; do echo success; done"])
+        #expect(yes.status == 1 && yes.text.contains("expected: damaged head"))
+    }
+
     /// Both generators find their committed vectors to be what they would make, and the reader agrees with `expect:`.
     @Test(.enabled(if: hasPython), arguments: ["ProtectionFormatTests", "ProtectionKeysTests"])
     func vectorsAreWhatTheirScriptMakes(folder: String) throws {
-        let script = Self.program.removingLastComponent().removingLastComponent()
-            .appending("\(folder)/Vectors/make-vectors.py")
+        let script = Self.folder.removingLastComponent().appending("\(folder)/Vectors/make-vectors.py")
         let answer = try Self.python([script.string, "check"])
         #expect(answer.text == "" && answer.error == "" && answer.status == 0)
     }

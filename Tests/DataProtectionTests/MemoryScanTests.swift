@@ -6,7 +6,7 @@ import Testing
 
 /// A process that used the library, after a lock: nothing in its memory opens a class A file, or leads to what does.
 @Suite struct MemoryScanTests {
-    private static let program = IndependentReaderTests.program.removingLastComponent().removingLastComponent()
+    private static let program = IndependentReaderTests.folder.removingLastComponent()
         .appending("MemoryScan/scan.py")
 
     /// What Tests/MemoryScan/scan.py prints.

@@ -7,14 +7,16 @@ prints one JSON object, `downloads` (each with its `segments`), `credentials` an
 names, what is sealed opened, ids and secrets in hexadecimal. A credential has `isRefused` besides. Exit status 65: refused.
 """
 import argparse
+import hmac
 import json
+import os
 import pathlib
 import sqlite3
 import struct
 import sys
 
-from keybag import Keys, Refused, hkdf, known, mac, need, open_seal
-from read import File, line_of
+from keybag import Keys, Refused, hkdf, need, open_seal
+from read import File
 
 SEALED = {"downloads": ("request", "resource", "failure", "result"), "credentials": ("entry", "secret", "identity"),
           "integrityKeys": ("name", "key")}
@@ -23,7 +25,7 @@ JSON = ("request", "resource", "failure", "result", "entry")
 
 def open_value(store_key, sealed, table, column, row):
     context = b"\0".join([table.encode(), column.encode(), row])
-    return open_seal(hkdf(store_key, sealed[:16], "stored value", context), context, sealed[16:], f"{table}.{column}")
+    return open_seal(hkdf(store_key, sealed[:16], "stored value", context), context, sealed[16:], f"damaged {table}.{column}")
 
 
 def rows(database, store_key, table):
@@ -42,7 +44,7 @@ def mark(store_key, credential, realm):
     parts = [space["kind"], space["host"], str(space["port"]), realm]
     parts += [name] if credential["entry"]["kind"] == "password" else []
     clear = b"".join(struct.pack("<I", len(part.encode())) + part.encode() for part in parts)
-    return mac(hkdf(store_key, None, "stored mark", b""), clear + credential["secret"])
+    return hmac.digest(hkdf(store_key, None, "stored mark", b""), clear + credential["secret"], "sha256")
 
 
 def plain(value):
@@ -59,14 +61,15 @@ def main():
     parser.add_argument("--passcode-fd", type=int, required=True)
     options = parser.parse_args()
     copies = [path.read_bytes() for path in (options.keybag / f"keybag.{i}" for i in (0, 1)) if path.exists()]
-    keys = Keys(copies, line_of(options.passcode_fd), options.device_key.read_bytes())
+    keys = Keys(copies, os.fdopen(options.passcode_fd, "rb").readline().removesuffix(b"\n"), options.device_key.read_bytes())
     directory = options.keybag / "downloads"
     store_key = b"".join(File((directory / "key").read_bytes(), keys).text())
-    need(len(store_key) == 32, "store key")
+    need(len(store_key) == 32, "damaged store key")
 
     database = sqlite3.connect(f"file:{directory}/queue.sqlite?mode=ro", uri=True)
     database.row_factory = sqlite3.Row
-    known([row[0] for row in database.execute("SELECT identifier FROM grdb_migrations")] == ["1"])
+    migrations = [row[0] for row in database.execute("SELECT identifier FROM grdb_migrations")]
+    need(migrations == ["1"], "unsupported")
     refused = {row["credential"] for row in database.execute("SELECT * FROM failedCredentials")}
     result = {table: list(rows(database, store_key, table)) for table in SEALED}
     for table in ("downloads", "credentials"):

@@ -1,3 +1,4 @@
+import TestVectors
 import Testing
 
 @testable import ProtectionFormat
@@ -8,6 +9,23 @@ import Testing
         var record = ClientRecord(pid: 0x0102, program: "browser")
         (record.acknowledged, record.completeHandles, record.unlessOpenHandles) = (0x0506_0708, 3, 4)
         return record
+    }
+
+    @Test(arguments: try FormatVector.all(in: "client"))
+    func saysWhatIsExpected(vector: FormatVector) throws {
+        let bytes = try vector.bytes("bytes")
+        guard vector.isSuccess else {
+            #expect(vector.expect == "nothing")
+            #expect(ClientRecord(decoding: bytes) == nil)
+            return
+        }
+        let record = try #require(ClientRecord(decoding: bytes))
+        #expect(record.acknowledged == (try vector.number("acknowledged")))
+        #expect(UInt64(record.completeHandles) == (try vector.number("complete handles")))
+        #expect(UInt64(record.unlessOpenHandles) == (try vector.number("unless-open handles")))
+        #expect(UInt64(record.pid) == (try vector.number("process")))
+        #expect(Array(record.program.utf8) == (try vector.bytes("program")))
+        #expect(record.encoded == bytes)
     }
 
     @Test func everyFieldIsWhereTheTableSays() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the test vectors of FORMAT.md §§2 and 3 from what the page says. It shares no code with the library.
+"""Makes the test vectors of FORMAT.md §§2 and 3 from what the page says (README.md). It shares no code with the library.
 
     make-vectors.py          writes every folder anew
     make-vectors.py check    compares the folders with what it would write, and lets the independent reader judge every
-                             keybag, head and file; exit status 1 on a difference
+                             scenario that it has an opinion on; exit status 1 on a difference
 
 One scenario a file, `name: value` a line. Bytes are hex; zero*N stands for N zero bytes, ramp*N for 0, 1 … 250, 0, 1 …
 """
@@ -14,14 +14,18 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parents[1] / "IndependentReader")]
 
+import backup_vectors
 import file_vectors
 import head_vectors
 import judge
 import keybag_vectors
+import scenario
+import secret_vectors
 
 MAKERS = [keybag_vectors.keybags, keybag_vectors.attempts, keybag_vectors.transitions, keybag_vectors.events,
-          keybag_vectors.ring_payloads, keybag_vectors.recovery_exports, head_vectors.heads, head_vectors.broken_heads, head_vectors.wraps,
-          head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
+          keybag_vectors.ring_payloads, keybag_vectors.recovery_exports, keybag_vectors.clients,
+          backup_vectors.backup_keybags, secret_vectors.secrets, head_vectors.heads, head_vectors.broken_heads,
+          head_vectors.wraps, head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
 
 
 def text_of(fields):
@@ -44,10 +48,11 @@ def check():
         name = path.relative_to(FOLDER)
         if not path.exists() or path.read_text() != text:
             yield f"{name}: not what this script makes"
-        fields = {field: value.strip() for field, _, value in (line.partition(":") for line in text.splitlines())}
-        outcome = judge.outcome(path.parent.name, fields)
-        if outcome:
-            yield f"{name}: the independent reader says: {outcome}"
+            continue
+        fields = scenario.read(path)
+        result = judge.result(path.parent.name, fields)
+        if result not in (None, fields["expect"]):
+            yield f"{name}: the independent reader says: {result}"
     yield from (f"{p.relative_to(FOLDER)}: nobody makes this file" for p in FOLDER.glob("*/*.txt") if p not in texts)
 
 
