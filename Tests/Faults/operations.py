@@ -1,9 +1,11 @@
 """Every operation that changes anything: what is there before it, the command, and what a user can see of the state."""
 import hashlib
 import http.server
+import json
 import os
 import re
 import shutil
+import subprocess
 import threading
 
 from bed import PASSCODE
@@ -215,9 +217,11 @@ def secret(bed, account="a"):
 
 def generations(bed, run):
     """Which class keys there are, and what is readable with them."""
-    import json
+    ring = state(bed)
+    if ring != "unlocked":
+        bed.run("unlock", "--wait", "--passcode-fd", 3, fds={3: PASSCODE})
     done = json.loads(bed.must("status", "--json"))["keybags"][0]
-    return {"generation": (done["generation"], tuple(done["retiredGenerations"])), "secret": secret(bed)} | bed.tree() | {
+    return {"ring": ring, "generation": (done["generation"], tuple(done["retiredGenerations"])), "secret": secret(bed)} | bed.tree() | {
         "keybag": passcodes(bed, PASSCODE)}
 
 
@@ -228,7 +232,6 @@ def rotated(bed):
 
 def finish_rotation(bed):
     """What the messages say: go on where it was; or, where no new keys were made, once more."""
-    import json
     generation = json.loads(bed.must("status", "--json"))["keybags"][0]["generation"]
     if generation == 2:
         return bed.run("rotate", "--resume", "--root", ".", "--jobs", 1)
@@ -236,9 +239,10 @@ def finish_rotation(bed):
 
 
 Operation("rotate", ["rotate", "--root", ".", "--jobs", 1, "--passcode-fd", 3], prepare=four, fds={3: PASSCODE}, look=generations,
-          again=finish_rotation)
+          # New keys that cannot be put into the ring: the old ones are not left there, and it says to unlock.
+          again=finish_rotation, between={"ring": ["locked"]})
 Operation("rotate --forget", ["rotate", "--forget", "--yes", "--root", ".", "--jobs", 1, "--passcode-fd", 3], prepare=rotated,
-          fds={3: PASSCODE}, look=generations)
+          fds={3: PASSCODE}, look=generations, between={"ring": ["locked"]})
 Operation("erase", ["erase", "--yes"], prepare=one("f", TEXT), verifies=False, again_status=(0, 66),
           look=lambda bed, run: {"keys": "ring" if b"protectfs:" in open("/proc/keys", "rb").read() and state(bed) == "unlocked" else
                                  "gone", "keybag": passcodes(bed, PASSCODE) if bed.keybag.exists() else "none"},
@@ -289,7 +293,6 @@ def how_much(bed, run):
 def with_redo(bed):
     """A file whose last commits are redo records, as a killed writer leaves it."""
     bed.must("write", "--class", "complete", "f", stdin=TEXT)
-    import subprocess
     worker = subprocess.Popen([bed.binaries / "storm-worker", bed.keybag, "serve"], cwd=bed.work, env=bed.environment(),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     for line in (b"open w f\n", b"write 100 5000 1\n", b"sync\n", b"write 9000 200 2\n", b"sync\n"):
@@ -488,8 +491,8 @@ def url(name):
 
 
 def downloads(bed, run):
-    """The file, and how many downloads the list has that are not over."""
-    import json
+    """The file, and how many downloads the list has that are not over. A class that could not be raised is the queue's work."""
+    bed.must("queue", "run")
     done = bed.run("download", "list", "--json")
     listed = len([d for d in json.loads(done.output or b"[]") if d.get("state") not in ("finished", "failed", "cancelled")]) \
         if done.status == 0 else f"status {done.status} {done.errors}"
@@ -499,23 +502,10 @@ def downloads(bed, run):
 
 def resume(bed):
     """What failed goes on only if it is told to; what waits for nothing goes on by itself."""
-    import json
     for download in json.loads(bed.must("download", "list", "--json")):
         if download["state"] == "failed":
             bed.must("download", "resume", download["id"])
-    done = bed.run("download", "run", "--until-idle")
-    bed.must("queue", "run")
-    return done
-
-
-# Published, and still of the class in which it came: a note in the queue raises it at the next unlock.
-UNRAISED = {name[1:]: f"unless-open {len(body)} {hashlib.sha256(body).hexdigest()[:16]}" for name, body in Server.bodies.items()}
-
-
-def get_again(bed, size):
-    done = bed.run("download", "get", *PLAIN_HTTP, "-o", "f", url(size))
-    bed.must("queue", "run")
-    return done
+    return bed.run("download", "run", "--until-idle")
 
 
 PLAIN_HTTP = ["--allow-plain-http", "--retries", "1"]
@@ -523,10 +513,10 @@ Operation("download add", lambda bed: ["download", "add", *PLAIN_HTTP, "-o", "f"
           again_status=(0, 73))
 for size in ("small", "large"):
     Operation(f"download get, {size}", lambda bed, size=size: ["download", "get", *PLAIN_HTTP, "-o", "f", url(size)], look=downloads,
-              again_status=(0, 73), again=lambda bed, size=size: get_again(bed, size),
-              between={"listed": [1], "work/f": [UNRAISED[size]]})
+              again_status=(0, 73),
+              between={"listed": [1]})
 Operation("download run", ["download", "run", "--until-idle"], look=downloads, again=resume,
-          refuses=lambda done: done.status != 0 or "failed" in done.errors, between={"work/f": [UNRAISED["large"]]}, prepare=lambda bed: bed.must("download", "add", *PLAIN_HTTP, "-o", "f", url("large")))
+          refuses=lambda done: done.status != 0 or "failed" in done.errors, prepare=lambda bed: bed.must("download", "add", *PLAIN_HTTP, "-o", "f", url("large")))
 
 # MARK: handles: what is acknowledged by `sync` and `close`
 

@@ -191,6 +191,9 @@ CALL(int, unlink, "unlink", path, -1, (const char *path), (path), const char *)
 CALL(int, unlinkat, "unlink", path, -1, (int at, const char *path, int flags), (at, path, flags), int, const char *, int)
 CALL(int, mkdir, "mkdir", path, -1, (const char *path, mode_t mode), (path, mode), const char *, mode_t)
 CALL(int, mkdirat, "mkdir", path, -1, (int at, const char *path, mode_t mode), (at, path, mode), int, const char *, mode_t)
+CALL(int, mknod, "create", path, -1, (const char *path, mode_t mode, dev_t device), (path, mode, device), const char *, mode_t, dev_t)
+CALL(int, mknodat, "create", path, -1, (int at, const char *path, mode_t mode, dev_t device), (at, path, mode, device), int,
+     const char *, mode_t, dev_t)
 CALL(int, rmdir, "rmdir", path, -1, (const char *path), (path), const char *)
 CALL(int, symlink, "symlink", path, -1, (const char *target, const char *path), (target, path), const char *, const char *)
 CALL(int, symlinkat, "symlink", path, -1, (const char *target, int at, const char *path), (target, at, path), const char *, int,
