@@ -155,7 +155,7 @@ class Cell:
             self.wrong(f"left behind by the next try and the next unlock too: {left}")
         if self.operation.verifies:
             if self.operation.closes:
-                bed.serve(["open w f", "append 1 1", "close"])
+                bed.serve([f"open w {self.operation.closes}", "append 1 1", "close"])
             verified = bed.run("verify", "--recursive", ".")
             if verified.status != 0:
                 self.wrong(f"verify: {verified.status} {verified.errors.strip()}")

@@ -24,18 +24,18 @@ class Operation:
     look(bed, run) the state that a user can see, a dictionary: each part is the old one or the new one, whatever fails
     status         of the run without a fault
     between        part → states that are neither, and no fault: what they are is said where they are written
-    closes         a file that a dead writer has left open is closed by the next one, before it is verified
+    closes         a file that a writer which failed, or was dead before, has left open: the next one closes it, before `verify` looks
     refuses(done)  whether it says that it failed; by its status, unless it is a service
     repeats        whether the same command, again, is what a user does after a failure; else `again(bed)`
     """
 
     def __init__(self, name, command=None, *, prepare=None, ring="unlocked", stdin=b"", fds=None, lines=None, look=None, status=0,
-                 between=None, again=None, repeats=True, again_status=(0,), verifies=True, closes=False, refuses=None, program="protectfs", timeout=60):
+                 between=None, again=None, repeats=True, again_status=(0,), verifies=True, closes=None, refuses=None, program="protectfs", timeout=60):
         self.name, self.command, self.prepare, self.ring, self.stdin, self.fds = name, command, prepare, ring, stdin, fds
         self.lines, self.look, self.status, self.between = lines, look or (lambda bed, run: bed.tree()), status, between or {}
         self.again, self.repeats, self.again_status, self.verifies = again, repeats, again_status, verifies
         self.refuses = refuses or (lambda done: done.status != status)
-        self.program, self.timeout, self.closes = program, timeout, closes or bool(lines)
+        self.program, self.timeout, self.closes = program, timeout, closes or ("f" if lines else None)
         OPERATIONS[name] = self
 
     def run(self, bed, **fault):
@@ -275,7 +275,7 @@ Operation("write, replacing", ["write", "f"], prepare=one("f", SMALL), stdin=TEX
 
 
 def appends(name, prepare, stdin=SMALL, **more):
-    Operation(name, ["write", "--append", "f"], prepare=prepare, stdin=stdin, repeats=False, closes=True, **more)
+    Operation(name, ["write", "--append", "f"], prepare=prepare, stdin=stdin, repeats=False, closes="f", **more)
 
 
 def how_much(bed, run):
@@ -336,7 +336,7 @@ def full_queue(bed):
     bed.must("write", "--class", "unless-open", "--raise-to", "complete", "f", stdin=TEXT)
 
 
-Operation("queue run", ["queue", "run"], prepare=full_queue,
+Operation("queue run", ["queue", "run"], prepare=full_queue, closes="log",
           look=lambda bed, run: {"queue": bed.must("queue").decode() != ""} | {
               name: what for name, what in bed.tree().items() if "segment" not in name})
 
@@ -344,7 +344,7 @@ Operation("queue run", ["queue", "run"], prepare=full_queue,
 
 Operation("class, raised", ["class", "f", "complete"], prepare=one("f", TEXT, "first-unlock"))
 Operation("class, lowered", ["class", "--allow-weaker", "f", "none"], prepare=one("f", TEXT))
-Operation("class, with a redo area", ["class", "f", "unless-open", "--allow-weaker"], prepare=with_redo, closes=True)
+Operation("class, with a redo area", ["class", "f", "unless-open", "--allow-weaker"], prepare=with_redo, closes="f")
 Operation("class --rekey", ["class", "--rekey", "f"], prepare=one("f", TEXT),
           look=lambda bed, run: bed.tree() | {"id": "old" if (bed.work / "f").read_bytes()[24:200] == (
               bed.place / "saved/class --rekey/work/f").read_bytes()[24:200] else "new"})

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import DataProtection
+
 /// The command does what lasts, and then the class keys do not get into the kernel keyring.
 @Suite("Keys that cannot be loaded", .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
 struct UnloadedKeysTests {
@@ -28,9 +30,10 @@ struct UnloadedKeysTests {
         var (number, locked) = (0, 0)
         while true {
             number += 1
-            let rotated = try sandbox.run(
-                ["rotate", "--root", sandbox.root, "--passcode-fd", "3"], passcodes: Data(CommandSandbox.passcode.utf8))
-            #expect(rotated.status == 0, "\(rotated.errors)")
+            let text = CommandSandbox.passcode.utf8
+            let passcode = SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) }
+            try Keybag(at: FilePath(sandbox.keybagDirectory)).open(passcode: passcode)
+                .rotate(passcode: passcode, iterations: 1000)
             let fault = "-P keybag/transition -P \(sandbox.keybagDirectory)/transition -e trace=openat "
             let inject = "-e inject=openat:error=EIO:when=\(number)"
             let done = try run(sandbox, failing: fault + inject, "rotate --forget --yes --root .")
