@@ -242,7 +242,8 @@ Operation("rotate", ["rotate", "--root", ".", "--jobs", 1, "--passcode-fd", 3], 
           # New keys that cannot be put into the ring: the old ones are not left there, and it says to unlock.
           again=finish_rotation, between={"ring": ["locked"]})
 Operation("rotate --forget", ["rotate", "--forget", "--yes", "--root", ".", "--jobs", 1, "--passcode-fd", 3], prepare=rotated,
-          fds={3: PASSCODE}, look=generations, between={"ring": ["locked"]})
+          fds={3: PASSCODE}, look=generations, between={"ring": ["locked"]},
+          refuses=lambda done: done.status != 0 or "the keybag is locked now" in done.errors)
 Operation("erase", ["erase", "--yes"], prepare=one("f", TEXT), verifies=False, again_status=(0, 66),
           look=lambda bed, run: {"keys": "ring" if b"protectfs:" in open("/proc/keys", "rb").read() and state(bed) == "unlocked" else
                                  "gone", "keybag": passcodes(bed, PASSCODE) if bed.keybag.exists() else "none"},
@@ -395,7 +396,7 @@ def restored(bed, run, source="backup"):
     done = bed.run("restore", bed.here / source, "--to", target, "--passphrase-fd", 3, fds={3: PASSPHRASE})
     if done.status != 0:
         return {"backup": f"status {done.status} {done.errors}"}
-    seen = {name.split("/work/", 1)[1]: what for name, what in bed.tree("look").items()}
+    seen = {name.split(f"/{bed.work.name}/", 1)[1]: what for name, what in bed.tree("look").items()}
     shutil.rmtree(target, ignore_errors=True)
     return seen | {"backup": "opens"}
 
@@ -421,7 +422,7 @@ def to_restore(bed):
     bed.work.mkdir()
 
 
-Operation("restore", lambda bed: ["restore", "../backup", "--to", ".", "--passphrase-fd", 3], prepare=to_restore, fds={3: PASSPHRASE},
+Operation("restore", ["restore", "../backup", "--to", ".", "--passphrase-fd", 3], prepare=to_restore, fds={3: PASSPHRASE},
           look=lambda bed, run: {name: what for name, what in bed.tree().items() if "/bed/work/" in name or "unfinished" not in name})
 
 # MARK: secrets
