@@ -169,4 +169,23 @@ import Testing
         #expect(try bed.names() == [".f.protectfs-unfinished-1", "f"])
         #expect(try bed.read(path) == Self.text)
     }
+
+    /// Killed, or failed, between the change of names and the removal: the plaintext is still there, and whoever says it again
+    /// finds nothing to convert.
+    @Test(arguments: ["signal=KILL", "error=EIO"]) func whatIsDoneAlreadyIsClearedUp(_ end: String) throws {
+        guard StormProcess.canKillAtCalls else { return print("skipped: there is no strace(1) here that may trace") }
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", Self.text)
+        for isProtected in [true, false] {
+            let wrapper = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=unlinkat", "-e"]
+            let worker = try StormProcess(
+                bed.keybag.directory, ["convert", "0", isProtected ? "0" : "1", path.string],
+                wrapper: wrapper + ["inject=unlinkat:\(end):when=1"])
+            while try worker.line() != nil {}
+            #expect(try bed.names().count == 2, "something is left")
+            let result = try isProtected ? bed.keybag.protect(path, as: .complete) : bed.keybag.unprotect(path)
+            #expect(result == .unchanged)
+            #expect(try bed.names() == ["f"])
+        }
+    }
 }

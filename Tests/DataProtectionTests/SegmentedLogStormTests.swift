@@ -66,7 +66,7 @@ import Testing
             #expect(bed.keybag.queuedWorkCount == 0, "\(call)")
         }
         #expect(kills > 0 || (name == "link" && hasLog), "nothing was killed")
-        print("join, \(hasLog ? "with" : "without") a log, killed at \(kills) calls of \(name)")
+        print("storm, queue: segments \(hasLog ? "and" : "without") a log, at every \(name): \(kills) kills")
     }
 
     /// A log of this process, a plain append and a rotation between a killed join and the next try.
@@ -124,7 +124,8 @@ import Testing
         #expect(Set(numbers).count == numbers.count, "a line is there twice")
         #expect(Set(numbers).subtracting(acknowledged).isSubset(of: inFlight))
         #expect(try bed.names().count == oldestFirst.count)
-        print("segmented log: \(rounds) kills, \(acknowledged.count) lines in \(oldestFirst.count) files")
+        let name = rotates ? "log, rotated" : "log"
+        print("storm, \(name), at any time: \(rounds) kills, \(acknowledged.count) acknowledged steps")
     }
 
     /// Two processes with one log, both of which rotate: no line is refused, lost or doubled, and each one's are in order.

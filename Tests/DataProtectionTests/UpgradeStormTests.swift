@@ -59,7 +59,8 @@ import Testing
         #expect(last.converted + last.unchanged == 300)
         #expect(try tree.expectWhole("at the end") == 300)
         #expect(try tree.tree.strays() == [])
-        print("upgrade: 100 kills, \(strays) names seen between, \(finished) trees done")
+        print("storm, upgrade: \(strays) names seen between, \(finished) trees done")
+        storm.report()
     }
 
     /// On the way into each call by which a file changes names, and those before and after it.

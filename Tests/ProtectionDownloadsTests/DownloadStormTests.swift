@@ -81,5 +81,6 @@ import Testing
         }
         #expect(try bed.names() == (0..<6).map { "f\($0)" }, "\(story)")
         #expect(bed.keybag.queuedWorkCount == 0, "\(story)")
+        print("storm, download: beside locks and rotations, at any time: \(story.count { $0 == .kill } + 1) kills")
     }
 }

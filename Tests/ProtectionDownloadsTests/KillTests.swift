@@ -92,8 +92,8 @@ import Testing
         #expect(try bed.digest() == digest)
         let tries = try await queue.download(download.id).attempts
         print(
-            "download: \(Self.kills) kills beside \(kind), \(tries) tries, \(received) of \(length) bytes before the last"
-        )
+            "storm, download: \(length) bytes, beside \(kind), locks \(locks), at any time: \(Self.kills) kills,",
+            "\(tries) tries, \(received) bytes before the last")
         withExtendedLifetime(nginx) {}
     }
 

@@ -71,7 +71,7 @@ struct PublicationKillTests {
             if !wasKilled { break }
             number += 1
         }
-        print("download: killed at \(number - 1) calls of \(call), then published")
+        print("storm, download: publication, at every \(call): \(number - 1) kills")
     }
 
     /// Killed right before the rename, then while locked again: it gets its name without any key, and its class later.
@@ -87,6 +87,6 @@ struct PublicationKillTests {
             if !wasKilled { break }
             number += 1
         }
-        print("download: killed at \(number - 1) calls of \(call) while locked, then published")
+        print("storm, download: publication while locked, at every \(call): \(number - 1) kills")
     }
 }

@@ -186,7 +186,7 @@ struct SmallFileKillTests {
             if !wasKilled { break }
             number += 1
         }
-        print("download: a small file, killed at \(number - 1) calls of \(call)")
+        print("storm, download: a small file, at every \(call): \(number - 1) kills")
     }
 
     /// Power may go at any moment: the file is flushed before the list says what it is, and that is flushed before it has a name,

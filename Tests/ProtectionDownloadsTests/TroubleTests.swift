@@ -37,6 +37,26 @@ import Testing
         }
     }
 
+    // MARK: words
+
+    /// A failure's message is for people: none of it is how Swift writes an error down.
+    @Test func whatFailsIsSaidInWords() throws {
+        let failed = KeyError.libraryFailed(operation: "RAND_bytes", code: 0)
+        let errors: [(any Error, String)] = [
+            (DownloadError.store("/list", code: 13, reason: "full"), "the list /list cannot be used: full (13)"),
+            (DownloadError.cryptography(failed), "libcrypto failed on RAND_bytes"),
+            (DataProtectionError.cryptography(failed), "libcrypto failed on RAND_bytes"),
+            (DataProtectionError.system("/f", operation: "pwrite", .noSpace), "pwrite /f: No space left on device"),
+        ]
+        for (error, words) in errors {
+            guard case .failedForGood(let failure) = EndOfTry(error) else {
+                Issue.record("\(error) is for good")
+                continue
+            }
+            #expect(failure.message == words && failure.kind == .disk)
+        }
+    }
+
     // MARK: directories
 
     @Test(arguments: Instead.allCases) func cancelledWhereItsDirectoryCannotBeRead(_ what: Instead) async throws {

@@ -36,7 +36,7 @@ import Testing
             }
             #expect(try store.find().damaged == 0)
         }
-        print("secrets: \(Self.kills) kills, \(next) updates begun, none of those acknowledged lost")
+        print("storm, secrets, at any time: \(Self.kills) kills, \(next) updates begun")
         #expect(next > 0)
     }
 

@@ -67,6 +67,7 @@ struct BackupCrashTests {
             if done.status == 0 { break }
         }
         #expect(number > 1, "it makes such a call")
+        print("storm, backup, at every \(call): \(number - 1) kills")
     }
 
     @Test(
@@ -105,5 +106,6 @@ struct BackupCrashTests {
             if done.status == 0 { break }
         }
         #expect(number > 1, "it makes such a call")
+        print("storm, restore, at every \(call): \(number - 1) kills")
     }
 }

@@ -60,11 +60,17 @@ final class ConversionSource {
         }
         // The next who finds its name where it must not stay, after a kill, learns by this lock that we are alive.
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else { throw .busy(entry.path) }
-        if isByName { Leftovers.remove(in: entry.directory) }
+        clearUp()
         // What a broken lease sends by default would end the process; this does nothing to anybody, and is not sent either.
         _ = fcntl(file.descriptor, Self.setSignal, SIGURG)
         hasLease = try takesLease()
         _ = fcntl(file.descriptor, F_SETOWN, 0)
+    }
+
+    /// Takes away what dead processes left beside it, unless its directory is listed by somebody. Where there is nothing to convert
+    /// too: one that ended between the change of names and the removal has converted the file, and left the original.
+    func clearUp() {
+        if isByName { Leftovers.remove(in: entry.directory) }
     }
 
     /// - Returns: false where there are no leases.

@@ -29,7 +29,10 @@ extension Keybag {
         _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        if try source.file.isOneOfOurs() { return try raise(source, to: protectionClass) }
+        if try source.file.isOneOfOurs() {
+            source.clearUp()
+            return try raise(source, to: protectionClass)
+        }
         _ = try Conversion(source).seal(as: protectionClass, keybag: self) {
             progress($0)
             return true
@@ -64,7 +67,10 @@ extension Keybag {
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        guard try source.file.isOneOfOurs() else { return .unchanged }
+        guard try source.file.isOneOfOurs() else {
+            source.clearUp()
+            return .unchanged
+        }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)

@@ -78,6 +78,11 @@ enum EndOfTry: Error {
         case .protection(.handleFailed(let path, let errno)):
             .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
         case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
+        case .store(let path, let code, let reason):
+            .failedForGood(DownloadFailure(.disk, "the list \(path) cannot be used: \(reason) (\(code))"))
+        case .cryptography(.libraryFailed(let operation, _)),
+            .protection(.cryptography(.libraryFailed(let operation, _))):
+            .failedForGood(DownloadFailure(.disk, "libcrypto failed on \(operation)"))
         default: .failedForGood(DownloadFailure(.disk, "\(error)"))
         }
     }

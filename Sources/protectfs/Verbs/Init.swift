@@ -30,7 +30,11 @@ struct Init: ParsableCommand {
         } else {
             try Keybag.create(at: location, passcode: secret)
         }
-        try keybag.open().unlock(passcode: secret)
+        do { try keybag.open().unlock(passcode: secret) } catch {
+            StandardError.line(.note, "keybag \(quoted(location)) is made, and not unlocked")
+            StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: location))")
+            throw error
+        }
     }
 
     private func wantsRecoveryCode() throws(Failure) -> Bool {

@@ -150,6 +150,11 @@ struct Rotate: ParsableCommand {
         let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
         try keybag.open(passcode: secret).forgetRetiredKeys(
             before: generation, secretsAreRewrapped: true)
+        if try keybag.state() != .unlocked {
+            // Its keys expired meanwhile, or what is left of them could not be put into the ring.
+            StandardError.line(.warning, "the keybag is locked now")
+            StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
+        }
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
     }
 

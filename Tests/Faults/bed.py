@@ -1,0 +1,182 @@
+"""A home for the commands that are tried: a keybag, files, and a user keyring that nobody else has."""
+import ctypes
+import errno
+import hashlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+
+PASSCODE = b"passcode one"
+MAGIC = b"\x89PFS\r\n\x1a\n"
+USER_KEYRING = -4
+NO_SPAWN = f"spawn:1:{errno.EAGAIN}"
+
+
+class Wrong(Exception):
+    """What a preparation or a look at the state did not do as it must: no fault was injected."""
+
+
+class Run:
+    """What a command left behind; `answers` are those of a worker that serves."""
+
+    def __init__(self, status, output, errors, answers=()):
+        self.status, self.output, self.errors, self.answers = status, output, errors, list(answers)
+
+
+class Bed:
+    """Everything lies below `here`, always at the same place: a keybag names its device key by a path."""
+
+    def __init__(self, place, binaries, shim):
+        self.place, self.binaries, self.shim = pathlib.Path(place), pathlib.Path(binaries), shim
+        self.here, self.keybag, self.work = self.place / "bed", self.place / "bed/keybag", self.place / "bed/work"
+        self.faults = self.place / "faults"
+        self.faults.mkdir(parents=True)
+        self.keyutils = ctypes.CDLL("libkeyutils.so.1")
+
+    def environment(self, fault=None, logs=False, stdio=True):
+        (self.faults / "counters").write_bytes(bytes(256))
+        (self.faults / "log").unlink(missing_ok=True)
+        variables = {"PATH": "/usr/bin:/bin", "HOME": f"{self.here}/home", "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no",
+                     "LD_PRELOAD": self.shim, "FAULTS_DIRECTORY": str(self.faults), "PROTECTFS_KEYBAG": str(self.keybag)}
+        for name in ("DATA", "STATE", "CONFIG", "RUNTIME"):
+            variables[f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}"] = str(self.here / name.lower())
+        if fault:
+            variables["FAULT"] = fault
+        if logs:
+            variables["FAULTS_LOG"] = "1"
+        if stdio:
+            variables["FAULTS_STDIO"] = "1"
+        return variables
+
+    # MARK: running
+
+    def run(self, *arguments, stdin=b"", fds=None, program="protectfs", timeout=60, **fault):
+        """Runs a program in `work`. `fds`: what descriptors 3, 4 … give. A run that does not end has the status "hangs"."""
+        places = {}
+        for number, content in (fds or {}).items():
+            reader, writer = os.pipe()
+            os.write(writer, content)
+            os.close(writer)
+            places[number] = reader
+        process = subprocess.Popen(
+            ["sh", "-c", "exec " + " ".join(f"{n}<&{r}" for n, r in places.items()) + '; exec "$@"', "sh", str(self.binaries / program),
+             *map(str, arguments)],
+            cwd=self.work, env=self.environment(**fault), pass_fds=list(places.values()), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        for reader in places.values():
+            os.close(reader)
+        try:
+            output, errors = process.communicate(stdin, timeout)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            status = "hangs"
+        return Run(status, output, errors.decode("utf-8", "replace"))
+
+    def must(self, *arguments, **more):
+        done = self.run(*arguments, **more)
+        if done.status != 0:
+            raise Wrong(f"{' '.join(map(str, arguments))}: status {done.status}: {done.errors}")
+        return done.output
+
+    def serve(self, lines, timeout=60, **fault):
+        """`storm-worker … serve`: a line at a time, up to the first that it refuses, and then `close`."""
+        process = subprocess.Popen(
+            [self.binaries / "storm-worker", self.keybag, "serve"], cwd=self.work, env=self.environment(stdio=False, **fault),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        hung = []
+        watch = threading.Timer(timeout, lambda: (hung.append(1), os.killpg(process.pid, signal.SIGKILL)))
+        watch.start()
+        answers = []
+        try:
+            for line in lines:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
+                answers.append(process.stdout.readline().decode().strip() or "the worker has ended")
+                if not answers[-1].startswith("ok"):
+                    break
+        except BrokenPipeError:
+            answers.append(process.stdout.readline().decode().strip() or "the worker has ended")
+        watch.cancel()
+        # Not by the end of its input: Swift's readLine() reads on for ever where errno is EINTR from before.
+        process.kill()
+        _, errors = process.communicate()
+        status = "hangs" if hung else 0 if process.returncode == -signal.SIGKILL else process.returncode
+        return Run(status, b"", errors.decode("utf-8", "replace"), answers)
+
+    def log(self):
+        """(mark, call, path) of each call that the shim wrote down."""
+        try:
+            text = (self.faults / "log").read_text(errors="replace")
+        except FileNotFoundError:
+            return []
+        return [tuple(line.split("\t", 2)) for line in text.splitlines() if line.count("\t") >= 2]
+
+    # MARK: beds
+
+    def save(self, name):
+        shutil.copytree(self.here, self.place / "saved" / name, symlinks=True)
+
+    def load(self, name):
+        shutil.rmtree(self.here, ignore_errors=True)
+        shutil.copytree(self.place / "saved" / name, self.here, symlinks=True)
+
+    def make(self):
+        shutil.rmtree(self.here, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        for name in ("home", "data", "state", "config", "runtime"):
+            (self.here / name).mkdir(mode=0o700)
+
+    # MARK: the ring
+
+    def forget_keys(self):
+        """As a boot would leave it."""
+        self.keyutils.keyctl_clear(USER_KEYRING)
+
+    def enter(self, state, passcode=PASSCODE):
+        self.forget_keys()
+        if state != "before":
+            # No work in the background: what waits is done by whoever is tried, or by `unlock --wait`.
+            self.must("unlock", "--passcode-fd", 3, fds={3: passcode}, fault=NO_SPAWN)
+        if state == "locked":
+            self.must("lock")
+
+    # MARK: looking
+
+    def names(self, directory):
+        """Every name below a directory, but what processes tell each other while they run, and SQLite's own files."""
+        found = set()
+        for place, directories, files in os.walk(directory):
+            directories[:] = [name for name in directories if not (name == "run" and pathlib.Path(place) == self.keybag)]
+            for name in directories + files:
+                if not name.endswith(("-wal", "-shm")):
+                    found.add(os.path.relpath(os.path.join(place, name), directory))
+        return found
+
+    def is_protected(self, path):
+        with open(path, "rb") as file:
+            return file.read(8) == MAGIC
+
+    def contents(self, path):
+        """Class and SHA-256 of what a reader gets; of a plain file `plain`."""
+        if path.is_symlink():
+            return f"link {os.readlink(path)}"
+        if not self.is_protected(path):
+            return "plain " + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        done = self.run("cat", path)
+        if done.status != 0:
+            return f"UNREADABLE {done.status} {done.errors.strip()}"
+        name = self.must("class", path).split(b"\t")[0].split(b" ")[0].decode().strip()
+        return f"{name} {len(done.output)} {hashlib.sha256(done.output).hexdigest()[:16]}"
+
+    def tree(self, below="work"):
+        """What is in each file."""
+        root = self.here / below
+        if not root.exists():
+            return {}
+        return {f"{below}/{name}": self.contents(root / name) for name in sorted(self.names(root))
+                if not (root / name).is_dir() and ".protectfs-unfinished-" not in name}
