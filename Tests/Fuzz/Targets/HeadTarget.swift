@@ -88,6 +88,7 @@ private enum HeadTarget {
         let fileKey = Known.fileKey()
         let headKey = try fileKey.headKey(of: prefix.fileID)
         try hold((try? head.authenticate(under: headKey)) == nil, "a foreign seal is good")
+        try hold((try? head.content.authenticate(in: prefix, under: headKey)) == nil, "a foreign seal is good")
         try hold((try? head.checkCommitment(of: fileKey)) == nil, "a foreign commitment is good")
         var wrap = head.wrap
         wrap.commitment = try fileKey.commitment(of: prefix.fileID)

@@ -12,7 +12,7 @@ extension FuzzTarget {
         try SecretTargets.checkValue(bytes)
         var input = Input(bytes)
         let piece = Int(input.byte())
-        var lines = SecretLineReader(longest: 4096) { buffer in
+        var lines = SecretLineReader(longest: 1024) { buffer in
             let bytes = input.take(piece == 0 ? buffer.count : min(piece, buffer.count))
             buffer.copyBytes(from: bytes)
             return bytes.count
