@@ -13,6 +13,7 @@ let fuzzed: [Target.Dependency] = [
     "ProtectionKeys", "ProtectionFormat", "DataProtection", "PasswordHash", "RNCryptorFormat", "TrustedHTTP",
     "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
 ]
+let fuzzing: [Target.Dependency] = ["TestVectors", .product(name: "SystemPackage", package: "swift-system")]
 
 let package = Package(
     name: "protectfs",
@@ -309,7 +310,7 @@ let package = Package(
             swiftSettings: strict),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.
         .testTarget(
-            name: "FuzzTests", dependencies: fuzzed + ["TestVectors"], path: "Tests/Fuzz",
+            name: "FuzzTests", dependencies: fuzzed + fuzzing, path: "Tests/Fuzz",
             exclude: ["run", "Engine", "CLibFuzzer", "Corpus"], sources: ["Targets", "Replay"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
@@ -328,7 +329,7 @@ if Context.environment["PROTECTFS_FUZZ"] != nil {
             sources: ["Git", "Items/DescriptorPiece.swift", "Exports.swift"]),
         .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
         .executableTarget(
-            name: "fuzz", dependencies: fuzzed + ["TestVectors", "CLibFuzzer"], path: "Tests/Fuzz",
+            name: "fuzz", dependencies: fuzzed + fuzzing + ["CLibFuzzer"], path: "Tests/Fuzz",
             exclude: ["run", "Replay", "CLibFuzzer", "Corpus"], sources: ["Targets", "Engine"],
             linkerSettings: [.unsafeFlags(["-profile-generate"])]),
     ]
