@@ -8,6 +8,13 @@ let strict: [SwiftSetting] =
 // Lazy binding makes the dynamic linker save vector registers, key bytes included, to the stack.
 let bindNow: [LinkerSetting] = [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]
 
+// What reads bytes that somebody else may have written, or have changed.
+let fuzzed: [Target.Dependency] = [
+    "ProtectionKeys", "ProtectionFormat", "DataProtection", "PasswordHash", "RNCryptorFormat", "TrustedHTTP",
+    "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
+]
+let fuzzing: [Target.Dependency] = ["TestVectors", .product(name: "SystemPackage", package: "swift-system")]
+
 let package = Package(
     name: "protectfs",
     products: [
@@ -305,6 +312,42 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
+        // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.
+        .testTarget(
+            name: "FuzzTests", dependencies: fuzzed + fuzzing, path: "Tests/Fuzz",
+            exclude: ["run", "Engine", "CLibFuzzer", "Corpus"], sources: ["Targets", "Replay"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Tests/Fuzz/run sets this, and has a build directory of its own: what reads bytes of others tells libFuzzer which way it
+// took, and llvm-cov which lines; the sources of FuzzTests become the program that libFuzzer drives.
+if Context.environment["PROTECTFS_FUZZ"] != nil {
+    // What another executable target depends on is not linked into it: the parsers of this one become a library.
+    let git = "protectfs-secrets"
+    package.products.removeAll { $0.name == git }
+    package.targets.removeAll { $0.type == .test || $0.name == git }
+    package.targets += [
+        .target(
+            name: git, dependencies: ["CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys"],
+            sources: ["Git", "Items/DescriptorPiece.swift", "Exports.swift"]),
+        .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
+        .executableTarget(
+            name: "fuzz", dependencies: fuzzed + fuzzing + ["CLibFuzzer"], path: "Tests/Fuzz",
+            exclude: ["run", "Replay", "CLibFuzzer", "Corpus"], sources: ["Targets", "Engine"],
+            linkerSettings: [.unsafeFlags(["-profile-generate"])]),
+    ]
+    // Fast, and yet with every check that a debug build makes.
+    let optimized = ["-O", "-assert-config", "Debug"]
+    let instrumented = ["-sanitize=fuzzer", "-profile-generate", "-profile-coverage-mapping"]
+    for target in package.targets where target.name == "fuzz" { target.swiftSettings = [.unsafeFlags(optimized)] }
+    for target in package.targets where fuzzed.contains(where: { $0.isTarget(target.name) }) {
+        target.swiftSettings = [.unsafeFlags(optimized + instrumented)]
+    }
+}
+
+extension Target.Dependency {
+    func isTarget(_ name: String) -> Bool {
+        if case .byNameItem(name, _) = self { true } else { false }
+    }
+}

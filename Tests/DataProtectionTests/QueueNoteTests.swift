@@ -26,6 +26,15 @@ import Testing
         }
     }
 
+    /// What is noted must be found again by what it was noted from, or it is noted twice and never forgotten.
+    @Test func rulesThatSayNothingAreNone() throws {
+        let plan = UpgradePlan(
+            protectionClass: .complete, rules: try UpgradeRules("# nothing\n"), includesDatabases: false)
+        let work = QueueRecord.upgrade(QueuedUpgrade(device: 1, inode: 2, path: "/d", plan: plan.withoutSource))
+        #expect(QueueRecord.decode(work.encoded) == [work])
+        #expect(QueueRecord.decode(Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}0\u{0}# nothing\u{0}\n".utf8)) == [work])
+    }
+
     @Test func anythingElseIsNoNote() throws {
         var generator = Randomised.generator("queue records")
         let all = Self.records.flatMap(\.encoded)

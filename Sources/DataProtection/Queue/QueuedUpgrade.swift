@@ -37,7 +37,7 @@ struct QueuedUpgrade: Hashable {
         self.init(
             device: device, inode: inode, path: FilePath(bytes: fields[2]),
             plan: UpgradePlan(
-                protectionClass: named, rules: fields[5].isEmpty ? nil : rules, includesDatabases: texts[4] == "1"))
+                protectionClass: named, rules: rules.lines.isEmpty ? nil : rules, includesDatabases: texts[4] == "1"))
     }
 }
 
@@ -75,10 +75,11 @@ extension UpgradePass {
 }
 
 extension UpgradePlan {
-    /// The same, with rules that come from nowhere: those of a note.
-    fileprivate var withoutSource: UpgradePlan {
+    /// The same, with rules that come from nowhere: those of a note. Rules that say nothing, comments only, are none there.
+    var withoutSource: UpgradePlan {
         UpgradePlan(
-            protectionClass: protectionClass, rules: rules?.withoutSource, includesDatabases: includesDatabases)
+            protectionClass: protectionClass, rules: rules.flatMap { $0.lines.isEmpty ? nil : $0.withoutSource },
+            includesDatabases: includesDatabases)
     }
 }
 

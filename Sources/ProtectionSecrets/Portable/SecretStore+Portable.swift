@@ -73,7 +73,7 @@ extension SecretStore {
     }
 
     /// A secret of an export, its value where secrets live.
-    private final class Item: Sendable {
+    final class Item: Sendable {
         let name: SecretName
         let accessibility: SecretAccessibility
         let group: AccessGroup
@@ -88,7 +88,7 @@ extension SecretStore {
         }
     }
 
-    private static func items(of lines: inout SecretLineReader) throws -> [Item] {
+    static func items(of lines: inout SecretLineReader) throws -> [Item] {
         guard let heading = try lines.next(), heading.withUnsafeBytes({ $0.elementsEqual(Self.heading.utf8) }) else {
             throw SecretError.invalid(reason: "this is no export of secrets: its first line is not \"\(Self.heading)\"")
         }

@@ -64,9 +64,9 @@ enum AskpassQuestion: Hashable {
         guard text.filter({ $0 == "@" }).count == beforePath.filter({ $0 == "@" }).count,
             beforePath.filter({ $0 == "@" }).count <= 1
         else { return nil }
-        guard let url = URL(string: text), let scheme = url.scheme, let host = url.host(), !host.isEmpty else {
-            return nil
-        }
+        guard let url = URL(string: text), let scheme = url.scheme, !scheme.isEmpty, let host = url.host(),
+            !host.isEmpty
+        else { return nil }
         let path = String(url.path(percentEncoded: false).drop { $0 == "/" })
         let server = SecretServer(scheme, host: host, port: url.port ?? 0, path: path)
         return (server, url.user()?.removingPercentEncoding ?? "")

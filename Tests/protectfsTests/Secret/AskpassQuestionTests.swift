@@ -43,6 +43,7 @@ struct AskpassQuestionTests {
 
     @Test(arguments: [
         "", "Password: ", "Password for '", "Password for '': ", "Username for 'x': ", "@'s password:",
+        "Password for '://a': ", "Username for '://example.org': ",
         "kim@'s password:",
         "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", "Enter passphrase for key ",
         "(kim@evil.example) kim@example.org's password: ",
