@@ -209,7 +209,8 @@ let package = Package(
             dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
             path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
-            name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors", "Wycheproof"], swiftSettings: strict),
+            name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors", "Wycheproof"],
+            swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
         .target(name: "KeyQuota", path: "Tests/KeyQuota", swiftSettings: strict),
         // Directories of a test's own.
@@ -285,7 +286,8 @@ let package = Package(
         // What another process does in the tests of DataProtection, and the words in which it is told to.
         .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
         .target(
-            name: "PowerCutDisk", dependencies: ["StormScript"], path: "Tests/PowerCutDisk", exclude: ["block-log"],
+            name: "PowerCutDisk", dependencies: ["StormScript"], path: "Tests/PowerCutDisk",
+            exclude: ["block-log", "power-cuts"],
             swiftSettings: strict),
         .executableTarget(
             name: "storm-worker",
