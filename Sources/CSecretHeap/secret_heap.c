@@ -26,13 +26,16 @@ struct block {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *free_blocks[LARGEST + 1];
 static char *region, *region_end;
-static size_t mapped;
-static int is_in_use;
+static int worst = PROTECTFS_BACKING_SECRET;
+
+static void note(int backing) {
+    if (backing > __atomic_load_n(&worst, __ATOMIC_RELAXED)) __atomic_store_n(&worst, backing, __ATOMIC_RELAXED);
+}
 
 static void *map(size_t bytes) {
     enum protectfs_backing backing;
     void *memory = protectfs_secret_map(bytes, &backing);
-    if (memory != NULL) __atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+    if (memory != NULL) note(backing);
     return memory;
 }
 
@@ -88,7 +91,6 @@ static void release(void *memory, const char *file, int line) {
     size_t size = block->size;
     explicit_bzero(memory, size - HEADER);
     if (size > (size_t)1 << LARGEST) {
-        __atomic_sub_fetch(&mapped, size, __ATOMIC_RELAXED);
         munmap(block, size);
         return;
     }
@@ -115,10 +117,21 @@ static void *reallocate(void *memory, size_t bytes, const char *file, int line) 
     return larger;
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1  // a sanitizer watches the blocks of malloc(3): libcrypto keeps them
+#endif
+#endif
+
 // Before every constructor that calls libcrypto: with the first block taken from malloc(3) it would be too late.
 __attribute__((constructor(101))) static void give_to_libcrypto(void) {
-    is_in_use = CRYPTO_set_mem_functions(allocate, reallocate, release);
+#ifndef IS_SANITIZED
+    if (!CRYPTO_set_mem_functions(allocate, reallocate, release)) note(PROTECTFS_BACKING_PLAIN);
+#else
+    (void)allocate, (void)reallocate, (void)release;
+#endif
 }
 
-size_t protectfs_secret_heap_bytes(void) { return __atomic_load_n(&mapped, __ATOMIC_RELAXED); }
-int protectfs_secret_heap_is_in_use(void) { return is_in_use; }
+enum protectfs_backing protectfs_secret_heap_backing(void) {
+    return (enum protectfs_backing)__atomic_load_n(&worst, __ATOMIC_RELAXED);
+}

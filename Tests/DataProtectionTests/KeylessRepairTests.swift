@@ -1,3 +1,4 @@
+import Glibc
 import StormScript
 import SystemPackage
 import Testing
@@ -15,6 +16,19 @@ import Testing
         }
         _ = try worker.kill(after: nil)
         return path
+    }
+
+    /// A file that has nothing to repair, and one that is not protected, are only read: not even their mode is touched.
+    @Test func onlyLooks() throws {
+        let bed = try FileTestBed()
+        for path in [try bed.make("f", .complete, [1]), try bed.makePlain("plain", [1])] {
+            try path.setMode(0o400)
+            let before = try LowerFile(path, flags: O_RDONLY).status()
+            usleep(20_000)
+            _ = try? ProtectedFile.repair(fileAt: path)
+            let after = try LowerFile(path, flags: O_RDONLY).status()
+            #expect(before.st_ctim.tv_nsec == after.st_ctim.tv_nsec && before.st_ctim.tv_sec == after.st_ctim.tv_sec)
+        }
     }
 
     /// Locked, with no key in the ring: the same contents, whether the records are still there or were lost afterwards.
@@ -50,6 +64,8 @@ import Testing
         let stored = try path.contents()
         let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
         try writer.write([1], at: 0)
+        #expect(try ProtectedFile.repair(fileAt: path) == 0, "nothing there to repair")
+        try writer.sync()
         expectError("busy") { try ProtectedFile.repair(fileAt: path) }
         try writer.close()
         try path.overwrite(

@@ -120,10 +120,10 @@ class Cell:
             was, is_now, found = template.old.get(part), template.new.get(part), seen.get(part)
             if found == is_now:
                 moved += found != was
-            elif self.operation.between.get(part) == "any":
-                pass
             elif not self.refused:
                 self.wrong(f"exit {done.status}, and {part} is {found}, not {is_now}")
+            elif self.operation.between.get(part) == "any":
+                pass
             elif found != was and found not in self.operation.between.get(part, []):
                 self.wrong(f"{part} is {found}, neither {was} nor {is_now}")
         changes = sum(template.old.get(part) != template.new.get(part) for part in set(template.old) | set(template.new))

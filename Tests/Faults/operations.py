@@ -346,6 +346,7 @@ Operation("queue run", ["queue", "run"], prepare=full_queue, closes="log",
 Operation("class, raised", ["class", "f", "complete"], prepare=one("f", TEXT, "first-unlock"))
 Operation("class, lowered", ["class", "--allow-weaker", "f", "none"], prepare=one("f", TEXT))
 Operation("class, with a redo area", ["class", "f", "unless-open", "--allow-weaker"], prepare=with_redo, closes="f")
+Operation("repair", ["repair", "f"], prepare=with_redo, closes="f")
 Operation("class --rekey", ["class", "--rekey", "f"], prepare=one("f", TEXT),
           look=lambda bed, run: bed.tree() | {"id": "old" if (bed.work / "f").read_bytes()[24:200] == (
               bed.place / "saved/class --rekey/work/f").read_bytes()[24:200] else "new"})

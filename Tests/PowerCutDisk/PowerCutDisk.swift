@@ -1,5 +1,6 @@
 import Foundation
 import StormScript
+import Synchronization
 
 /// A disk with ext4 whose power can fail after any write: every write and flush is recorded, and what the disk would hold is built again.
 ///
@@ -46,24 +47,40 @@ public final class PowerCutDisk {
         public let description: String
     }
 
-    /// Why there can be none here; nil: there can.
+    /// Why there can be none here, found by trying; nil: there can.
     public static let whyNot: String? = {
-        if geteuid() != 0 { return "a power cut takes root, to mount" }
-        let devices = ["/dev/fuse", "/dev/loop-control"]
-        return devices.first { access($0, R_OK | W_OK) != 0 }.map { "no \($0) here" }
+        if geteuid() != 0 { return "power cuts take root, to mount" }
+        do {
+            let disk = try PowerCutDisk(mebibytes: 8)
+            try disk.flush()
+            try disk.unplug()
+            return nil
+        } catch {
+            return "power cuts take /dev/fuse and loop devices: \(error)"
+        }
     }()
 
     /// Where the disk is mounted.
     public let mountPoint: String
+    private static let made = Atomic(0)
     private let scratch: String
     private let process = Process()
     private let (input, output) = (Pipe(), Pipe())
     private var received = Data()
     private var isMounted = false
+    /// Without the heuristics by which ext4 makes up for programs that forget to flush what they rename; on every other disk without
+    /// data=ordered, by which blocks are written before the file is said to have them.
+    private let options: String
 
     /// Makes one of so many MiB, and mounts it.
     public init(mebibytes: Int = 32) throws {
-        var template = Array("/dev/shm/protectfs-power-cut-XXXXXX".utf8CString)
+        let isOrdered = Self.made.wrappingAdd(1, ordering: .relaxed).newValue % 2 == 0
+        options = "loop,noauto_da_alloc" + (isOrdered ? "" : ",data=writeback")
+        // A small /dev/shm, as in containers, has no room for several.
+        var room = statvfs()
+        let isInMemory = statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_bsize > 1 << 30
+        let parent = isInMemory ? "/dev/shm" : FileManager.default.temporaryDirectory.path
+        var template = Array("\(parent)/protectfs-power-cut-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failed(description: "mkdtemp: \(errno)") }
         scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         mountPoint = scratch + "/mounted"
@@ -78,7 +95,7 @@ public final class PowerCutDisk {
         (process.standardInput, process.standardOutput) = (input, output)
         try process.run()
         guard try line() == "ready" else { throw Failed(description: "block-log does not serve") }
-        try Self.run(["mount", "-o", "loop", scratch + "/served/disk", mountPoint])
+        try Self.run(["mount", "-o", options, scratch + "/served/disk", mountPoint])
         isMounted = true
     }
 
@@ -124,28 +141,32 @@ public final class PowerCutDisk {
         throw Failed(description: "the loop device stays")
     }
 
-    /// A sample of cuts, in the order of their positions: some right behind a flush, where only what comes next is in doubt.
+    /// A sample of cuts, in the order of their positions: at marks, where nothing that comes later has begun; right before a flush, where
+    /// most is in doubt; and anywhere.
     ///
     /// `PROTECTFS_POWER_CUTS` says how many there are in all, `PROTECTFS_SEED` which. It prints both.
     ///
     /// - Parameters:
     ///   - workload: for what is printed.
-    ///   - first: the first position.
+    ///   - marks: positions of acknowledgements, ascending; the first is the first position.
     ///   - least: how many there are at least.
-    public func cuts(of workload: String, from first: Int, atLeast least: Int = 2) throws -> [Cut] {
+    public func cuts(of workload: String, marks: [Int], atLeast least: Int = 2) throws -> [Cut] {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["PROTECTFS_SEED"].flatMap { UInt64($0) } ?? .random(in: 1...UInt64(UInt32.max))
         let all = environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
         let count = max(least, (all + Self.workloads - 1) / Self.workloads)
-        print("power cuts, \(workload): \(count) of \(try position()) records, PROTECTFS_SEED=\(seed)")
+        let (first, last) = (marks[0], try min(marks.last! + 8, position()))
+        print("power cuts, \(workload): \(count) in \(last - first) records, PROTECTFS_SEED=\(seed)")
         var generator = SeededGenerator(seed: seed)
-        let last = try position()
-        let flushes = try ask("flushes").split(separator: " ").compactMap { Int($0) }.filter { $0 >= first }
-        let positions = (0..<count).map { _ in
-            if Int.random(in: 0..<4, using: &generator) == 0, let flush = flushes.randomElement(using: &generator) {
-                return flush
+        let flushes = try ask("flushes").split(separator: " ").compactMap { Int($0) }.filter {
+            $0 > first && $0 <= last
+        }
+        let positions = (0..<count).map { number in
+            switch number % 3 {
+            case 0: marks.randomElement(using: &generator)!
+            case 1: (flushes.randomElement(using: &generator) ?? last + 1) - 1
+            default: Int.random(in: first...last, using: &generator)
             }
-            return Int.random(in: first...last, using: &generator)
         }
         return positions.sorted().map { position in
             Cut(
@@ -158,13 +179,18 @@ public final class PowerCutDisk {
     /// recoveries, rotations; upgrade; secrets; downloads.
     private static let workloads = 17
 
+    /// Makes what was written before last, on this disk only.
+    public func flush() throws { try Self.run(["sync", "-f", mountPoint]) }
+
     /// Mounts what a cut has left, which replays ext4's journal, and lends it: at ``mountPoint``, where paths are what they were.
     public func after<R>(_ cut: Cut, _ body: () throws -> R) throws -> R {
         let image = scratch + "/after"
+        // A loop device that the kernel has not let go of would be taken again, with what it remembers.
+        try? FileManager.default.removeItem(atPath: image)
         guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(image)") == "done" else {
             throw Failed(description: "block-log made no cut")
         }
-        try Self.run(["mount", "-o", "loop", image, mountPoint])
+        try Self.run(["mount", "-o", options, image, mountPoint])
         let result = Result { try body() }
         try Self.run(["umount", mountPoint])
         return try result.get()

@@ -22,7 +22,7 @@ struct PowerCutDownloadTests {
         try Data().write(to: URL(fileURLWithPath: run))
         let server = try FaultServer()
         for (number, length) in lengths.enumerated() { try server.answer("/\(number)", Answer(length: length)) }
-        sync()
+        try disk.flush()
         var marks = [(last: -1, position: try disk.position())]
         for number in lengths.indices {
             let worker = try DownloadWorker.start(
@@ -34,7 +34,7 @@ struct PowerCutDownloadTests {
         }
         try bed.forgetEverything()
         try disk.unplug()
-        let cuts = try disk.cuts(of: "downloads", from: marks[0].position)
+        let cuts = try disk.cuts(of: "downloads", marks: marks.map(\.position))
         for cut in cuts {
             let last = marks.last { $0.position <= cut.position }!.last
             try disk.after(cut) {

@@ -85,6 +85,7 @@ import Testing
 
     /// Valid ones; an output that is too long for RFC 5869 §2.3 is refused.
     @Testing.Test func hkdf() throws {
+        var count = 0
         for test in try file("hkdf_sha256").flatMap(\.tests) {
             let (key, salt, info) = (try test.bytes(\.ikm), try test.bytes(\.salt), try test.bytes(\.info))
             var output = [UInt8](repeating: 0, count: try #require(test.size))
@@ -104,30 +105,40 @@ import Testing
             } else {
                 #expect(throws: KeyError.self, test.place) { try derive() }
             }
+            count += 1
         }
+        #expect(count == 86)
     }
 
+    /// Whole tags: truncated ones are never made, nor taken.
     @Testing.Test func hmacSHA256() throws {
+        var count = 0
         for group in try file("hmac_sha256") where group.tagSize == 256 {
             for test in group.tests {
                 let key = MACKey(secret: SecretBytes(try test.bytes(\.key)))
                 #expect(try key.isValid(test.bytes(\.tag), for: test.bytes(\.msg)) == test.isValid, test.place)
+                count += 1
             }
         }
+        #expect(count == 87)
     }
 
     @Testing.Test func pbkdf2() throws {
+        var count = 0
         for test in try file("pbkdf2_hmacsha256").flatMap(\.tests) {
             let output = try PBKDF2.derive(
                 SecretBytes(test.bytes(\.password)), salt: test.bytes(\.salt),
                 iterations: #require(test.iterationCount), byteCount: #require(test.dkLen)
             ).readable()
             #expect(try (output == test.bytes(\.dk)) == test.isValid, test.place)
+            count += 1
         }
+        #expect(count == 60)
     }
 
     /// For RNCryptor. RFC 6070's 16,777,216 rounds, which take ten seconds, are left out.
     @Testing.Test func pbkdf2SHA1() throws {
+        var count = 0
         for test in try file("pbkdf2_hmacsha1").flatMap(\.tests) where try #require(test.iterationCount) <= 100_000 {
             let password = SecretBytes(try test.bytes(\.password))
             let output = try password.pbkdf2SHA1(
@@ -135,7 +146,9 @@ import Testing
                 byteCount: #require(test.dkLen)
             ).readable()
             #expect(try (output == test.bytes(\.dk)) == test.isValid, test.place)
+            count += 1
         }
+        #expect(count == 63)
     }
 
     /// A shared secret of zeros is refused (RFC 7748 §6.1); all else comes out as published, `acceptable` ones too.

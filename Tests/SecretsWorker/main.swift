@@ -4,6 +4,7 @@ import ProtectionSecrets
 // A process that uses a store of secrets, for tests that kill it, lock beside it, or search its memory:
 //
 //     secrets-worker KEYBAG update FIRST   writes numbers from FIRST on to ten secrets in turn, and says each when it lasts
+//     secrets-worker KEYBAG change FIRST   sets, and every third time deletes, ten secrets in turn; after each it waits for a byte
 //     secrets-worker KEYBAG hold SERVICE   reads all secrets of a service, drops them, says how many, and waits for the end of its input
 //     secrets-worker KEYBAG try SERVICE    reads, updates and adds a secret of each accessibility, and says which it could
 
@@ -42,6 +43,17 @@ do {
                 accessibility: .afterFirstUnlock)
             say("\(number)")
             number += 1
+        }
+    case "change":
+        for number in (Int(word) ?? 0)... {
+            let name = SecretName.genericPassword(service: "storm", account: "\(number % 10)")
+            if number % 3 == 2 {
+                try? store.delete(name)
+            } else {
+                try store.set(name, value: secret("\(number)"), accessibility: .afterFirstUnlock)
+            }
+            say("\(number)")
+            _ = getchar()
         }
     case "hold":
         var query = SecretQuery()

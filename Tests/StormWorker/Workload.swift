@@ -50,7 +50,13 @@ struct Workload {
 
     private var path: FilePath { FilePath(rest[0]) }
 
-    private func acknowledge(_ number: Int) { say("\(number)") }
+    /// With `PROTECTFS_IN_STEP` in the environment the next step waits for a byte.
+    private func acknowledge(_ number: Int) {
+        say("\(number)")
+        if isInStep { _ = getchar() }
+    }
+
+    private let isInStep = getenv("PROTECTFS_IN_STEP") != nil
 
     /// One handle, one sync a commit. With a second argument the handle is closed and opened after that many commits.
     private func commits(_ profile: StormProfile) throws {

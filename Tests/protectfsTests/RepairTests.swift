@@ -11,8 +11,8 @@ struct RepairTests {
         try sandbox.unlock()
     }
 
-    /// A file whose writer was killed with redo records in it.
-    private func makeUnclosed(_ name: String) throws {
+    /// A file with redo records in it, and its writer.
+    private func makeOpen(_ name: String) throws -> Process {
         try FileManager.default.createDirectory(
             atPath: sandbox.path("tree/sub"), withIntermediateDirectories: true)
         try sandbox.protectedFile(name, Data(repeating: 5, count: 100_000))
@@ -27,13 +27,17 @@ struct RepairTests {
             let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
             #expect(answer.hasPrefix("ok"), "\(line): \(answer)")
         }
+        return process
+    }
+
+    private func end(_ process: Process) {
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
     @Test("Without any key, in a tree: the contents stay what they were, and it says what it did")
     func tree() throws {
-        try makeUnclosed("tree/sub/file")
+        end(try makeOpen("tree/sub/file"))
         try sandbox.protectedFile("tree/closed")
         try sandbox.put("plain", at: "tree/plain")
         let contents = try sandbox.run("cat", "tree/sub/file").output
@@ -56,11 +60,12 @@ struct RepairTests {
         try sandbox.put("plain", at: "plain")
         #expect(try sandbox.run("repair", "plain").status == 65)
         #expect(try sandbox.run("repair", "nothing").status == 66)
-        let done = try sandbox.shell(
-            """
-            { echo one; sleep 1; "$PROTECTFS" repair log >&2; echo $? > status; } | "$PROTECTFS" write --append log
-            """)
-        #expect(done.errors.contains("'log'"), "\(done.errors)")
-        #expect(try String(contentsOfFile: sandbox.path("status"), encoding: .utf8) == "75\n")
+        let writer = try makeOpen("file")
+        defer { end(writer) }
+        let done = try sandbox.run("repair", "file")
+        #expect(done.status == 75 && done.errors.contains("'file'"), "\(done.errors)")
+        #expect(try sandbox.run("repair").status == 0, "in a directory it is left alone")
+        try FileManager.default.createSymbolicLink(atPath: sandbox.path("link"), withDestinationPath: "file")
+        #expect(try sandbox.run("repair", "link").status == 75, "a link that is named is followed")
     }
 }

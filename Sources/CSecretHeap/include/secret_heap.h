@@ -2,10 +2,9 @@
 #ifndef PROTECTFS_SECRET_HEAP_H
 #define PROTECTFS_SECRET_HEAP_H
 
-#include <stddef.h>
+#include "secret_memory.h"
 
-// Bytes mapped for it, and 1 if libcrypto allocates from it: a program that links this has it from the moment it is loaded.
-size_t protectfs_secret_heap_bytes(void);
-int protectfs_secret_heap_is_in_use(void);
+// The worst memory that libcrypto has been given so far: PROTECTFS_BACKING_PLAIN too if it did not take ours at all.
+enum protectfs_backing protectfs_secret_heap_backing(void);
 
 #endif

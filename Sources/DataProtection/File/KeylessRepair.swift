@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionFormat
 public import SystemPackage
 
@@ -6,25 +7,42 @@ extension ProtectedFile {
     /// Copies the chunks of a file's redo records to their places. The records stay in force until the next writer ends them.
     ///
     /// Never needed for reading or writing, which do the same by themselves; it is for somebody without keys who wants the chunks
-    /// where they belong, before a file is copied in part, say. Killed at any time it may be done again.
-    ///
+    /// where they belong, before a file is copied in part, say. Killed at any time it may be done again. A file without such records
+    /// is only read. The owner of a file needs no permission to write to it.
+    /// - Parameter path: a regular file; a link is not followed.
     /// - Returns: how many chunks were copied; 0 when the last writer has closed the file.
-    /// - Throws: `notProtected`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
+    /// - Throws: `notProtected`; `notRegularFile`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
     @discardableResult
     public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
-        let file = try LowerFile.forHeads(of: path)
-        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
-        let count = try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-            let state = try recorded(in: file)
-            guard state.hasRecords else { return 0 }
-            // What is in the page cache only must not be gone when its copy is half done.
-            try file.flush()
-            let count = try state.putInPlace(in: file)
-            try file.flush()
-            return count
+        guard try hasArea(path) else { return 0 }
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try .forHeads(of: path, flags: O_NOFOLLOW)
         }
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
+        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        defer { withExtendedLifetime(file) {} }
+        let state = try recorded(in: file)
+        guard state.hasRecords else { return 0 }
+        // What is in the page cache only must not be gone when its copy is half done.
+        try file.flush()
+        let count = try state.putInPlace(in: file)
+        try file.flush()
         try file.close()
         return count
+    }
+
+    /// By a look that changes nothing, not even who may write.
+    private static func hasArea(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
+        }
+        do throws(Trouble) {
+            return FileState(try HeadPair(reading: file, isLocked: false)).hasArea
+        } catch {
+            guard case .suspect = error else { throw error.reported }
+        }
+        try file.lockSlot(.shared, waiting: QueuedWork.patience)
+        return FileState(try ClassChange.heads(of: file)).hasArea
     }
 
     private static func recorded(in file: LowerFile) throws(DataProtectionError) -> FileState {

@@ -79,8 +79,8 @@ struct PendingWrites {
         // Emptying the area turns overwrites into fresh chunks: there must be one version of each.
         fresh.remove(index)
         overwrites.remove(index)
-        #if PROTECTFS_NO_REDO  // a control of the power-cut tests: chunks overwritten in place, as others do it
-            let isFresh = true
+        #if PROTECTFS_CONTROLS
+            let isFresh = isFresh || Omission.current == .redo
         #endif
         if isFresh { fresh.put(sealed, at: index) } else { overwrites.put(sealed, at: index) }
         atHome.remove(index..<index + 1)

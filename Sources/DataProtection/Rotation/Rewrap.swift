@@ -76,7 +76,7 @@ extension LowerFile {
     /// Opens a file under exactly this name.
     ///
     /// - Throws: `notRegularFile` for a link.
-    fileprivate static func notFollowing(
+    static func notFollowing(
         _ path: FilePath, _ open: () throws(DataProtectionError) -> LowerFile
     ) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) { return try open() } catch {

@@ -117,9 +117,13 @@ final class LowerFile: Sendable {
     /// fsync(2): metadata too.
     func flushAll() throws(DataProtectionError) { try flushing("fsync") { fsync(descriptor) } }
 
-    /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): they are dropped, so that
-    /// whoever looks next sees what the disk has, not what it would lose.
+    /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): it is asked to drop them, so
+    /// that whoever looks next sees what the disk has, not what it would lose. Pages that a program has mapped stay.
     private func flushing(_ operation: String, _ call: () -> Int32) throws(DataProtectionError) {
+        #if PROTECTFS_CONTROLS
+            let isDirectory = try status().st_mode & S_IFMT == S_IFDIR
+            if Omission.current == Omission(rawValue: isDirectory ? "directory" : operation) { return }
+        #endif
         do throws(DataProtectionError) { _ = try retrying(path, operation, call) } catch {
             _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
             throw error

@@ -236,7 +236,11 @@ actor DownloadRunner {
     private func flush() async {
         guard isUnflushed else { return }
         isUnflushed = false
-        try? await store.blocking { store throws(DownloadError) in store.flush() }
+        do {
+            try await store.blocking { store throws(DownloadError) in try store.flush() }
+        } catch {
+            isUnflushed = true  // with the next
+        }
     }
     private static let pause = Duration.milliseconds(100)
 

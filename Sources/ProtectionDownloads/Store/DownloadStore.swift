@@ -80,11 +80,15 @@ final class DownloadStore: Sendable {
     func makeWaiting() { commits.makeWaiting() }
 
     /// Makes what was changed without a flush last. The log is a file like any other: SQLite locks others (wal.html §2.2).
-    func flush() {
+    ///
+    /// - Throws: `store` if the disk does not take it: it may have to be changed again after a power cut.
+    func flush() throws(DownloadError) {
         let log = FilePath(path.string + "-wal").withPlatformString { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
         guard log >= 0 else { return }
-        fdatasync(log)
-        close(log)
+        defer { close(log) }
+        guard fdatasync(log) == 0 else {
+            throw .store(path, code: 10, reason: String(cString: strerror(errno)))  // SQLITE_IOERR
+        }
     }
 
     /// Does what waits for the disk without keeping other tasks from going on.

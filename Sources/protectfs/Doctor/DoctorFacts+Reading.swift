@@ -22,7 +22,7 @@ extension DoctorFacts {
             Int(text).map { .known($0) } ?? .unknown("/proc/sys/kernel/keys/gc_delay is not a number")
         }
         facts.libcrypto = (CryptographyLibrary.majorVersion, CryptographyLibrary.version)
-        facts.secretMemory = SecretBytes.backing
+        facts.secretMemory = ProcessSecrets.backing
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit)
         facts.memlockLimit = limit.rlim_cur == rlim_t.max ? nil : UInt64(limit.rlim_cur)

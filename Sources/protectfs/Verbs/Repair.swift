@@ -12,7 +12,7 @@ struct Repair: ParsableCommand {
             the next writer ends them, so verify still says that the file was not closed.
 
             Without a path: the current directory. Directories with everything below them, on the same file system. Files that \
-            are not protected, and in a directory those that somebody writes to now, are left alone.
+            are not protected, and in a directory those that somebody writes to now, are left alone; while one with records is repaired, who wants to write to it is told *busy*.
             """)
 
     @Argument(help: "Files, and directories with everything below them.")
@@ -47,12 +47,13 @@ struct Repair: ParsableCommand {
         try outcome.leave()
     }
 
-    /// A link to a directory that was named is followed.
+    /// A link that was named is followed.
     private static func root(_ path: FilePath) -> FilePath {
-        guard (try? NamedItem(path).kind) == .link, (try? NamedItem(following: path).kind) == .directory else {
-            return path
-        }
-        return path.appending(".")
+        guard (try? NamedItem(path).kind) == .link,
+            let target = path.withPlatformString({ realpath($0, nil) })
+        else { return path }
+        defer { free(target) }
+        return FilePath(platformString: target)
     }
 
     /// - Returns: how many chunks were put in place.

@@ -150,7 +150,7 @@ struct Rotate: ParsableCommand {
         let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
         try keybag.open(passcode: secret).forgetRetiredKeys(
             before: generation, secretsAreRewrapped: true)
-        if try keybag.state() != .unlocked {
+        if (try? keybag.state()) != .unlocked {
             // Its keys expired meanwhile, or what is left of them could not be put into the ring.
             StandardError.line(.warning, "the keybag is locked now")
             StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: keybag.directory))")

@@ -24,13 +24,13 @@ struct Status: ParsableCommand {
         let found = try all ? everything() : [look(at: keybag.open())]
         if json {
             try JSON.object([
-                ("secretMemory", .string(SecretBytes.backing.rawValue)), ("keybags", .array(found.map(members))),
+                ("secretMemory", .string(ProcessSecrets.backing.rawValue)), ("keybags", .array(found.map(members))),
             ]).print()
         } else {
             var lines = OutputLines()
             for line in found.flatMap(text) { try lines.add(line) }
             if clients { return try lines.finish() }
-            try lines.add(Array("secrets in this command: \(SecretBytes.backing.spoken)".utf8))
+            try lines.add(Array("secrets in this command: \(ProcessSecrets.backing.spoken)".utf8))
             try lines.finish()
         }
     }

@@ -16,7 +16,7 @@ struct FailedFlushTests {
         try bed.silenceClients()
         let (old, new) = (pattern(1, count: 100_000), pattern(2, count: 5000))
         let path = try bed.make("f", .complete, old)
-        sync()
+        try disk.flush()
         let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
         try file.write(new, at: 20_000)
         try disk.failWrites(to: path.string)

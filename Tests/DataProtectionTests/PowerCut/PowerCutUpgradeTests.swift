@@ -14,21 +14,22 @@ struct PowerCutUpgradeTests {
         let sizes = [0, 1, 700, 3584, 5000, 9000, 70_000]
         let contents = (0..<60).map { pattern(UInt64($0), count: sizes[$0 % sizes.count]) }
         let paths = try contents.indices.map { try cuts.bed.makePlain("\($0)", contents[$0]) }
-        try cuts.work("upgrade", [cuts.bed.directory.string], steps: contents.count) { keybag, last, comment in
+        try cuts.work("upgrade", [cuts.bed.directory.string], steps: contents.count) { after in
             var converted = 0
             for (path, text) in zip(paths, contents) {
                 let isProtected = try LowerFile(path, flags: O_RDONLY).isOneOfOurs()
-                let found = isProtected ? try ProtectedFile.contents(of: path, keybag: keybag) : try path.contents()
-                try #require(found == text, "\(comment): \(path)")
+                let found =
+                    isProtected ? try ProtectedFile.contents(of: path, keybag: after.keybag) : try path.contents()
+                try #require(found == text, "\(after.comment): \(path)")
                 converted += isProtected ? 1 : 0
             }
-            #expect(converted > last, comment)
+            #expect(converted > after.allowed.lowerBound, after.comment)
             var options = UpgradeOptions()
             options.jobs = 1
-            let summary = try UpgradePass(keybag, cuts.bed.directory, to: .complete, rules: nil, options: options)
+            let summary = try UpgradePass(after.keybag, cuts.bed.directory, to: .complete, rules: nil, options: options)
                 .run { _ in }
-            #expect(summary.failures == [] && summary.converted + summary.unchanged == paths.count, comment)
-            #expect(Set(try DirectoryListing.names(of: cuts.bed.directory)).count == paths.count, comment)
+            #expect(summary.failures == [] && summary.converted + summary.unchanged == paths.count, after.comment)
+            #expect(Set(try DirectoryListing.names(of: cuts.bed.directory)).count == paths.count, after.comment)
         }
     }
 }

@@ -6,59 +6,72 @@ import Testing
 
 @testable import DataProtection
 
-/// Lets the worker work on a disk of its own, and looks at what failures of power would have left of it.
+/// Lets the worker work on a disk of its own, step by step, and looks at what failures of power would have left of it.
 final class PowerCuts {
     let disk: PowerCutDisk
     let bed: FileTestBed
-    let seed: UInt64
+    let seed = Randomised.seed
     private let name: String
 
     /// - Parameter name: for what is printed.
     init(_ name: String, mebibytes: Int = 48) throws {
         self.name = name
-        seed = Randomised.seed
         disk = try PowerCutDisk(mebibytes: mebibytes)
         bed = try FileTestBed(in: FilePath(disk.mountPoint))
         // The record of who has files open stays open as long as a process lives: nothing could be unmounted.
         try bed.silenceClients()
     }
 
+    /// After a cut.
+    struct Found {
+        /// The machine has begun anew: the keybag was opened from the disk, and its keys from the passcode.
+        let keybag: Keybag
+        /// What may be there: the last step that was acknowledged before; and the next one, unless that had not begun.
+        let allowed: ClosedRange<Int>
+        let comment: Comment
+    }
+
     /// A workload from its step `first` on, killed after some acknowledgements; then power fails at moments of that time.
     ///
     /// - Parameters:
+    ///   - none: what stands for the state before the first acknowledgement; nil: `first - 1`.
     ///   - steps: acknowledgements to wait for.
-    ///   - passcode: what unlocks when `last` was the last acknowledged step; of several the first that is right.
-    ///   - check: what must hold after a cut, with the last step that was acknowledged before it (`first - 1`: none). The machine has
-    ///     begun anew: the keybag was opened from the disk, and its keys from the passcode.
+    ///   - passcode: what unlocks after a step; nil: the one of tests.
+    ///   - observe: called with each step when it was acknowledged and the next one has not begun.
+    ///   - check: what must hold after a cut.
     func work(
-        _ workload: String, from first: Int = 0, _ rest: [String], steps: Int,
-        passcode: (_ last: Int) -> [String] = { _ in [TestKeybag.passcode] },
-        check: (_ keybag: Keybag, _ last: Int, _ comment: Comment) throws -> Void
+        _ workload: String, from first: Int = 0, none: Int? = nil, _ rest: [String], steps: Int,
+        passcode: (_ step: Int) -> String = { _ in TestKeybag.passcode },
+        observe: (_ step: Int) throws -> Void = { _ in },
+        check: (Found) throws -> Void
     ) throws {
-        sync()
-        var marks = [(last: first - 1, position: try disk.position())]
-        let worker = try StormProcess(bed, workload, seed: seed, first: first, rest)
-        while marks.count <= steps, let number = try worker.acknowledgement() {
+        try disk.flush()
+        var marks = [(step: none ?? first - 1, position: try disk.position())]
+        try observe(marks[0].step)
+        let worker = try StormProcess(bed, workload, seed: seed, first: first, rest, inStep: true)
+        while let number = try worker.acknowledgement() {
             marks.append((number, try disk.position()))
+            try observe(number)
+            if marks.count > steps { break }
+            try worker.next()
         }
-        let end = try worker.kill(after: marks.last!.last)!
-        if end > marks.last!.last { marks.append((end, try disk.position())) }
+        _ = try worker.kill(after: nil)
         try bed.keybag.ring.evict(everything: true)
         try disk.unplug()
-        let cuts = try disk.cuts(of: name, from: marks[0].position)
+        let cuts = try disk.cuts(of: name, marks: marks.map(\.position))
         for cut in cuts {
-            let last = marks.last { $0.position <= cut.position }!.last
+            let last = marks.last { $0.position <= cut.position }!
+            let allowed = last.step...(last.position == cut.position ? last.step : last.step + 1)
             try disk.after(cut) {
                 let keybag = try Keybag(at: bed.keybag.directory)
-                let comment: Comment = "\(name), \(cut), \(last) was acknowledged"
-                let isOpen = passcode(last).contains { (try? keybag.unlock(passcode: secret($0))) != nil }
+                let comment: Comment = "\(name), \(cut), \(last.step) was acknowledged"
+                let isOpen = allowed.contains { (try? keybag.unlock(passcode: secret(passcode($0)))) != nil }
                 try #require(isOpen, comment)
-                try check(keybag, last, comment)
+                try check(Found(keybag: keybag, allowed: allowed, comment: comment))
                 try keybag.ring.evict(everything: true)
             }
         }
-        print(
-            "power cuts, \(name): \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
+        print("power cuts, \(name): \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
     }
 }
 

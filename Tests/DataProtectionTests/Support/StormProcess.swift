@@ -63,13 +63,16 @@ final class StormProcess {
 
     /// A workload from its step `first` on.
     ///
-    /// - Parameter call: where it is killed; nil: by ``kill(after:)``.
+    /// - Parameters:
+    ///   - call: where it is killed; nil: by ``kill(after:)``.
+    ///   - inStep: after each acknowledgement it waits for ``next()``.
     convenience init(
-        _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], until call: Call? = nil
+        _ bed: FileTestBed, _ workload: String, seed: UInt64, first: Int, _ rest: [String], until call: Call? = nil,
+        inStep: Bool = false
     ) throws {
         if call?.error != nil { try bed.silenceClients() }
-        try self.init(
-            bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: call?.wrapper ?? [])
+        let wrapper = inStep ? ["env", "PROTECTFS_IN_STEP=1"] : call?.wrapper ?? []
+        try self.init(bed.keybag.directory, [workload, "\(seed)", "\(first)"] + rest, wrapper: wrapper)
     }
 
     /// Whether there is an strace(1) that can kill at a system call.
@@ -120,6 +123,9 @@ final class StormProcess {
         try channel.writeAll(Array("\(question)\n".utf8))
         return try line() ?? "the worker has ended"
     }
+
+    /// Lets a worker that was started `inStep` make its next step.
+    func next() throws { _ = try channel.writeAll([0]) }
 
     /// Says a line, and does not wait for the answer.
     func say(_ question: String) throws { _ = try channel.writeAll(Array("\(question)\n".utf8)) }

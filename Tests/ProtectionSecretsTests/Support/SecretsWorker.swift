@@ -34,6 +34,9 @@ final class SecretsWorker {
         return text.split(separator: "\n").map(String.init)
     }
 
+    /// Lets a worker that waits for a byte go on.
+    func step() throws { try input.fileHandleForWriting.write(contentsOf: Data([0])) }
+
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()
