@@ -5,6 +5,9 @@ import Testing
 @Suite(.serialized) struct Format1Tests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
 
+    /// SHA-256 of the archive: who made it anew would have changed what has to open for ever.
+    private static let sum = "ce009c1bde3c8f621ab9e8da3075d11c0eb85d1abb2171937323c0db631460c6"
+
     /// The example in a sandbox, its device key where a machine looks that has none at the place that the keybag names.
     final class Bed {
         let sandbox: CommandSandbox
@@ -16,6 +19,8 @@ import Testing
             guard turn >= 0, flock(turn, LOCK_EX) == 0 else { throw CommandSandbox.Unexpected("no lock: \(errno)") }
             sandbox = try CommandSandbox(makesKeybag: false)
             let archive = Format1Tests.tests.appendingPathComponent("Format1/example.tar.gz").path
+            let sum = try sandbox.shell("sha256sum < \"$0\"", [archive]).text.prefix(64)
+            guard sum == Format1Tests.sum else { throw CommandSandbox.Unexpected("the example was altered: \(sum)") }
             let unpack = "tar --extract --file \"$0\" --strip-components 1 && mkdir -p state/protectfs"
             _ = try done(sandbox.shell(unpack, [archive]))
             if hasDeviceKey { _ = try done(sandbox.shell("cp -p device-key state/protectfs/")) }

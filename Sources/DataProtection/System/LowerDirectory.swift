@@ -216,7 +216,12 @@ final class LowerDirectory: Sendable {
     }
 
     /// fsync(2), which makes names last.
-    func flush() throws(DataProtectionError) { _ = try retrying(path, "fsync") { fsync(descriptor) } }
+    func flush() throws(DataProtectionError) {
+        #if PROTECTFS_CONTROLS
+            if Omission.current == .directory { return }
+        #endif
+        _ = try retrying(path, "fsync") { fsync(descriptor) }
+    }
 }
 
 /// A name in an open directory.

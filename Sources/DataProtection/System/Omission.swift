@@ -10,7 +10,8 @@
         case fdatasync
         /// Flushes of new files.
         case fsync
-        /// Flushes of directories.
+        /// Flushes of directories. (Of a keybag's two copies the second one's flush makes the first one's name last: that none of these
+        /// is missing there is not seen.)
         case directory
 
         static let current = getenv("PROTECTFS_OMIT").flatMap { Omission(rawValue: String(cString: $0)) }
