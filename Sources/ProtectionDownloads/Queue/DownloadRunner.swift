@@ -236,11 +236,7 @@ actor DownloadRunner {
     private func flush() async {
         guard isUnflushed else { return }
         isUnflushed = false
-        do {
-            try await store.blocking { store throws(DownloadError) in try store.flush() }
-        } catch {
-            isUnflushed = true  // with the next
-        }
+        if (try? await store.blocking { store throws(DownloadError) in try store.flush() }) == nil { isUnflushed = true }
     }
     private static let pause = Duration.milliseconds(100)
 
