@@ -236,7 +236,7 @@ actor DownloadRunner {
     private func flush() async {
         guard isUnflushed else { return }
         isUnflushed = false
-        if (try? await store.blocking { store throws(DownloadError) in try store.flush() }) == nil { isUnflushed = true }
+        if await !store.hasFlushed() { isUnflushed = true }
     }
     private static let pause = Duration.milliseconds(100)
 

@@ -91,6 +91,11 @@ final class DownloadStore: Sendable {
         }
     }
 
+    /// The same without keeping other tasks from going on; false if the disk does not take it.
+    func hasFlushed() async -> Bool {
+        (try? await blocking { store throws(DownloadError) in try store.flush() }) != nil
+    }
+
     /// Does what waits for the disk without keeping other tasks from going on.
     func blocking<R: Sendable>(
         _ body: @escaping @Sendable (DownloadStore) throws(DownloadError) -> R
