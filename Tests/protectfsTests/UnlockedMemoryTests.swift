@@ -6,19 +6,6 @@ import Testing
 /// Our programs at work, unlocked: who may read their memory, as root may, finds no key in it.
 @Suite("While unlocked, memory")
 struct UnlockedMemoryTests {
-    /// What Tests/MemoryScan/processes.py prints.
-    private struct Answer: Decodable {
-        struct Found: Decodable {
-            let skipped: String?
-            let bytes: Int?
-            let unreadable: [String]?
-            let planted: [String: [String]]?
-            let found: [String: [String]]?
-        }
-        let names: [String]
-        let processes: [String: Found]
-    }
-
     @Test("Sealing, opening, and after a lock: no key; a program that does not give libcrypto its memory has some")
     func nothingIsThere() throws {
         let sandbox = try CommandSandbox()
@@ -45,13 +32,13 @@ struct UnlockedMemoryTests {
         while try sandbox.stored("files/log").count < 250_000 { usleep(10_000) }
         usleep(200_000)  // it has filled the pipe
 
-        let own = [sealing, opening].map { "\($0.processIdentifier)" }
-        guard let found = try look(sandbox, own + ["\(control.pid)"], ["--unlocked"]) else { return }
+        let own = [sealing, opening].map(\.processIdentifier)
+        guard let found = try look(sandbox, own + [control.pid], ["--unlocked"]) else { return }
         for name in ["class key A", "file key of log", "chunk key of log", "head key of large"] {
             #expect(found.names.contains { $0.hasPrefix(name) })
         }
         for pid in own {
-            let process = try #require(found.processes[pid])
+            let process = try #require(found[pid])
             #expect(try #require(process.bytes) > 1_000_000)
             let isSecret = process.unreadable?.contains { $0.hasPrefix("/secretmem") } == true
             guard isSecret else {
@@ -61,33 +48,16 @@ struct UnlockedMemoryTests {
             #expect(process.found == [:], "process \(pid)")
             #expect(process.planted == [:], "process \(pid)")
         }
-        let others = try #require(found.processes["\(control.pid)"])
+        let others = try #require(found[control.pid])
         #expect(others.planted?.isEmpty == false, "the search finds the key of an open handle in libcrypto's memory")
 
         try sandbox.run("lock")
         usleep(100_000)
         let after = try #require(try look(sandbox, own, []))
-        for pid in own { #expect(after.processes[pid]?.found == [:], "process \(pid)") }
+        for pid in own { #expect(after[pid]?.found == [:], "process \(pid)") }
     }
 
-    /// Nil where memory cannot be searched, which is printed.
-    private func look(_ sandbox: CommandSandbox, _ pids: [String], _ options: [String]) throws -> Answer? {
-        let script = Checkout.root.appendingPathComponent("Tests/MemoryScan/processes.py").path
-        let scanned = try sandbox.shell(
-            "exec python3 -B \"$@\"",
-            [
-                "sh", script, "--keybag", sandbox.keybagDirectory, "--device-key",
-                sandbox.path("state/protectfs/device-key"), "--files", CrowdInSandbox.directory(sandbox),
-            ] + options + pids, input: Data("\(CommandSandbox.passcode)\n".utf8))
-        guard scanned.status == 0 else {
-            print("UnlockedMemoryTests skipped: \(scanned.errors.suffix(300))")
-            return nil
-        }
-        let answer = try JSONDecoder().decode(Answer.self, from: scanned.output)
-        if let reason = answer.processes.values.compactMap(\.skipped).first {
-            print("UnlockedMemoryTests skipped: \(reason)")
-            return nil
-        }
-        return answer
+    private func look(_ sandbox: CommandSandbox, _ pids: [pid_t], _ options: [String]) throws -> MemorySearch? {
+        try MemorySearch("UnlockedMemoryTests", sandbox, pids, options: options)
     }
 }

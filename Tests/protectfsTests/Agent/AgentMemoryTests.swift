@@ -6,20 +6,6 @@ import Testing
 /// Must show 4: the memory of everybody who used the keys, when the agent has locked.
 @Suite("After a lock by the agent, memory")
 struct AgentMemoryTests {
-    /// What Tests/MemoryScan/processes.py prints.
-    private struct Answer: Decodable {
-        struct Found: Decodable {
-            let skipped: String?
-            let bytes: Int?
-            let unreadable: [String]?
-            let planted: [String: [String]]?
-            let found: [String: [String]]?
-        }
-        let names: [String]
-        let texts: [String]
-        let processes: [String: Found]
-    }
-
     @Test("In five processes with open files, and in the agent, nothing opens a complete file 100 ms after the lock")
     func nothingIsLeft() throws {
         let bed = try AgentBed("--grace", "0")
@@ -33,29 +19,16 @@ struct AgentMemoryTests {
         try bed.bus.lock("1")
         #expect(try bed.becomes(.locked) == .locked)
         usleep(100_000)
-        let script = Checkout.root.appendingPathComponent("Tests/MemoryScan/processes.py").path
-        let scanned = try sandbox.shell(
-            "exec python3 -B \"$@\"",
-            [
-                "sh", script, "--keybag", sandbox.keybagDirectory, "--device-key",
-                sandbox.path("state/protectfs/device-key"), "--files", CrowdInSandbox.directory(sandbox), "--own",
-                "\(bed.agent.pid)",
-            ] + (workers.map(\.pid) + [bed.agent.pid]).map { "\($0)" },
-            input: Data("\(CommandSandbox.passcode)\n".utf8))
-        guard scanned.status == 0 else {
-            return print("AgentMemoryTests skipped: \(scanned.errors.suffix(200))")
-        }
-        let answer = try JSONDecoder().decode(Answer.self, from: scanned.output)
-        if let reason = answer.processes.values.compactMap(\.skipped).first {
-            return print("AgentMemoryTests skipped: \(reason)")
-        }
+        let answer = try MemorySearch(
+            "AgentMemoryTests", sandbox, workers.map(\.pid) + [bed.agent.pid], options: ["--own", "\(bed.agent.pid)"])
+        guard let answer else { return }
         #expect(answer.processes.count == 6)
         for name in ["class key A", "class key B private", "chunk key of complete", "file key of two"] {
             #expect(answer.names.contains { $0.hasPrefix(name) })
         }
         #expect(answer.texts.contains("text of complete"))
         for worker in workers.prefix(3) {
-            let found = try #require(answer.processes["\(worker.pid)"])
+            let found = try #require(answer[worker.pid])
             #expect(found.planted?.isEmpty == false, "the search finds the key of an open B handle")
         }
         for (pid, found) in answer.processes {
