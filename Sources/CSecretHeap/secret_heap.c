@@ -5,6 +5,7 @@
 // Blocks of a power of two, each with its size in front; what is given back is wiped and kept for the next of that size. What is larger
 // than a block has a mapping of its own. OpenSSL's own secure heap, CRYPTO_secure_malloc(3), would not do: libcrypto takes from it only
 // what it calls secret itself, which cipher contexts are not, and it can be read through /proc/PID/mem.
+#define _GNU_SOURCE
 #include "secret_heap.h"
 
 #include <errno.h>
@@ -123,12 +124,19 @@ static void *reallocate(void *memory, size_t bytes, const char *file, int line) 
 #endif
 #endif
 
+// A child of fork(2) has none of this memory, and must not call libcrypto: our programs only start others (posix_spawn(3)). A bundle
+// of tests links them and is none of them, and it forks.
+static int is_test_bundle(void) {
+    const char *end = strrchr(program_invocation_short_name, '.');
+    return end != NULL && strcmp(end, ".xctest") == 0;
+}
+
 // Before every constructor that calls libcrypto: with the first block taken from malloc(3) it would be too late.
 __attribute__((constructor(101))) static void give_to_libcrypto(void) {
 #ifndef IS_SANITIZED
-    if (!CRYPTO_set_mem_functions(allocate, reallocate, release)) note(PROTECTFS_BACKING_PLAIN);
+    if (!is_test_bundle() && !CRYPTO_set_mem_functions(allocate, reallocate, release)) note(PROTECTFS_BACKING_PLAIN);
 #else
-    (void)allocate, (void)reallocate, (void)release;
+    (void)allocate, (void)reallocate, (void)release, (void)is_test_bundle;
 #endif
 }
 
