@@ -246,7 +246,7 @@ Operation("rotate --forget", ["rotate", "--forget", "--yes", "--root", ".", "--j
           refuses=lambda done: done.status != 0 or "the keybag is locked now" in done.errors)
 Operation("erase", ["erase", "--yes"], prepare=one("f", TEXT), verifies=False, again_status=(0, 66),
           look=lambda bed, run: {"keys": "ring" if b"protectfs:" in open("/proc/keys", "rb").read() and state(bed) == "unlocked" else
-                                 "gone", "keybag": passcodes(bed, PASSCODE) if bed.keybag.exists() else "none"},
+                                 "gone", "keybag": passcodes(bed, PASSCODE) if any(bed.keybag.glob("keybag.*")) else "none"},
           # Half erased is what it is for: the keys are gone, and the next try removes the rest.
           between={"keybag": "any"})
 
@@ -346,7 +346,9 @@ Operation("queue run", ["queue", "run"], prepare=full_queue, closes="log",
 Operation("class, raised", ["class", "f", "complete"], prepare=one("f", TEXT, "first-unlock"))
 Operation("class, lowered", ["class", "--allow-weaker", "f", "none"], prepare=one("f", TEXT))
 Operation("class, with a redo area", ["class", "f", "unless-open", "--allow-weaker"], prepare=with_redo, closes="f")
-Operation("repair", ["repair", "f"], prepare=with_redo, closes="f")
+# Its chunks at home, half of which may be: the records stay in force.
+Operation("repair", ["repair", "f"], prepare=with_redo, closes="f", between={"chunks": "any"},
+          look=lambda bed, run: bed.tree() | {"chunks": hashlib.sha256((bed.work / "f").read_bytes()[8192:20000]).hexdigest()[:8]})
 Operation("class --rekey", ["class", "--rekey", "f"], prepare=one("f", TEXT),
           look=lambda bed, run: bed.tree() | {"id": "old" if (bed.work / "f").read_bytes()[24:200] == (
               bed.place / "saved/class --rekey/work/f").read_bytes()[24:200] else "new"})
