@@ -95,6 +95,21 @@ enum ClassChange {
         do throws(Trouble) { return try HeadPair(reading: file, isLocked: true) } catch { throw error.reported }
     }
 
+    /// The same by a look that changes nothing, not even who may write; under the slot lock only if a commit may be in progress.
+    ///
+    /// - Parameter path: a regular file; a link is not followed.
+    static func heads(lookingAt path: FilePath) throws(DataProtectionError) -> HeadPair {
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
+        }
+        do throws(Trouble) { return try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
+            throw error
+        } catch {
+            try file.lockSlot(.shared, waiting: QueuedWork.patience)
+            return try heads(of: file)
+        }
+    }
+
     /// Finishes a class change that was interrupted: the head in force goes over the one with the old wrap.
     static func removeStaleWrap(_ heads: HeadPair, _ file: LowerFile) throws(DataProtectionError) {
         guard heads.hasStaleWrap else { return }

@@ -14,14 +14,15 @@ extension ProtectedFile {
     /// - Throws: `notProtected`; `notRegularFile`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
     @discardableResult
     public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
-        guard try hasArea(path) else { return 0 }
+        guard FileState(try ClassChange.heads(lookingAt: path)).hasArea else { return 0 }
         let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
             try .forHeads(of: path, flags: O_NOFOLLOW)
         }
         guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
         try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
         defer { withExtendedLifetime(file) {} }
-        let state = try recorded(in: file)
+        var state = FileState(try ClassChange.heads(of: file))
+        do throws(Trouble) { try state.scan(file, headKey: nil) } catch { throw error.reported }
         guard state.hasRecords else { return 0 }
         // What is in the page cache only must not be gone when its copy is half done.
         try file.flush()
@@ -29,30 +30,6 @@ extension ProtectedFile {
         try file.flush()
         try file.close()
         return count
-    }
-
-    /// By a look that changes nothing, not even who may write.
-    private static func hasArea(_ path: FilePath) throws(DataProtectionError) -> Bool {
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
-        }
-        do throws(Trouble) {
-            return FileState(try HeadPair(reading: file, isLocked: false)).hasArea
-        } catch {
-            guard case .suspect = error else { throw error.reported }
-        }
-        try file.lockSlot(.shared, waiting: QueuedWork.patience)
-        return FileState(try ClassChange.heads(of: file)).hasArea
-    }
-
-    private static func recorded(in file: LowerFile) throws(DataProtectionError) -> FileState {
-        do throws(Trouble) {
-            var state = FileState(try HeadPair(reading: file, isLocked: true))
-            try state.scan(file, headKey: nil)
-            return state
-        } catch {
-            throw error.reported
-        }
     }
 }
 

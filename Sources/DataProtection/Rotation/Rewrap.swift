@@ -42,16 +42,7 @@ extension Keybag {
     ///
     /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
     public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
-        }
-        let heads: HeadPair
-        do throws(Trouble) { heads = try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
-            throw error
-        } catch {
-            try file.lockSlot(.shared, waiting: QueuedWork.patience)
-            heads = try ClassChange.heads(of: file)
-        }
+        let heads = try ClassChange.heads(lookingAt: path)
         let name = heads.head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
         guard try current().entry(of: name) != nil else {

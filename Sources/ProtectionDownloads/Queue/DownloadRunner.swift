@@ -236,7 +236,7 @@ actor DownloadRunner {
     private func flush() async {
         guard isUnflushed else { return }
         isUnflushed = false
-        if await !store.hasFlushed() { isUnflushed = true }
+        if (try? await store.blocking { store throws(DownloadError) in store.flush() }) != true { isUnflushed = true }
     }
     private static let pause = Duration.milliseconds(100)
 

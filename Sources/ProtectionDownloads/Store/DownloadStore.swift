@@ -81,19 +81,12 @@ final class DownloadStore: Sendable {
 
     /// Makes what was changed without a flush last. The log is a file like any other: SQLite locks others (wal.html §2.2).
     ///
-    /// - Throws: `store` if the disk does not take it: it may have to be changed again after a power cut.
-    func flush() throws(DownloadError) {
+    /// - Returns: false if the disk does not take it.
+    func flush() -> Bool {
         let log = FilePath(path.string + "-wal").withPlatformString { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
-        guard log >= 0 else { return }
+        guard log >= 0 else { return true }
         defer { close(log) }
-        guard fdatasync(log) == 0 else {
-            throw .store(path, code: 10, reason: String(cString: strerror(errno)))  // SQLITE_IOERR
-        }
-    }
-
-    /// The same without keeping other tasks from going on; false if the disk does not take it.
-    func hasFlushed() async -> Bool {
-        (try? await blocking { store throws(DownloadError) in try store.flush() }) != nil
+        return fdatasync(log) == 0
     }
 
     /// Does what waits for the disk without keeping other tasks from going on.

@@ -12,7 +12,8 @@ struct Repair: ParsableCommand {
             the next writer ends them, so verify still says that the file was not closed.
 
             Without a path: the current directory. Directories with everything below them, on the same file system. Files that \
-            are not protected, and in a directory those that somebody writes to now, are left alone; while one with records is repaired, who wants to write to it is told *busy*.
+            are not protected, and in a directory those that somebody writes to now, are left alone. Who wants to write to a \
+            file while it is repaired is told that it is busy.
             """)
 
     @Argument(help: "Files, and directories with everything below them.")
@@ -28,8 +29,9 @@ struct Repair: ParsableCommand {
         let progress = Progress("repairing", total: isatty(2) == 1 ? RotationRun.count(below: roots) : 0)
         for root in roots {
             TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
-                if item.kind == .file || item.path == root && item.kind != .directory {
-                    let count = repair(item.path, isNamed: item.path == root, outcome)
+                let isNamed = item.path == root
+                if item.kind == .file || isNamed && item.kind != .directory {
+                    let count = repair(item.path, isNamed: isNamed, outcome)
                     if count > 0 {
                         entries.append(.object(JSON.members(of: item.path) + [("chunks", .number(Int64(count)))]))
                     }
