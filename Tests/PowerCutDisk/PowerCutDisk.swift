@@ -42,6 +42,9 @@ public final class PowerCutDisk {
         public var description: String { "after \(position) records, \(loss) \(seed)" }
     }
 
+    /// How many records there were when a step was acknowledged, and the next one had not begun.
+    public typealias Mark = (step: Int, position: Int)
+
     /// A command that failed, and what it said.
     public struct Failed: Error, CustomStringConvertible {
         public let description: String
@@ -139,6 +142,20 @@ public final class PowerCutDisk {
             usleep(50_000)
         }
         throw Failed(description: "the loop device stays")
+    }
+
+    /// After each of a sample of cuts, mounted, `check` is called with the steps that may be what is there: the last one that was
+    /// acknowledged before, and the next one, unless that had not begun. Prints how many there were.
+    public func afterCuts(
+        of workload: String, marks: [Mark], _ check: (_ allowed: ClosedRange<Int>, _ comment: String) throws -> Void
+    ) throws {
+        let cuts = try cuts(of: workload, marks: marks.map(\.position))
+        for cut in cuts {
+            let last = marks.last { $0.position <= cut.position }!
+            let allowed = last.step...(last.position == cut.position ? last.step : last.step + 1)
+            try after(cut) { try check(allowed, "\(workload), \(cut), \(last.step) was acknowledged") }
+        }
+        print("power cuts, \(workload): \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
     }
 
     /// A sample of cuts, in the order of their positions: at marks, where nothing that comes later has begun; right before a flush, where

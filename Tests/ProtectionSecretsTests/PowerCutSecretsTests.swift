@@ -10,7 +10,7 @@ import Testing
 @testable import ProtectionSecrets
 
 /// The power fails while secrets are written: what was acknowledged is there, or something newer.
-@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "power cuts take root, /dev/fuse and loop devices"))
+@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "\(PowerCutDisk.whyNot ?? "")"))
 struct PowerCutSecretsTests {
     @Test func updates() throws {
         KeyQuota.waitForRoom()
@@ -33,25 +33,19 @@ struct PowerCutSecretsTests {
         worker.kill()
         try keybag.ring.evict(everything: true)
         try disk.unplug()
-        let cuts = try disk.cuts(of: "secrets", marks: marks.map(\.position))
-        for cut in cuts {
-            let last = marks.last { $0.position <= cut.position }!
-            let allowed = last.step...(last.position == cut.position ? last.step : last.step + 1)
-            try disk.after(cut) {
-                let comment: Comment = "\(cut), \(last.step) was acknowledged"
-                let keybag = try Keybag(at: keybag.directory)
-                try keybag.unlock(passcode: secret(SecretsBed.passcode))
-                let store = try SecretStore(appID: SecretsBed.appID, keybag: keybag)
-                let all = try store.find()
-                #expect(all.damaged == 0, comment)
-                let found = Set(try all.records.map { try store.text($0.name) })
-                #expect(allowed.contains { found == Self.values(after: $0) }, comment)
-                try store.set(.account("after"), value: secret("1"), accessibility: .whenUnlocked)
-                #expect(try store.text(.account("after")) == "1", comment)
-                try keybag.ring.evict(everything: true)
-            }
+        try disk.afterCuts(of: "secrets", marks: marks) { allowed, text in
+            let comment = Comment(rawValue: text)
+            let keybag = try Keybag(at: keybag.directory)
+            try keybag.unlock(passcode: secret(SecretsBed.passcode))
+            let store = try SecretStore(appID: SecretsBed.appID, keybag: keybag)
+            let all = try store.find()
+            #expect(all.damaged == 0, comment)
+            let found = Set(try all.records.map { try store.text($0.name) })
+            #expect(allowed.contains { found == Self.values(after: $0) }, comment)
+            try store.set(.account("after"), value: secret("1"), accessibility: .whenUnlocked)
+            #expect(try store.text(.account("after")) == "1", comment)
+            try keybag.ring.evict(everything: true)
         }
-        print("power cuts, secrets: \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
     }
 
     /// What is there when the worker has made so many steps: numbers, each of which says whose it is.

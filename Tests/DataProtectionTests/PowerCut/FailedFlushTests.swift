@@ -7,7 +7,7 @@ import Testing
 @testable import DataProtection
 
 /// A disk that cannot write: what fsync(2) has failed to make last is never taken for what is there.
-@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "a disk that fails takes root, /dev/fuse and loop devices"))
+@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "\(PowerCutDisk.whyNot ?? "")"))
 struct FailedFlushTests {
     /// The handle says so at every call. The page cache is not believed: who opens the file sees what the disk has, and goes on.
     @Test func stays() throws {

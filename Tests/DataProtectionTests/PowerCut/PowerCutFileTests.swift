@@ -9,7 +9,7 @@ import Testing
 @testable import DataProtection
 
 /// The power fails while files are written: what was acknowledged is there, whole, and nothing needs a repair.
-@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "power cuts take root, /dev/fuse and loop devices"), .serialized)
+@Suite(.enabled(if: PowerCutDisk.whyNot == nil, "\(PowerCutDisk.whyNot ?? "")"), .serialized)
 struct PowerCutFileTests {
     /// Commits in place: a file is what some whole number of commits makes.
     @Test(arguments: StormProfile.allCases)

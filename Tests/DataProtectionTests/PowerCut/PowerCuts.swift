@@ -58,20 +58,14 @@ final class PowerCuts {
         _ = try worker.kill(after: nil)
         try bed.keybag.ring.evict(everything: true)
         try disk.unplug()
-        let cuts = try disk.cuts(of: name, marks: marks.map(\.position))
-        for cut in cuts {
-            let last = marks.last { $0.position <= cut.position }!
-            let allowed = last.step...(last.position == cut.position ? last.step : last.step + 1)
-            try disk.after(cut) {
-                let keybag = try Keybag(at: bed.keybag.directory)
-                let comment: Comment = "\(name), \(cut), \(last.step) was acknowledged"
-                let isOpen = allowed.contains { (try? keybag.unlock(passcode: secret(passcode($0)))) != nil }
-                try #require(isOpen, comment)
-                try check(Found(keybag: keybag, allowed: allowed, comment: comment))
-                try keybag.ring.evict(everything: true)
-            }
+        try disk.afterCuts(of: name, marks: marks) { allowed, text in
+            let keybag = try Keybag(at: bed.keybag.directory)
+            let comment = Comment(rawValue: text)
+            let isOpen = allowed.contains { (try? keybag.unlock(passcode: secret(passcode($0)))) != nil }
+            try #require(isOpen, comment)
+            try check(Found(keybag: keybag, allowed: allowed, comment: comment))
+            try keybag.ring.evict(everything: true)
         }
-        print("power cuts, \(name): \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
     }
 }
 
