@@ -83,7 +83,7 @@ package final class LibrarySubject: Subject {
     }
 
     package func list(_ directory: FilePath) throws -> [(name: String, protectionClass: ProtectionClass?)] {
-        try Scratch.names(of: directory).map { ($0, try protectionClass(of: directory.appending($0))) }
+        try DirectoryListing.names(of: directory).map { ($0, try protectionClass(of: directory.appending($0))) }
     }
 
     package func setClass(_ protectionClass: ProtectionClass, of path: FilePath) throws {

@@ -104,7 +104,7 @@ final class Scene {
         try subject.enter(.unlocked)
         func otherwise(_ what: String) -> Finding { .other("\(finding.words), but \(what)") }
 
-        let names = Scratch.names(of: directory)
+        let names = try DirectoryListing.names(of: directory)
         let expected = ((contents == nil ? [] : ["file"]) + others).sorted()
         guard names == expected else { return otherwise("there are the files \(names) instead of \(expected)") }
         guard let contents else { return finding }

@@ -54,30 +54,16 @@ package final class Scratch: Sendable {
         return directory
     }
 
-    /// The names in a directory, sorted.
-    static func names(of directory: FilePath) -> [String] {
-        guard let stream = directory.withPlatformString({ opendir($0) }) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names.sorted()
-    }
-
     /// Removes a directory with what we put into it, as far as that goes.
     static func remove(_ path: FilePath) {
         if path.withPlatformString({ Glibc.unlink($0) }) == 0 { return }
-        for name in names(of: path) { remove(path.appending(name)) }
+        for name in (try? DirectoryListing.names(of: path)) ?? [] { remove(path.appending(name)) }
         _ = path.withPlatformString { rmdir($0) }
     }
 
     /// A process that was killed left keys of its throw-away keybag in the ring too.
     private static func removeAbandoned(in parent: FilePath) {
-        for name in names(of: parent) where name.hasPrefix(prefix) {
+        for name in (try? DirectoryListing.names(of: parent)) ?? [] where name.hasPrefix(prefix) {
             let path = parent.appending(name)
             let other = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
             guard other >= 0 else { continue }

@@ -121,6 +121,8 @@ extension ProtectionWarning {
         case .classChangeUnfinished(let path, let error):
             "a change of class was interrupted and is not finished, so that \(quoted(path)) may still open by its old class: "
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
+        case .classChangesUnknown(let path, let error):
+            "whether changes of class were interrupted cannot be told from \(quoted(path)): \(error.message)"
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
         case .oldCopyLeft(let path, let error):

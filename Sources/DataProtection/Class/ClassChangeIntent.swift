@@ -36,7 +36,13 @@ struct ClassChangeIntent {
     /// Finishes the changes that dead processes left, and warns of those that it cannot finish.
     static func finishAll(in keybag: FilePath, warn: (ProtectionWarning) -> Void) {
         let directory = keybag.appending(directoryName)
-        guard let names = try? DirectoryListing.names(of: directory) else { return }
+        var names: [String] = []
+        do throws(DataProtectionError) {
+            names = try DirectoryListing.names(of: directory)
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+        } catch {
+            warn(.classChangesUnknown(directory, error))
+        }
         for name in names {
             guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 (try? note.requireRegular()) != nil,

@@ -166,7 +166,11 @@ final class Client: Sendable {
     /// Answers, woken by something that has perhaps happened.
     private func look(_ event: EventRecord?) {
         // Not where the keybag is being erased: that takes `run` away too.
-        if shown.withLock({ $0.file?.isThere == false }), KeybagFile(directory: directory).isAnythingThere { say() }
+        if shown.withLock({ $0.file?.isThere == false }),
+            (try? KeybagFile(directory: directory).isAnythingThere()) != false
+        {
+            say()
+        }
         var counter = event?.counter ?? 0
         // The event is written when the keys have gone, if it can be. The counter is raised before that: it says something as
         // soon as they are not there.

@@ -20,6 +20,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     /// A class change that somebody else began and did not finish could not be finished: its old class may still open the file.
     /// The error, or nil if the file is not where it was.
     case classChangeUnfinished(FilePath, DataProtectionError?)
+    /// Whether changes of class were interrupted cannot be told, because their notes cannot be listed.
+    case classChangesUnknown(FilePath, DataProtectionError)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.
     case keybagNotRepaired(FilePath, DataProtectionError)
     /// The keybag was replaced, but one of its copies may be the old one, which the old passcode or recovery code opens.

@@ -12,8 +12,8 @@ public struct KeybagHealth: Sendable {
     public private(set) var deviceKeyProblem: DataProtectionError?
     /// How many of the two sectors of `attempts` are valid; nil if the file cannot be read.
     public private(set) var validAttemptSectors: Int?
-    /// Notes of class changes that somebody began who is dead.
-    public private(set) var unfinishedClassChanges: Int
+    /// Notes of class changes that somebody began who is dead; nil if they cannot be listed.
+    public private(set) var unfinishedClassChanges: Int?
 
     /// What is known of a recovery export.
     public enum Export: Sendable, Hashable {
@@ -47,7 +47,7 @@ public struct KeybagHealth: Sendable {
         } catch {
             inspection = .failure(error)
         }
-        unfinishedClassChanges = ClassChangeIntent.unfinishedCount(in: directory)
+        unfinishedClassChanges = try? ClassChangeIntent.unfinishedCount(in: directory)
     }
 }
 
@@ -82,9 +82,13 @@ extension RingKeys {
 
 extension ClassChangeIntent {
     /// How many notes nobody holds locked.
-    fileprivate static func unfinishedCount(in keybag: FilePath) -> Int {
+    fileprivate static func unfinishedCount(in keybag: FilePath) throws(DataProtectionError) -> Int {
         let directory = keybag.appending(directoryName)
-        return ((try? DirectoryListing.components(of: directory)) ?? []).count { name in
+        var names: [FilePath.Component] = []
+        do throws(DataProtectionError) {
+            names = try DirectoryListing.components(of: directory)
+        } catch .system(_, _, .noSuchFileOrDirectory) {}
+        return names.count { name in
             guard let note = try? LowerFile(regular: directory.appending(name), flags: O_RDONLY | O_NOFOLLOW) else {
                 return false
             }

@@ -23,13 +23,13 @@ public struct KeybagErasure: Sendable {
     public init(at directory: FilePath) throws(DataProtectionError) {
         self.directory = try Self.resolved(directory)
         let file = KeybagFile(directory: self.directory)
-        let remembered = Keybag.rememberedUUIDs(leadingTo: self.directory)
+        let remembered = try Keybag.rememberedUUIDs(leadingTo: self.directory)
         if let uuid = try file.usableUUID() {
             uuids = [uuid]
         } else {
-            uuids = remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
+            uuids = try remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
         }
-        guard !uuids.isEmpty || file.isAnythingThere else { throw .keybagNotFound(directory) }
+        if uuids.isEmpty, try !file.isAnythingThere() { throw .keybagNotFound(directory) }
     }
 
     /// Removes its keys from the ring, overwrites and removes its files, and forgets where it was.
@@ -38,7 +38,7 @@ public struct KeybagErasure: Sendable {
     /// - Returns: what else is in the directory, which is left with it.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `system`.
     public func perform() throws(DataProtectionError) -> [FilePath] {
-        let links = Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
+        let links = try Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
         try evict()
         try destroyCopies()
         // An unlock that was under way finds no keybag now, or had put its keys there before.
@@ -71,7 +71,7 @@ public struct KeybagErasure: Sendable {
         guard OwnDirectory.exists(directory) else { return }
         try file.withDirectoryLock { () throws(DataProtectionError) in
             var failure: DataProtectionError?
-            for path in file.copies {
+            for path in try file.copies() {
                 // A bad block of one copy must not save the other one.
                 do throws(DataProtectionError) { try destroy(path) } catch { failure = failure ?? error }
             }

@@ -30,7 +30,7 @@ struct KeybagFile: Sendable {
         for name in Self.names { stored.append(try read(name)) }
         guard stored.contains(where: { $0 != nil }) else {
             // A restore that was killed: nobody should be told to make a new one.
-            throw isAnythingThere
+            throw try isAnythingThere()
                 ? .keybagDamaged(directory, reason: "only copies that gave way are left") : .keybagNotFound(directory)
         }
         var copies: [KeybagCopy?] = []
@@ -167,27 +167,33 @@ struct KeybagFile: Sendable {
     }
 
     /// Whether there is any copy, damaged ones and those aside included.
-    var isAnythingThere: Bool { !copies.isEmpty }
+    func isAnythingThere() throws(DataProtectionError) -> Bool { try !copies().isEmpty }
 
-    /// All files that are, were or were going to be copies.
-    var copies: [FilePath] {
+    /// All files that are, were or were going to be copies; none where there is no directory.
+    func copies() throws(DataProtectionError) -> [FilePath] {
         let kept = Self.names.map { "\($0).\(Self.damagedSuffix)" }
-        return ((try? DirectoryListing.names(of: directory)) ?? []).filter { name in
-            (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
-        }.map { directory.appending($0) }
+        do throws(DataProtectionError) {
+            return try DirectoryListing.names(of: directory).filter { name in
+                (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
+            }.map { directory.appending($0) }
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return []
+        } catch .system(_, _, .notDirectory) {
+            return []
+        }
     }
 
     /// The damaged ones that gave way to good ones.
-    var copiesAside: [FilePath] {
-        let kept = copies.filter { copy in
+    func copiesAside() throws(DataProtectionError) -> [FilePath] {
+        let kept = try copies().filter { copy in
             !(Self.names + [Self.temporaryName]).contains { copy.lastComponent?.string == $0 }
         }
         return kept.sorted { $0.string < $1.string }
     }
 
     /// The names in copies that do not count but begin as copies do.
-    func uuidsInDamagedCopies() -> [KeybagUUID] {
-        copies.compactMap { path in
+    func uuidsInDamagedCopies() throws(DataProtectionError) -> [KeybagUUID] {
+        try copies().compactMap { path in
             guard let file = try? LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 (try? file.requireRegular()) != nil, let bytes = try? file.bytes(at: 0, count: 40)
             else { return nil }

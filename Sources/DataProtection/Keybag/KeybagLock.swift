@@ -84,7 +84,9 @@ extension Keybag {
         var failure: DataProtectionError?
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
         for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
-        for uuid in Set(keybags).union(rememberedUUIDs()) {
+        var remembered: [KeybagUUID] = []
+        do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
+        for uuid in Set(keybags).union(remembered) {
             do throws(DataProtectionError) { try lock(uuid) } catch { failure = error }
         }
         if let failure { throw failure }

@@ -21,14 +21,18 @@ extension Keybag {
     /// Takes remnants out of the ring: keys of keybags once used here that have expired, because whoever armed their lock has
     /// died. Nobody can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
     package static func clearRemnants() {
-        for uuid in rememberedUUIDs() {
+        for uuid in (try? rememberedUUIDs()) ?? [] {
             if let directory = target(of: uuid) { RingKeys(uuid).clearExpired(in: directory) }
         }
     }
 
     /// The keybags that were once used here.
-    static func rememberedUUIDs() -> [KeybagUUID] {
-        ((try? DirectoryListing.names(of: Locations.registry)) ?? []).compactMap { KeybagUUID(text: $0) }
+    static func rememberedUUIDs() throws(DataProtectionError) -> [KeybagUUID] {
+        do throws(DataProtectionError) {
+            return try DirectoryListing.names(of: Locations.registry).compactMap { KeybagUUID(text: $0) }
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return []
+        }
     }
 
     /// Notes where this keybag is. That it fails keeps nobody from using the keybag.
@@ -49,8 +53,8 @@ extension Keybag {
     }
 
     /// The keybags that were last used in `directory`.
-    static func rememberedUUIDs(leadingTo directory: FilePath) -> [KeybagUUID] {
-        rememberedUUIDs().filter { uuid in
+    static func rememberedUUIDs(leadingTo directory: FilePath) throws(DataProtectionError) -> [KeybagUUID] {
+        try rememberedUUIDs().filter { uuid in
             guard let target = target(of: uuid) else { return false }
             return target == directory || isSame(target, directory)
         }

@@ -91,7 +91,7 @@ extension Keybag {
         do throws(DataProtectionError) {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
-                guard file.isAnythingThere else { throw .keybagNotFound(directory) }
+                guard try file.isAnythingThere() else { throw .keybagNotFound(directory) }
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
                 guard keys.extent == .all else {
                     do throws(Errno) { try put(keys, seconds: 0) } catch { throw .keyringUnavailable(error) }

@@ -128,7 +128,7 @@ extension OpenedKeybag {
             // Expired meanwhile: the next unlock loads what is left.
             do throws(DataProtectionError) { try put() } catch .lockedMeanwhile {}
         }
-        for copy in keybag.file.copiesAside { keybag.warn(.forgottenKeysLeft(copy)) }
+        for copy in try keybag.file.copiesAside() { keybag.warn(.forgottenKeysLeft(copy)) }
     }
 }
 

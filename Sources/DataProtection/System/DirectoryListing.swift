@@ -1,20 +1,22 @@
 import Glibc
 package import SystemPackage
 
-/// The names in a directory.
+/// The names in a directory. Half of them is never taken for all: what readdir(3) cannot read is an error.
 package enum DirectoryListing {
-    /// Sorted, without `.` and `..`; names that are not UTF-8 are kept as the file system has them.
-    static func components(of directory: FilePath) throws(DataProtectionError) -> [FilePath.Component] {
+    /// In the order of their bytes, without `.` and `..`; names that are not UTF-8 are kept as the file system has them.
+    package static func components(of directory: FilePath) throws(DataProtectionError) -> [FilePath.Component] {
         guard let stream = directory.withPlatformString({ opendir($0) }) else {
             throw .system(directory, operation: "opendir", Errno(rawValue: errno))
         }
-        return components(reading: stream)
+        return try components(reading: stream, of: directory)
     }
 
-    /// The same of an open directory, which is closed then; in the order of their bytes.
-    static func components(reading stream: OpaquePointer) -> [FilePath.Component] {
+    /// The same of an open directory, which is closed then.
+    static func components(
+        reading stream: OpaquePointer, of directory: FilePath
+    ) throws(DataProtectionError) -> [FilePath.Component] {
         var found: [FilePath.Component] = []
-        _ = forEach(reading: stream) { component in
+        _ = try forEach(reading: stream, of: directory) { component in
             found.append(component)
             return true
         }
@@ -25,20 +27,39 @@ package enum DirectoryListing {
     /// In no order, until `body` says false.
     ///
     /// - Returns: whether it never did.
-    static func forEach(reading stream: OpaquePointer, _ body: (FilePath.Component) -> Bool) -> Bool {
+    static func forEach(
+        reading stream: OpaquePointer, of directory: FilePath, _ body: (FilePath.Component) -> Bool
+    ) throws(DataProtectionError) -> Bool {
         defer { closedir(stream) }
-        while let entry = readdir(stream) {
+        while let component = try next(of: stream, directory) {
+            if component.kind == .regular, !body(component) { return false }
+        }
+        return true
+    }
+
+    /// Nil at the end.
+    private static func next(
+        of stream: OpaquePointer, _ directory: FilePath
+    ) throws(DataProtectionError) -> FilePath.Component? {
+        while true {
+            errno = 0  // which alone tells an error from the end
+            guard let entry = readdir(stream) else {
+                switch errno {
+                case 0: return nil
+                case EINTR: continue
+                default: throw .system(directory, operation: "readdir", Errno(rawValue: errno))
+                }
+            }
             let component = withUnsafePointer(to: &entry.pointee.d_name) { name in
                 name.withMemoryRebound(to: CInterop.PlatformChar.self, capacity: 256) {
                     FilePath.Component(platformString: $0)
                 }
             }
-            if let component, component.kind == .regular, !body(component) { return false }
+            if let component { return component }
         }
-        return true
     }
 
-    /// The names that are valid UTF-8.
+    /// Those that are valid UTF-8, in the order of their bytes.
     package static func names(of directory: FilePath) throws(DataProtectionError) -> [String] {
         try components(of: directory).map(\.string)
     }

@@ -116,14 +116,14 @@ final class LowerDirectory: Sendable {
 
     /// All names but `.` and `..`, in the order of their bytes.
     func names() throws(DataProtectionError) -> [FilePath.Component] {
-        DirectoryListing.components(reading: try stream())
+        try DirectoryListing.components(reading: try stream(), of: path)
     }
 
     /// Some of the names, in no order, until `body` says false or there are no more.
     ///
     /// - Returns: whether there are no more.
     func forEachName(_ body: (FilePath.Component) -> Bool) throws(DataProtectionError) -> Bool {
-        DirectoryListing.forEach(reading: try stream(), body)
+        try DirectoryListing.forEach(reading: try stream(), of: path, body)
     }
 
     private func stream() throws(DataProtectionError) -> OpaquePointer {

@@ -85,10 +85,13 @@ extension DoctorFacts {
     }
 
     func classChangeFinding(_ health: KeybagHealth) -> DoctorFinding {
-        guard health.unfinishedClassChanges > 0 else { return .ok("class changes", "none is unfinished") }
+        guard let count = health.unfinishedClassChanges else {
+            return .unknown("class changes", "the notes of those that were begun cannot be listed")
+        }
+        guard count > 0 else { return .ok("class changes", "none is unfinished") }
         return .warning(
             "class changes",
-            "\(spoken(health.unfinishedClassChanges, "file")) may still open by an earlier class: its change was interrupted",
+            "\(spoken(count, "file")) may still open by an earlier class: its change was interrupted",
             mend: "the next lock or unlock finishes it, or says why not: protectfs lock\(keybagOption)")
     }
 

@@ -8,7 +8,13 @@ enum ExposureReader {
         var found: [DoctorFacts.Exposure] = []
         var parents: [FilePath] = []
         for path in paths.compactMap(resolved) {
-            let inside = (try? TreeWalk.contents(of: path)) ?? []
+            var inside: [FilePath] = []
+            do throws(DataProtectionError) {
+                inside = try TreeWalk.contents(of: path)
+            } catch .system(_, _, .notDirectory) {
+            } catch {
+                found.append(.init(path: path, kind: .unreadable(error.message), isDirectory: true))
+            }
             for item in [path] + inside { found += exposure(ofOwn: item) }
             var parent = path.removingLastComponent()
             while !parent.isEmpty, !parents.contains(parent) {

@@ -100,16 +100,7 @@ final class EditDirectory {
     }
 
     private static func names(in directory: FilePath) -> [FilePath.Component] {
-        guard let stream = directory.withPlatformString({ opendir($0) }) else { return [] }
-        defer { closedir(stream) }
-        var names: [FilePath.Component] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { FilePath.Component(platformString: $0) }
-            }
-            if let name, name.kind == .regular { names.append(name) }
-        }
-        return names
+        (try? DirectoryListing.components(of: directory)) ?? []
     }
 
     private static func failure(_ path: FilePath, _ errno: Errno) -> Failure {

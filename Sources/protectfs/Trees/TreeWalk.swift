@@ -62,18 +62,8 @@ struct TreeWalk {
 
     /// The paths in a directory, in the order of their bytes. In the working directory named `.`, without the dot.
     static func contents(of directory: FilePath) throws(DataProtectionError) -> [FilePath] {
-        guard let stream = directory.withPlatformString({ opendir($0) }) else {
-            throw .system(directory, operation: "opendir", .current)
+        try DirectoryListing.components(of: directory).map {
+            directory == "." ? FilePath(root: nil, [$0]) : directory.appending($0)
         }
-        defer { closedir(stream) }
-        var found: [FilePath.Component] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
-                name.withMemoryRebound(to: CChar.self, capacity: 256) { FilePath.Component(platformString: $0) }
-            }
-            if let name, name.kind == .regular { found.append(name) }
-        }
-        let sorted = found.map { (FilePath(root: nil, [$0]).bytes, $0) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }
-        return sorted.map { directory == "." ? FilePath(root: nil, [$0.1]) : directory.appending($0.1) }
     }
 }
