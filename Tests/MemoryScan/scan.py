@@ -20,10 +20,13 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "IndependentReader"))
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -81,6 +84,7 @@ def secrets(keybag, before, passcode, device_key, code, files):
             found[f"class key {name}, extracted"] = extracted(key)
             context = uuid + struct.pack("<BI", number, generation)
             found[f"file-key wrapping key {name}"] = hkdf(key, None, "file key wrap", context)
+    found |= secrets_of_store(keybag, keys)
     for path in sorted(files.iterdir()):
         if not path.is_file():
             continue
@@ -101,6 +105,30 @@ def secrets(keybag, before, passcode, device_key, code, files):
             public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
             found[f"X25519 secret of {path.name}"] = z
             found[f"file-key wrapping key of {path.name}"] = hashlib.sha256(b"\0\0\0\1" + z + ephemeral + public).digest()
+    return found
+
+
+def secrets_of_store(keybag, keys):
+    """The keys on the way from the class keys of secrets to each value of the store (FORMAT.md §2.15)."""
+    found = {}
+    for (number, generation), key in keys.of_secrets.items():
+        name = f"of secrets {CLASS_NAMES[number]}, generation {generation}"
+        context = keys.named(number, generation, 1)
+        found |= {
+            f"class key {name}": key, f"class key {name}, extracted": extracted(key),
+            f"secret-wrapping key {name}": hkdf(key, None, "secret wrap", context),
+        }
+    if not (keybag / "secrets").is_dir():
+        return found
+    with tempfile.TemporaryDirectory() as directory:  # its log can only be read where it can be written
+        copy = shutil.copytree(keybag / "secrets", f"{directory}/secrets", ignore=shutil.ignore_patterns("bell*"))
+        rows = sqlite3.connect(f"{copy}/secrets.sqlite").execute("SELECT account, accessibility, generation, wrapped FROM secrets")
+        for account, accessibility, generation, wrapped in rows:
+            number = A if accessibility <= 2 else C
+            salt = keys.device_key if accessibility in (2, 4) else None
+            context, label = keys.named(number, generation, 1), "device secret wrap" if salt else "secret wrap"
+            found[f"item key of {account}"] = aes_key_unwrap(
+                hkdf(keys.of_secrets[number, generation], salt, label, context), wrapped)
     return found
 
 

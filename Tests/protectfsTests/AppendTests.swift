@@ -60,6 +60,16 @@ struct AppendTests {
         #expect(try sandbox.run("cat", "log").text == "before\n")
     }
 
+    @Test("Input that cannot be read: it says what was written, too")
+    func unreadableInput() throws {
+        #expect(try sandbox.run("write", "--append", "log", input: Data("before\n".utf8)).status == 0)
+        let done = try sandbox.shell("\"$PROTECTFS\" write --append log </")
+        #expect(done.status == 74)
+        #expect(done.errors.contains("0 bytes were written to 'log'; the rest of the input was not"), "\(done.errors)")
+        #expect(done.errors.contains("standard input: is a directory"), "\(done.errors)")
+        #expect(try sandbox.run("cat", "log").text == "before\n")
+    }
+
     @Test("An unless-open log can be begun while locked")
     func createdWhileLocked() throws {
         try sandbox.run("lock")

@@ -53,7 +53,11 @@ struct QueueNote {
             return nil
         }
         if holding {
-            guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
+            do throws(DataProtectionError) {
+                _ = try retrying(path, "flock") { [file] in flock(file.descriptor, LOCK_EX | LOCK_NB) }
+            } catch .system(_, _, .resourceTemporarilyUnavailable) {
+                return nil
+            }
             // Whoever held it before may have done the work.
             guard try file.status().st_nlink > 0 else { return nil }
         }

@@ -18,19 +18,22 @@ struct Append {
     func run() throws {
         let target = try inSegments ? Target.log(SegmentedLog(path, keybag: keybags.own())) : .file(open())
         let input = StandardInput(pieceSize: 256 * 1024)
-        var written: Int64 = 0
-        while let piece = try input.nextPiece(), !piece.isEmpty {
-            do throws(DataProtectionError) {
+        var (written, taken) = (Int64(0), 0)
+        do {
+            while let piece = try input.nextPiece(), !piece.isEmpty {
+                taken = piece.count
                 try append(piece, to: target)
-            } catch {
-                StandardError.line(
-                    .warning,
-                    "\(spoken(written, "byte")) \(written == 1 ? "was" : "were") written to \(quoted(path)); "
-                        + "the next \(piece.count) of the input \(piece.count == 1 ? "was" : "were") not")
-                try? close(target)  // the error that stopped us is the one to report
-                throw error
+                written += Int64(taken)
+                taken = 0
             }
-            written += Int64(piece.count)
+        } catch {
+            let rest = taken == 0 ? "the rest" : "the next \(taken)"
+            StandardError.line(
+                .warning,
+                "\(spoken(written, "byte")) \(written == 1 ? "was" : "were") written to \(quoted(path)); "
+                    + "\(rest) of the input \(taken > 1 ? "were" : "was") not")
+            try? close(target)  // the error that stopped us is the one to report
+            throw error
         }
         try close(target)
         if Interruption.isRequested { throw ExitStatus.interrupted }
