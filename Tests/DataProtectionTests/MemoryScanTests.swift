@@ -63,7 +63,7 @@ import Testing
         #expect(unread == [], "all ordinary memory was searched")
         // Passcode and recovery code, what they become, class keys with what is derived from them, keys of class A files and
         // of closed class B files.
-        #expect(try #require(report.secrets) == 104)
+        #expect(try #require(report.secrets) == 110)
         #expect(unexpected(report.found, report) == [:], "name of a key: where it was found")
         #expect(report.aborted == true)
 
