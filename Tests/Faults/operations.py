@@ -291,6 +291,9 @@ def how_much(bed, run):
     return {"f": "nothing" if count == 0 else "whole" if count == len(LARGE) else "some" if said else f"{count} bytes, untold"}
 
 
+Operation("edit", ["edit", "--editor", "sh -c 'printf more >>\"$1\"' sh", "f"], prepare=one("f", TEXT), repeats=False)
+
+
 def with_redo(bed):
     """A file whose last commits are redo records, as a killed writer leaves it."""
     bed.must("write", "--class", "complete", "f", stdin=TEXT)
@@ -521,6 +524,56 @@ for size in ("small", "large"):
               between={"listed": [1]})
 Operation("download run", ["download", "run", "--until-idle"], look=downloads, again=resume,
           refuses=lambda done: done.status != 0 or "failed" in done.errors, prepare=lambda bed: bed.must("download", "add", *PLAIN_HTTP, "-o", "f", url("large")))
+
+
+
+def states(bed, run):
+    """What becomes of each download; one that is not in the list any more is gone."""
+    done = bed.run("download", "list", "--json")
+    found = [d["state"] for d in json.loads(done.output or b"[]")] if done.status == 0 else [f"status {done.status} {done.errors}"]
+    return {"downloads": found or ["none"]}
+
+
+def added(bed):
+    bed.must("download", "add", *PLAIN_HTTP, "-o", "f", url("small"))
+
+
+def of_the_first(verb):
+    return lambda bed: ["download", verb, json.loads(bed.must("download", "list", "--json"))[0]["id"]]
+
+
+def paused(bed):
+    added(bed)
+    bed.must(*of_the_first("pause")(bed))
+
+
+Operation("download pause", of_the_first("pause"), prepare=added, look=states, verifies=False)
+Operation("download resume", of_the_first("resume"), prepare=paused, look=states, verifies=False)
+# A second try finds nothing of that name.
+Operation("download cancel", of_the_first("cancel"), prepare=added, look=states, verifies=False,
+          again=lambda bed: bed.run(*(of_the_first("cancel")(bed) if states(bed, None)["downloads"] != ["none"] else ["status"])))
+
+
+def listed(*command):
+    def look(bed, run):
+        done = bed.run("download", *command, "--json")
+        return {"list": json.loads(done.output or b"[]") if done.status == 0 else f"status {done.status} {done.errors}"}
+    return look
+
+
+CREDENTIAL = ["download", "credentials", "add", "localhost", "--user", "kim", "--password-fd", 3]
+Operation("download credentials add", CREDENTIAL, fds={3: b"secret"}, look=listed("credentials", "list"), verifies=False,
+          again_status=(0, 73))
+Operation("download credentials remove", ["download", "credentials", "remove", "localhost"], look=listed("credentials", "list"),
+          prepare=lambda bed: bed.must(*CREDENTIAL, fds={3: b"secret"}), again_status=(0, 66), verifies=False)
+KEY = ["download", "key", "add", "one", "--key-fd", 3]
+Operation("download key add", KEY, fds={3: bytes(range(32))}, look=listed("key", "list"), again_status=(0, 73), verifies=False)
+Operation("download key retire", ["download", "key", "retire", "one"], prepare=lambda bed: bed.must(*KEY, fds={3: bytes(range(32))}),
+          look=listed("key", "list"), again_status=(0, 66), verifies=False)
+EXCEPTION = ["localhost:443", "--certificate", "ab" * 32, "--reason", "expired"]
+Operation("download trust add", ["download", "trust", "add", *EXCEPTION], look=listed("trust", "list"), verifies=False)
+Operation("download trust remove", ["download", "trust", "remove", "localhost:443"], look=listed("trust", "list"),
+          prepare=lambda bed: bed.must("download", "trust", "add", *EXCEPTION), again_status=(0, 66), verifies=False)
 
 # MARK: handles: what is acknowledged by `sync` and `close`
 
