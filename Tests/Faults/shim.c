@@ -85,11 +85,23 @@ static void note(const char *mark, const char *call, const char *path, int fd) {
     syscall(SYS_close, log);
 }
 
+static int is_event_descriptor(int fd) {
+    char link[32], target[32] = "";
+    if (fd < 0) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    syscall(SYS_readlink, link, target, sizeof target - 1);
+    return strncmp(target, "anon_inode:", 11) == 0;
+}
+
 // What is to become of this call: NONE, HALF, or an errno, which is set already.
 static int fate(const char *call, const char *path, int fd, int can_halve) {
     if (!is_active || (!path && fd == 2) || (!path && fd >= 0 && fd < 2 && !has_stdio)) return NONE;
     // What Swift's runtime looks for beside the program before main().
     if (path && program_directory[0] && strncmp(path, program_directory, strlen(program_directory) - 1) == 0) return NONE;
+    // What libdispatch, which is in our programs, asks of its own threads and descriptors: it takes no for the end of the world.
+    unsigned thread, end = 0;
+    if (path && sscanf(path, "/proc/%u/stat%n", &thread, &end) == 1 && end && !path[end]) return NONE;
+    if (strcmp(call, "stat") == 0 && is_event_descriptor(fd)) return NONE;
     int before = errno, place = 0;
     while (place < PLACES - 1 && names[place] && strcmp(names[place], call) != 0) place++;
     if (!names[place]) return NONE;

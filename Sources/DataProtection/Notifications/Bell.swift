@@ -15,13 +15,14 @@ package struct Bell: Sendable {
 
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
     package func ring() {
-        guard let mark = try? Randomness.bytes(8) else { return }
-        let temporary = directory.appending("\(Self.name).\(Hexadecimal.text(mark))")
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let file = temporary.withPlatformString { Glibc.open($0, flags, 0o600) }
         let path = directory.appending(Self.name)
-        guard file >= 0 else {
-            // No room, or no descriptor. That it goes is heard too.
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let temporary = (try? Randomness.bytes(8)).map {
+            directory.appending("\(Self.name).\(Hexadecimal.text($0))")
+        }
+        let file = temporary?.withPlatformString { Glibc.open($0, flags, 0o600) } ?? -1
+        guard let temporary, file >= 0 else {
+            // No room, no descriptor, or no random number. That it goes is heard too.
             _ = path.withPlatformString { unlink($0) }
             return
         }
