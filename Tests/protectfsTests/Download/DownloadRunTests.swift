@@ -47,12 +47,16 @@ struct DownloadRunTests {
         let get = try start(
             "get", bed.server.url("/a").absoluteString, "--only-anchor", "authority.pem", "--while-locked", "suspend")
         #expect(try await bed.server.waitUntilHeld())
+        func partial() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: bed.sandbox.root).filter {
+                $0.hasPrefix(".a.protectfs-download")
+            }
+        }
+        // Until then it is in memory, and lost with the keys.
+        #expect(try waits { try !partial().isEmpty })
         #expect(try bed.sandbox.run("lock").status == 0)
         #expect(try waits { try words() == [["queued", "waitingForUnlock"]] })
-        let partial = try FileManager.default.contentsOfDirectory(atPath: bed.sandbox.root).filter {
-            $0.hasPrefix(".a.protectfs-download")
-        }
-        #expect(try partial.map(className) == ["complete\n"])
+        #expect(try partial().map(className) == ["complete\n"])
         try bed.sandbox.unlock()
         get.waitUntilExit()
         #expect(get.terminationStatus == 0)
