@@ -34,7 +34,7 @@ final class EditedFile {
     init(_ path: FilePath, as wantedClass: ProtectionClass?, _ keybags: Keybags) throws {
         self.path = path
         self.wantedClass = wantedClass
-        known = FileVersion(path)
+        known = try FileVersion.ifThere(path)
         if known == nil {
             keybag = try keybags.own()
             protectionClass = try ProtectedFileWriter(path, as: wantedClass, keybag: keybag, replacing: false)
@@ -121,8 +121,10 @@ final class EditedFile {
         guard let writer = try writer(), try isAsWeKnowIt(last) else { return false }
         try Pieces.forEach(of: text) { piece throws(DataProtectionError) in try writer.append(piece) }
         do throws(DataProtectionError) { try writer.finish() } catch {
-            guard case .exists = error else { throw error }
-            return false
+            if case .exists = error { return false }
+            // It may be there all the same, where only the directory could not be flushed: that is nobody else's change.
+            if (try? holds(text)) == true { known = FileVersion(path) }
+            throw error
         }
         known = FileVersion(path)
         return true
@@ -130,10 +132,15 @@ final class EditedFile {
 
     /// A change of its class, mode or names is nobody's edit.
     private func isAsWeKnowIt(_ last: Pieces.Source?) throws(DataProtectionError) -> Bool {
-        let now = FileVersion(path)
+        let now = try FileVersion.ifThere(path)
         if now == known { return true }
-        guard let last, now != nil, let file = try? ProtectedFile.open(path, keybag: keybag) else { return false }
-        return try Pieces.areEqual(last, file.pieces)
+        guard let last, now != nil else { return false }
+        return try holds(last)
+    }
+
+    private func holds(_ text: Pieces.Source) throws(DataProtectionError) -> Bool {
+        guard let file = try? ProtectedFile.open(path, keybag: keybag) else { return false }
+        return try Pieces.areEqual(text, file.pieces)
     }
 
     /// Nil if somebody goes on writing to the file.

@@ -19,4 +19,13 @@ struct FileVersion: Equatable {
             status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
         ]
     }
+
+    /// Nil only if nothing is there.
+    ///
+    /// - Throws: `system`.
+    static func ifThere(_ path: FilePath) throws(DataProtectionError) -> FileVersion? {
+        if let version = FileVersion(path) { return version }
+        guard errno == ENOENT || errno == ENOTDIR else { throw .system(path, operation: "lstat", .current) }
+        return nil
+    }
 }
