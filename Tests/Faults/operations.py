@@ -549,8 +549,8 @@ def paused(bed):
 
 Operation("download pause", of_the_first("pause"), prepare=added, look=states, verifies=False)
 Operation("download resume", of_the_first("resume"), prepare=paused, look=states, verifies=False)
-# A second try finds nothing of that name.
-Operation("download cancel", of_the_first("cancel"), prepare=added, look=states, verifies=False,
+# It is cancelled first, and then taken out of the list. A second try finds nothing of that name.
+Operation("download cancel", of_the_first("cancel"), prepare=added, look=states, verifies=False, between={"downloads": [["cancelled"]]},
           again=lambda bed: bed.run(*(of_the_first("cancel")(bed) if states(bed, None)["downloads"] != ["none"] else ["status"])))
 
 
