@@ -497,12 +497,18 @@ def url(name):
     return f"http://127.0.0.1:{url.server.server_port}/{name}"
 
 
+def entries(bed, *command):
+    """What `download … --json` lists; or that it cannot."""
+    done = bed.run("download", *command, "--json")
+    return json.loads(done.output or b"[]") if done.status == 0 else f"status {done.status} {done.errors}"
+
+
 def downloads(bed, run):
     """The file, and how many downloads the list has that are not over. A class that could not be raised is the queue's work."""
     bed.must("queue", "run")
-    done = bed.run("download", "list", "--json")
-    listed = len([d for d in json.loads(done.output or b"[]") if d.get("state") not in ("finished", "failed", "cancelled")]) \
-        if done.status == 0 else f"status {done.status} {done.errors}"
+    found = entries(bed, "list")
+    over = ("finished", "failed", "cancelled")
+    listed = len([d for d in found if d.get("state") not in over]) if isinstance(found, list) else found
     partial = {name: what for name, what in bed.tree().items() if ".protectfs-download-" not in name}
     return {"listed": listed} | partial
 
@@ -529,9 +535,8 @@ Operation("download run", ["download", "run", "--until-idle"], look=downloads, a
 
 def states(bed, run):
     """What becomes of each download; one that is not in the list any more is gone."""
-    done = bed.run("download", "list", "--json")
-    found = [d["state"] for d in json.loads(done.output or b"[]")] if done.status == 0 else [f"status {done.status} {done.errors}"]
-    return {"downloads": found or ["none"]}
+    found = entries(bed, "list")
+    return {"downloads": [d["state"] for d in found] or ["none"] if isinstance(found, list) else found}
 
 
 def added(bed):
@@ -555,10 +560,7 @@ Operation("download cancel", of_the_first("cancel"), prepare=added, look=states,
 
 
 def listed(*command):
-    def look(bed, run):
-        done = bed.run("download", *command, "--json")
-        return {"list": json.loads(done.output or b"[]") if done.status == 0 else f"status {done.status} {done.errors}"}
-    return look
+    return lambda bed, run: {"list": entries(bed, *command)}
 
 
 CREDENTIAL = ["download", "credentials", "add", "localhost", "--user", "kim", "--password-fd", 3]

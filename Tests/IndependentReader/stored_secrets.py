@@ -19,10 +19,8 @@ from keybag import A, C, Keys, Refused, hkdf, need, open_seal, unwrap
 TEXTS = ("accessGroup", "service", "account", "protocol", "host", "path", "realm", "name")
 
 
-def value_of(row, keys):
-    """The value of a row; it opens under the attributes that it was stored with."""
-    need(row["kind"] in (1, 2, 3) and row["accessibility"] in (1, 2, 3, 4), "damaged secret")
-    need(1 <= row["generation"] < 2**32 and 0 <= row["port"] < 2**16, "damaged secret")
+def item_key_of(row, keys):
+    """The key of the value of a row."""
     number, is_here_only = (A if row["accessibility"] <= 2 else C), row["accessibility"] in (2, 4)
     key = keys.of_secrets.get((number, row["generation"]))
     need(key is not None, "key lost")
@@ -30,7 +28,14 @@ def value_of(row, keys):
     context = keys.named(number, row["generation"], kind=1)
     kek = (hkdf(key, keys.device_key, "device secret wrap", context) if is_here_only
            else hkdf(key, None, "secret wrap", context))
-    item_key = unwrap(kek, row["wrapped"], "damaged secret")
+    return unwrap(kek, row["wrapped"], "damaged secret")
+
+
+def value_of(row, keys):
+    """The value of a row; it opens under the attributes that it was stored with."""
+    need(row["kind"] in (1, 2, 3) and row["accessibility"] in (1, 2, 3, 4), "damaged secret")
+    need(1 <= row["generation"] < 2**32 and 0 <= row["port"] < 2**16, "damaged secret")
+    item_key = item_key_of(row, keys)
     aad = b"protectfs/1 secret\0" + keys.uuid + row["id"] + bytes([row["kind"], row["accessibility"]])
     aad += struct.pack("<IQQ", row["port"], row["created"], row["modified"])
     aad += b"".join(struct.pack("<I", len(text)) + text for text in (row[name].encode() for name in TEXTS))

@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from keybag import A, B, C, D, Keys, hkdf, in_force, recovery_octets
 from read import File
+from stored_secrets import item_key_of
 
 CLASS_NAMES = {A: "A", B: "B private", C: "C", D: "D"}
 
@@ -122,13 +123,10 @@ def secrets_of_store(keybag, keys):
         return found
     with tempfile.TemporaryDirectory() as directory:  # its log can only be read where it can be written
         copy = shutil.copytree(keybag / "secrets", f"{directory}/secrets", ignore=shutil.ignore_patterns("bell*"))
-        rows = sqlite3.connect(f"{copy}/secrets.sqlite").execute("SELECT account, accessibility, generation, wrapped FROM secrets")
-        for account, accessibility, generation, wrapped in rows:
-            number = A if accessibility <= 2 else C
-            salt = keys.device_key if accessibility in (2, 4) else None
-            context, label = keys.named(number, generation, 1), "device secret wrap" if salt else "secret wrap"
-            found[f"item key of {account}"] = aes_key_unwrap(
-                hkdf(keys.of_secrets[number, generation], salt, label, context), wrapped)
+        database = sqlite3.connect(f"{copy}/secrets.sqlite")
+        database.row_factory = sqlite3.Row
+        for row in database.execute("SELECT * FROM secrets"):
+            found[f"item key of {row['account']}"] = item_key_of(row, keys)
     return found
 
 

@@ -38,8 +38,7 @@ struct ClassChangeIntent {
         let directory = keybag.appending(directoryName)
         var names: [String] = []
         do throws(DataProtectionError) {
-            names = try DirectoryListing.names(of: directory)
-        } catch .system(_, _, .noSuchFileOrDirectory) {
+            names = try DirectoryListing.namesIfThere(in: directory)
         } catch {
             warn(.classChangesUnknown(directory, error))
         }

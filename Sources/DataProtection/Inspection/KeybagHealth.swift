@@ -84,11 +84,7 @@ extension ClassChangeIntent {
     /// How many notes nobody holds locked.
     fileprivate static func unfinishedCount(in keybag: FilePath) throws(DataProtectionError) -> Int {
         let directory = keybag.appending(directoryName)
-        var names: [FilePath.Component] = []
-        do throws(DataProtectionError) {
-            names = try DirectoryListing.components(of: directory)
-        } catch .system(_, _, .noSuchFileOrDirectory) {}
-        return names.count { name in
+        return try DirectoryListing.namesIfThere(in: directory).count { name in
             guard let note = try? LowerFile(regular: directory.appending(name), flags: O_RDONLY | O_NOFOLLOW) else {
                 return false
             }

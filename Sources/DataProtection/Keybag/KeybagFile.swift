@@ -173,11 +173,9 @@ struct KeybagFile: Sendable {
     func copies() throws(DataProtectionError) -> [FilePath] {
         let kept = Self.names.map { "\($0).\(Self.damagedSuffix)" }
         do throws(DataProtectionError) {
-            return try DirectoryListing.names(of: directory).filter { name in
+            return try DirectoryListing.namesIfThere(in: directory).filter { name in
                 (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
             }.map { directory.appending($0) }
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            return []
         } catch .system(_, _, .notDirectory) {
             return []
         }

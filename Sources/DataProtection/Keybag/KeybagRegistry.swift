@@ -28,11 +28,7 @@ extension Keybag {
 
     /// The keybags that were once used here.
     static func rememberedUUIDs() throws(DataProtectionError) -> [KeybagUUID] {
-        do throws(DataProtectionError) {
-            return try DirectoryListing.names(of: Locations.registry).compactMap { KeybagUUID(text: $0) }
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            return []
-        }
+        try DirectoryListing.namesIfThere(in: Locations.registry).compactMap { KeybagUUID(text: $0) }
     }
 
     /// Notes where this keybag is. That it fails keeps nobody from using the keybag.

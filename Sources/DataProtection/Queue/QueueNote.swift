@@ -88,10 +88,6 @@ struct QueueNote {
 
     /// The numbers of all notes, ascending.
     static func numbers(in keybag: FilePath) throws(DataProtectionError) -> [UInt64] {
-        do throws(DataProtectionError) {
-            return try DirectoryListing.names(of: keybag.appending(directoryName)).compactMap { UInt64($0) }.sorted()
-        } catch .system(_, _, .noSuchFileOrDirectory) {
-            return []
-        }
+        try DirectoryListing.namesIfThere(in: keybag.appending(directoryName)).compactMap { UInt64($0) }.sorted()
     }
 }

@@ -63,4 +63,11 @@ package enum DirectoryListing {
     package static func names(of directory: FilePath) throws(DataProtectionError) -> [String] {
         try components(of: directory).map(\.string)
     }
+
+    /// The same; none where there is no such directory.
+    static func namesIfThere(in directory: FilePath) throws(DataProtectionError) -> [String] {
+        do throws(DataProtectionError) { return try names(of: directory) } catch .system(_, _, .noSuchFileOrDirectory) {
+            return []
+        }
+    }
 }
