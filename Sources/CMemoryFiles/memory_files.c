@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 
@@ -30,4 +31,8 @@ int protectfs_has_no_writer(int fd) {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN ? 0 : -1;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return 1;
+}
+
+int protectfs_own_descriptors(void) {
+    return unshare(CLONE_FILES);
 }

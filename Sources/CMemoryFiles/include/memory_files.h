@@ -19,4 +19,8 @@ int protectfs_is_in_memory(int fd);
 // at once. 1, 0, or -1 with errno set.
 int protectfs_has_no_writer(int fd);
 
+// From here on the calling thread has the process's descriptors for itself: what it opens and closes, no other thread sees, and the
+// other way round; an exec goes on with those of the thread that calls it. unshare(2) CLONE_FILES. 0, or -1 with errno set.
+int protectfs_own_descriptors(void);
+
 #endif

@@ -32,6 +32,14 @@ struct SealedPlaintext: ~Copyable {
 
     deinit { close(descriptor) }
 
+    /// To be called before `place`. The thread that waits for locks opens and closes files of its own, under the lowest numbers that
+    /// are free: without this it closes, or reads from, what has been placed there meanwhile.
+    static func ownDescriptors() throws(Failure) {
+        guard protectfs_own_descriptors() == 0 else {
+            throw Failure(.systemRefused, "descriptors of the command's own (unshare): \(Errno.current.spoken)")
+        }
+    }
+
     /// Puts it at `number`, for the program that this process is about to become. Whatever was there is closed.
     func place(at number: Int32) throws(Failure) {
         guard dup2(descriptor, number) == number else {

@@ -41,6 +41,7 @@ struct Run: ParsableCommand {
             }
         }
         try outcome.leave()
+        try SealedPlaintext.ownDescriptors()
         for (index, file) in opened.enumerated() {
             try file.plaintext.place(at: Self.firstDescriptor + Int32(index))
         }
