@@ -11,6 +11,8 @@ import Synchronization
 ///         try disk.after(cut) { … what was acknowledged before cut.position is there … }
 ///     }
 ///
+/// What is done after a cut can be cut again: ``again(after:)``.
+///
 /// The records are kept by `block-log`, a process of its own, under a loop device; see there. Needs root, /dev/fuse and loop devices.
 public final class PowerCutDisk {
     /// When the power fails, and what it leaves of writes that were not flushed.
@@ -76,30 +78,41 @@ public final class PowerCutDisk {
     private let options: String
 
     /// Makes one of so many MiB, and mounts it.
-    public init(mebibytes: Int = 32) throws {
+    public convenience init(mebibytes: Int = 32) throws {
+        let scratch = try Self.makeScratch()
+        try Self.run(["truncate", "-s", "\(mebibytes)M", scratch + "/image"])
+        try Self.run(["mkfs.ext4", "-q", "-F", "-b", "4096", scratch + "/image"])
         let isOrdered = Self.made.wrappingAdd(1, ordering: .relaxed).newValue % 2 == 0
-        options = "loop,noauto_da_alloc" + (isOrdered ? "" : ",data=writeback")
+        try self.init(
+            in: scratch, mountPoint: scratch + "/mounted",
+            options: "loop,noauto_da_alloc" + (isOrdered ? "" : ",data=writeback"))
+    }
+
+    /// Serves and mounts the file `image` in the directory `scratch`.
+    private init(in scratch: String, mountPoint: String, options: String) throws {
+        (self.scratch, self.mountPoint, self.options) = (scratch, mountPoint, options)
+        process.executableURL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "block-log")
+        process.arguments = [scratch + "/served", scratch + "/image"]
+        (process.standardInput, process.standardOutput) = (input, output)
+        try process.run()
+        guard try line() == "ready" else { throw Failed(description: "block-log does not serve") }
+        try Self.run(["mount", "-o", options, scratch + "/served/disk", mountPoint])
+        isMounted = true
+    }
+
+    /// A new directory with those to mount in.
+    private static func makeScratch() throws -> String {
         // A small /dev/shm, as in containers, has no room for several.
         var room = statvfs()
         let isInMemory = statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_bsize > 1 << 30
         let parent = isInMemory ? "/dev/shm" : FileManager.default.temporaryDirectory.path
         var template = Array("\(parent)/protectfs-power-cut-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failed(description: "mkdtemp: \(errno)") }
-        scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        mountPoint = scratch + "/mounted"
+        let scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         for name in ["mounted", "served"] {
             try FileManager.default.createDirectory(atPath: scratch + "/" + name, withIntermediateDirectories: false)
         }
-        let image = scratch + "/image"
-        try Self.run(["truncate", "-s", "\(mebibytes)M", image])
-        try Self.run(["mkfs.ext4", "-q", "-F", "-b", "4096", image])
-        process.executableURL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "block-log")
-        process.arguments = [scratch + "/served", image]
-        (process.standardInput, process.standardOutput) = (input, output)
-        try process.run()
-        guard try line() == "ready" else { throw Failed(description: "block-log does not serve") }
-        try Self.run(["mount", "-o", options, scratch + "/served/disk", mountPoint])
-        isMounted = true
+        return scratch
     }
 
     deinit {
@@ -151,29 +164,40 @@ public final class PowerCutDisk {
     ) throws {
         let cuts = try cuts(of: workload, marks: marks.map(\.position))
         for cut in cuts {
-            let last = marks.last { $0.position <= cut.position }!
-            let allowed = last.step...(last.position == cut.position ? last.step : last.step + 1)
-            try after(cut) { try check(allowed, "\(workload), \(cut), \(last.step) was acknowledged") }
+            let (allowed, text) = Self.allowed(after: cut, of: workload, marks)
+            try after(cut) { try check(allowed, text) }
         }
         print("power cuts, \(workload): \(cuts.count) cuts, \(marks.count - 1) acknowledged steps before them")
+    }
+
+    /// The steps that may be what is there after a cut, and that in words.
+    public static func allowed(
+        after cut: Cut, of workload: String, _ marks: [Mark]
+    ) -> (steps: ClosedRange<Int>, comment: String) {
+        let last = marks.last { $0.position <= cut.position }!
+        let steps = last.step...(last.position == cut.position ? last.step : last.step + 1)
+        return (steps, "\(workload), \(cut), \(last.step) was acknowledged")
     }
 
     /// A sample of cuts, in the order of their positions: at marks, where nothing that comes later has begun; right before a flush, where
     /// most is in doubt; and anywhere.
     ///
-    /// `PROTECTFS_POWER_CUTS` says how many there are in all, `PROTECTFS_SEED` which. It prints both.
+    /// `PROTECTFS_POWER_CUTS` says how many there are in all, `PROTECTFS_SEED` which, and both are printed, unless they are given.
     ///
     /// - Parameters:
     ///   - workload: for what is printed.
     ///   - marks: positions of acknowledgements, ascending; the first is the first position.
-    ///   - least: how many there are at least.
-    public func cuts(of workload: String, marks: [Int], atLeast least: Int = 2) throws -> [Cut] {
-        let environment = ProcessInfo.processInfo.environment
-        let seed = environment["PROTECTFS_SEED"].flatMap { UInt64($0) } ?? .random(in: 1...UInt64(UInt32.max))
-        let all = environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
-        let count = max(least, (all + Self.workloads - 1) / Self.workloads)
+    ///   - count: how many.
+    ///   - given: decides which.
+    public func cuts(
+        of workload: String, marks: [Int], count: Int = PowerCutDisk.share(atLeast: 2), seed given: UInt32? = nil
+    ) throws -> [Cut] {
+        let variable = ProcessInfo.processInfo.environment["PROTECTFS_SEED"].flatMap { UInt64($0) }
+        let seed = given.map { UInt64($0) } ?? variable ?? .random(in: 1...UInt64(UInt32.max))
         let (first, last) = (marks[0], try min(marks.last! + 8, position()))
-        print("power cuts, \(workload): \(count) in \(last - first) records, PROTECTFS_SEED=\(seed)")
+        if given == nil {
+            print("power cuts, \(workload): \(count) in \(last - first) records, PROTECTFS_SEED=\(seed)")
+        }
         var generator = SeededGenerator(seed: seed)
         let flushes = try ask("flushes").split(separator: " ").compactMap { Int($0) }.filter {
             $0 > first && $0 <= last
@@ -192,9 +216,15 @@ public final class PowerCutDisk {
         }
     }
 
-    /// Workloads of all suites: the four profiles, new files, replacements, conversions, class changes (2), rekeys, logs; passcodes,
-    /// recoveries, rotations; upgrade; secrets; downloads.
-    private static let workloads = 17
+    /// How many cuts each workload gets, of those that `PROTECTFS_POWER_CUTS` asks for.
+    public static func share(atLeast least: Int) -> Int {
+        let all = ProcessInfo.processInfo.environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
+        return max(least, (all + workloads - 1) / workloads)
+    }
+
+    /// Workloads of all suites: the four profiles, and again with a recovery (4), new files, replacements, conversions, class
+    /// changes (2), rekeys, logs; passcodes, recoveries, rotations; attempts, creation, erasure; upgrade; secrets; downloads.
+    private static let workloads = 24
 
     /// Makes what was written before last, on this disk only.
     public func flush() throws { try Self.run(["sync", "-f", mountPoint]) }
@@ -211,6 +241,15 @@ public final class PowerCutDisk {
         let result = Result { try body() }
         try Self.run(["umount", mountPoint])
         return try result.get()
+    }
+
+    /// What a cut has left, on a disk that remembers too: power can fail again in what is done then. It is mounted where this one was.
+    public func again(after cut: Cut) throws -> PowerCutDisk {
+        let scratch = try Self.makeScratch()
+        guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(scratch)/image") == "done" else {
+            throw Failed(description: "block-log made no cut")
+        }
+        return try PowerCutDisk(in: scratch, mountPoint: mountPoint, options: options)
     }
 
     // MARK: commands

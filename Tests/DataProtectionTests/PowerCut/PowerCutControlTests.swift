@@ -52,7 +52,7 @@ struct PowerCutControlTests {
         try file.close()
         try disk.unplug()
         var lost = 0
-        let cuts = try disk.cuts(of: name, marks: history.map(\.position), atLeast: least)
+        let cuts = try disk.cuts(of: name, marks: history.map(\.position), count: PowerCutDisk.share(atLeast: least))
         for cut in cuts {
             let flushed = history.lastIndex { $0.position <= cut.position }!
             try disk.after(cut) {

@@ -45,6 +45,50 @@ final class PowerCuts {
         observe: (_ step: Int) throws -> Void = { _ in },
         check: (Found) throws -> Void
     ) throws {
+        let marks = try acknowledged(workload, from: first, none: none, rest, steps: steps, observe: observe)
+        try disk.afterCuts(of: name, marks: marks) { allowed, text in
+            try opened(allowed, Comment(rawValue: text), passcode, check)
+        }
+    }
+
+    /// Lets what was done after a cut be acknowledged.
+    typealias Acknowledge = (_ step: Int) throws -> Void
+
+    /// The same, and after some of the cuts power fails again, while `recover` works with what the first one has left.
+    ///
+    /// - Parameter recover: gives what must hold after the second cut, where the state before its first acknowledgement is -1.
+    func workTwice(
+        _ workload: String, _ rest: [String], steps: Int,
+        recover: (Found, Acknowledge) throws -> (Found) throws -> Void
+    ) throws {
+        let marks = try acknowledged(workload, rest, steps: steps)
+        // As many first ones as second ones after each.
+        let count = Int(Double(PowerCutDisk.share(atLeast: 4)).squareRoot().rounded(.up))
+        var (done, steps) = (0, 0)
+        for cut in try disk.cuts(of: name, marks: marks.map(\.position), count: count) {
+            let (allowed, text) = PowerCutDisk.allowed(after: cut, of: name, marks)
+            let disk = try disk.again(after: cut)
+            var marks = [(step: -1, position: try disk.position())]
+            var check: ((Found) throws -> Void)?
+            try opened(allowed, Comment(rawValue: text)) { found in
+                check = try recover(found) { marks.append(($0, try disk.position())) }
+            }
+            try disk.unplug()
+            for cut in try disk.cuts(of: text, marks: marks.map(\.position), count: count, seed: cut.seed) {
+                let (allowed, text) = PowerCutDisk.allowed(after: cut, of: text + "; then", marks)
+                try disk.after(cut) { try opened(allowed, Comment(rawValue: text)) { try check?($0) } }
+                done += 1
+            }
+            steps += marks.count - 1
+        }
+        print("power cuts, \(name): \(done) cuts, \(steps) acknowledged steps before them")
+    }
+
+    /// A worker's steps, until it is killed, and how much had reached the disk by then. The disk is unplugged.
+    private func acknowledged(
+        _ workload: String, from first: Int = 0, none: Int? = nil, _ rest: [String], steps: Int,
+        observe: (_ step: Int) throws -> Void = { _ in }
+    ) throws -> [PowerCutDisk.Mark] {
         try disk.flush()
         var marks = [(step: none ?? first - 1, position: try disk.position())]
         try observe(marks[0].step)
@@ -58,14 +102,19 @@ final class PowerCuts {
         _ = try worker.kill(after: nil)
         try bed.keybag.ring.evict(everything: true)
         try disk.unplug()
-        try disk.afterCuts(of: name, marks: marks) { allowed, text in
-            let keybag = try Keybag(at: bed.keybag.directory)
-            let comment = Comment(rawValue: text)
-            let isOpen = allowed.contains { (try? keybag.unlock(passcode: secret(passcode($0)))) != nil }
-            try #require(isOpen, comment)
-            try check(Found(keybag: keybag, allowed: allowed, comment: comment))
-            try keybag.ring.evict(everything: true)
-        }
+        return marks
+    }
+
+    /// Opens the keybag that is on the disk, for `body`.
+    private func opened(
+        _ allowed: ClosedRange<Int>, _ comment: Comment,
+        _ passcode: (_ step: Int) -> String = { _ in TestKeybag.passcode }, _ body: (Found) throws -> Void
+    ) throws {
+        let keybag = try Keybag(at: bed.keybag.directory)
+        let isOpen = allowed.contains { (try? keybag.unlock(passcode: secret(passcode($0)))) != nil }
+        try #require(isOpen, comment)
+        try body(Found(keybag: keybag, allowed: allowed, comment: comment))
+        try keybag.ring.evict(everything: true)
     }
 }
 
