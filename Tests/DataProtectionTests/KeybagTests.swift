@@ -1,3 +1,4 @@
+import Foundation
 import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
@@ -122,6 +123,20 @@ struct KeybagTests {
         #expect(made == 1)
         #expect(try bag.scratchPath.names() == ["device-key", "keybag", "place"])
         #expect(try Keybag(at: place).state() == .beforeFirstUnlock)
+    }
+
+    @Test("What one who was killed has left of the same directory goes; what is still being made stays")
+    func leftovers() throws {
+        let bag = try TestKeybag()
+        let left = bag.scratchPath.appending("place").beside(unfinished: "0")
+        try FileManager.default.createDirectory(atPath: left.string, withIntermediateDirectories: false)
+        try left.appending("keybag.0").overwrite([1])
+        let unfinished = try UnfinishedDirectory(for: bag.scratchPath.appending("other"))
+        try create(at: bag.scratchPath.appending("place"), bag)
+        try create(at: bag.scratchPath.appending("other"), bag)
+        let names = try bag.scratchPath.names()
+        #expect(names == [".other.protectfs-unfinished-0", "device-key", "keybag", "other", "place"])
+        withExtendedLifetime(unfinished) {}
     }
 
     @Test("Needs a passcode of 1 to 1,024 bytes")

@@ -67,27 +67,26 @@ extension Keybag {
         return keybag
     }
 
-    /// Makes a keybag's directory with all its files; it appears whole or not at all.
+    /// Makes a keybag's directory with all its files; it appears whole or not at all. What one who was killed has left of the same
+    /// directory goes.
     static func makeDirectory(
         _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
-        let temporary = directory.directory.appending(".protectfs-new-\(uuid)")
+        let unfinished = try UnfinishedDirectory(for: directory)
         var isPublished = false
         do throws(DataProtectionError) {
-            try OwnDirectory.make(temporary)
-            try KeybagFile(directory: temporary).create(bytes)
-            try AttemptFile(directory: temporary, keybag: uuid).create()
-            try TransitionFile(directory: temporary).create()
-            try AtomicReplace.flushDirectory(temporary)
-            try publish(temporary, as: directory)
+            try KeybagFile(directory: unfinished.path).create(bytes)
+            try AttemptFile(directory: unfinished.path, keybag: uuid).create()
+            try TransitionFile(directory: unfinished.path).create()
+            try AtomicReplace.flushDirectory(unfinished.path)
+            try publish(unfinished.path, as: directory)
             isPublished = true
             try AtomicReplace.flushDirectory(directory.directory)
         } catch {
             // What may not last is not left there: nobody has used it yet.
-            if isPublished { try? AtomicReplace.rename(directory, to: temporary) }
-            for name in KeybagFile.allNames { try? AtomicReplace.remove(temporary.appending(name)) }
-            _ = temporary.withPlatformString { rmdir($0) }
+            if isPublished { try? AtomicReplace.rename(directory, to: unfinished.path) }
+            unfinished.remove()
             throw error
         }
     }

@@ -15,14 +15,32 @@ struct UnfinishedDirectory {
             let path = target.beside(unfinished: "\(number)")
             do throws(DataProtectionError) {
                 _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
-                let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-                _ = try retrying(path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
-                (self.path, self.directory) = (path, directory)
-                return
             } catch {
                 guard error.errno == .fileExists, number < 1000 else { throw error }
+                if !Self.removeAbandoned(path) { number += 1 }
+                continue
             }
-            if !Self.removeAbandoned(path) { number += 1 }
+            if let directory = try Self.locked(path) {
+                (self.path, self.directory) = (path, directory)
+                return
+            }
+            number += 1
+        }
+    }
+
+    /// The directory under that name, locked; nil if somebody else has it, or has just taken it away: before its maker has locked it, it
+    /// looks like one that a dead process left.
+    private static func locked(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
+        do throws(DataProtectionError) {
+            let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+            _ = try retrying(path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
+            let own = try directory.status()
+            var status = stat()
+            _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
+            return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino) ? directory : nil
+        } catch {
+            guard error.errno == .noSuchFileOrDirectory || error.errno == .wouldBlock else { throw error }
+            return nil
         }
     }
 
@@ -46,9 +64,7 @@ struct UnfinishedDirectory {
     func remove() { Self.remove(path) }
 
     private static func removeAbandoned(_ path: FilePath) -> Bool {
-        guard let other = try? LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
-            flock(other.descriptor, LOCK_EX | LOCK_NB) == 0
-        else { return false }
+        guard let other = try? locked(path) else { return false }
         remove(path)
         return withExtendedLifetime(other) { !OwnDirectory.exists(path) }
     }
