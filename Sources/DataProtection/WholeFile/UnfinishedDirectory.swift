@@ -20,9 +20,14 @@ struct UnfinishedDirectory {
                 if !Self.removeAbandoned(path) { number += 1 }
                 continue
             }
-            if let directory = try Self.locked(path) {
-                (self.path, self.directory) = (path, directory)
-                return
+            do throws(DataProtectionError) {
+                if let directory = try Self.locked(path) {
+                    (self.path, self.directory) = (path, directory)
+                    return
+                }
+            } catch {
+                _ = path.withPlatformString { rmdir($0) }
+                throw error
             }
             number += 1
         }
