@@ -139,6 +139,35 @@ struct KeybagTests {
         withExtendedLifetime(unfinished) {}
     }
 
+    @Test(
+        "Somebody else's directory under the hidden name stays, and is not followed anywhere",
+        .enabled(if: geteuid() == 0, "only root can make a directory that belongs to somebody else"))
+    func foreignLeftover() throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        let left = place.beside(unfinished: "0")
+        try FileManager.default.createDirectory(atPath: left.string, withIntermediateDirectories: false)
+        try left.appending("theirs").overwrite([1])
+        #expect(chown(left.string, 65534, 65534) == 0)
+        try create(at: place, bag)
+        #expect(try left.names() == ["theirs"])
+        #expect(try bag.scratchPath.names() == [".place.protectfs-unfinished-0", "device-key", "keybag", "place"])
+    }
+
+    @Test("What was made under its hidden name since is not taken away with a directory that may not last")
+    func withdrawn() throws {
+        let bag = try TestKeybag()
+        let place = bag.scratchPath.appending("place")
+        let unfinished = try UnfinishedDirectory(for: place)
+        try unfinished.path.appending("ours").overwrite([1])
+        try AtomicReplace.rename(unfinished.path, to: place)
+        let other = try UnfinishedDirectory(for: place)
+        try other.path.appending("theirs").overwrite([2])
+        unfinished.remove()
+        #expect(try other.path.names() == ["theirs"])
+        #expect(try place.names() == ["ours"])
+    }
+
     @Test("Needs a passcode of 1 to 1,024 bytes")
     func passcodeLength() throws {
         let bag = try TestKeybag()

@@ -79,9 +79,10 @@ public final class PowerCutDisk {
 
     /// Makes one of so many MiB, and mounts it.
     public convenience init(mebibytes: Int = 32) throws {
-        let scratch = try Self.makeScratch()
-        try Self.run(["truncate", "-s", "\(mebibytes)M", scratch + "/image"])
-        try Self.run(["mkfs.ext4", "-q", "-F", "-b", "4096", scratch + "/image"])
+        let scratch = try Self.makeScratch { image in
+            try Self.run(["truncate", "-s", "\(mebibytes)M", image])
+            try Self.run(["mkfs.ext4", "-q", "-F", "-b", "4096", image])
+        }
         let isOrdered = Self.made.wrappingAdd(1, ordering: .relaxed).newValue % 2 == 0
         try self.init(
             in: scratch, mountPoint: scratch + "/mounted",
@@ -100,8 +101,8 @@ public final class PowerCutDisk {
         isMounted = true
     }
 
-    /// A new directory with those to mount in.
-    private static func makeScratch() throws -> String {
+    /// A new directory with the image, which `makeImage` makes, and directories to mount in; none if that fails.
+    private static func makeScratch(_ makeImage: (_ path: String) throws -> Void) throws -> String {
         // A small /dev/shm, as in containers, has no room for several.
         var room = statvfs()
         let isInMemory = statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_bsize > 1 << 30
@@ -109,8 +110,15 @@ public final class PowerCutDisk {
         var template = Array("\(parent)/protectfs-power-cut-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failed(description: "mkdtemp: \(errno)") }
         let scratch = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        for name in ["mounted", "served"] {
-            try FileManager.default.createDirectory(atPath: scratch + "/" + name, withIntermediateDirectories: false)
+        do {
+            for name in ["mounted", "served"] {
+                try FileManager.default.createDirectory(
+                    atPath: scratch + "/" + name, withIntermediateDirectories: false)
+            }
+            try makeImage(scratch + "/image")
+        } catch {
+            try? FileManager.default.removeItem(atPath: scratch)
+            throw error
         }
         return scratch
     }
@@ -234,9 +242,7 @@ public final class PowerCutDisk {
         let image = scratch + "/after"
         // A loop device that the kernel has not let go of would be taken again, with what it remembers.
         try? FileManager.default.removeItem(atPath: image)
-        guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(image)") == "done" else {
-            throw Failed(description: "block-log made no cut")
-        }
+        try make(cut, at: image)
         try Self.run(["mount", "-o", options, image, mountPoint])
         let result = Result { try body() }
         try Self.run(["umount", mountPoint])
@@ -245,11 +251,14 @@ public final class PowerCutDisk {
 
     /// What a cut has left, on a disk that remembers too: power can fail again in what is done then. It is mounted where this one was.
     public func again(after cut: Cut) throws -> PowerCutDisk {
-        let scratch = try Self.makeScratch()
-        guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(scratch)/image") == "done" else {
+        let scratch = try Self.makeScratch { try make(cut, at: $0) }
+        return try PowerCutDisk(in: scratch, mountPoint: mountPoint, options: options)
+    }
+
+    private func make(_ cut: Cut, at image: String) throws {
+        guard try ask("cut \(cut.position) \(cut.seed) \(cut.loss) \(image)") == "done" else {
             throw Failed(description: "block-log made no cut")
         }
-        return try PowerCutDisk(in: scratch, mountPoint: mountPoint, options: options)
     }
 
     // MARK: commands

@@ -79,7 +79,7 @@ struct RecoveryFailureTests {
             let isThere = FileManager.default.fileExists(atPath: fresh.keybagDirectory)
             #expect(isThere == (done.status == 0), "fsync \(number)")
             isVoid += done.status == 74 ? 1 : 0
-            #expect(try fresh.shell("ls -A | grep protectfs-new").text == "", "fsync \(number)")
+            #expect(try fresh.shell("ls -A | grep protectfs-unfinished").text == "", "fsync \(number)")
         }
         #expect(isVoid > 5)
     }

@@ -74,18 +74,14 @@ extension Keybag {
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
         let unfinished = try UnfinishedDirectory(for: directory)
-        var isPublished = false
         do throws(DataProtectionError) {
             try KeybagFile(directory: unfinished.path).create(bytes)
             try AttemptFile(directory: unfinished.path, keybag: uuid).create()
             try TransitionFile(directory: unfinished.path).create()
             try AtomicReplace.flushDirectory(unfinished.path)
             try publish(unfinished.path, as: directory)
-            isPublished = true
-            try AtomicReplace.flushDirectory(directory.directory)
+            try unfinished.makeLast(as: directory)
         } catch {
-            // What may not last is not left there: nobody has used it yet.
-            if isPublished { try? AtomicReplace.rename(directory, to: unfinished.path) }
             unfinished.remove()
             throw error
         }

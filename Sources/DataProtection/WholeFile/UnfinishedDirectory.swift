@@ -39,14 +39,19 @@ struct UnfinishedDirectory {
         do throws(DataProtectionError) {
             let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
             _ = try retrying(path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
-            let own = try directory.status()
-            var status = stat()
-            _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
-            return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino) ? directory : nil
+            return try isThat(directory, path) ? directory : nil
         } catch {
             guard error.errno == .noSuchFileOrDirectory || error.errno == .wouldBlock else { throw error }
             return nil
         }
+    }
+
+    /// Whether the directory has that name.
+    private static func isThat(_ directory: LowerFile, _ path: FilePath) throws(DataProtectionError) -> Bool {
+        let own = try directory.status()
+        var status = stat()
+        _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
+        return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
     }
 
     /// Gives the directory its name, and makes that last.
@@ -62,14 +67,44 @@ struct UnfinishedDirectory {
             let taken: [Errno] = [.directoryNotEmpty, .notDirectory, .fileExists]
             throw taken.contains(error.errno) ? .exists(target) : error
         }
-        try AtomicReplace.flushDirectory(target.directory)
+        try makeLast(as: target)
     }
 
-    /// Takes the directory away with all that is in it, as far as that goes.
-    func remove() { Self.remove(path) }
+    /// Makes the name last that the directory has got; what may not last goes, nobody has used it yet.
+    func makeLast(as target: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try AtomicReplace.flushDirectory(target.directory)
+        } catch {
+            withdraw(target)
+            throw error
+        }
+    }
+
+    /// Under a hidden name again, if it can have one that nobody else has by now, it is taken away.
+    private func withdraw(_ target: FilePath) {
+        guard (try? Self.isThat(directory, target)) == true, let name = target.lastComponent,
+            let parent = try? LowerDirectory(target.directory)
+        else { return }
+        for number in 0...1000 {
+            let hidden = target.beside(unfinished: "\(number)")
+            do throws(DataProtectionError) {
+                try parent.renameIfFree(name, to: hidden.lastComponent!)
+                return Self.remove(hidden)
+            } catch .exists {
+                continue
+            } catch {
+                return
+            }
+        }
+    }
+
+    /// Takes the directory away with all that is in it, as far as that goes; nothing that somebody else has made under its name, since
+    /// it has got another one.
+    func remove() { if (try? Self.isThat(directory, path)) == true { Self.remove(path) } }
 
     private static func removeAbandoned(_ path: FilePath) -> Bool {
-        guard let other = try? locked(path) else { return false }
+        // In somebody else's directory, links would lead out of it while it is emptied.
+        guard let other = try? locked(path), (try? other.status().st_uid) == geteuid() else { return false }
         remove(path)
         return withExtendedLifetime(other) { !OwnDirectory.exists(path) }
     }
