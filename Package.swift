@@ -33,7 +33,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, download run, and an example
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),  // the agent, and download run
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),  // the queue of downloads
     ],
     targets: [
@@ -175,43 +175,12 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "ProtectAFile", dependencies: ["DataProtection"], path: "Examples/ProtectAFile",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "UpgradeAtLaunch", dependencies: ["DataProtection"], path: "Examples/UpgradeAtLaunch",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "SaveBeforeLock", dependencies: ["DataProtection"], path: "Examples/SaveBeforeLock",
-            swiftSettings: strict, linkerSettings: bindNow),
-        // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
-        .executableTarget(name: "PortFromIOSBefore", path: "Examples/PortFromIOS/iOS", swiftSettings: strict),
-        .executableTarget(
-            name: "PortFromIOS", dependencies: ["DataProtection"], path: "Examples/PortFromIOS/Linux",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "KeepASecret", dependencies: ["ProtectionSecrets"], path: "Examples/KeepASecret",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "LockedDownload", dependencies: ["ProtectionDownloads"], path: "Examples/LockedDownload",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "PinnedRequest", dependencies: ["TrustedHTTP"], path: "Examples/PinnedRequest",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "UserPasswords", dependencies: ["PasswordHash"], path: "Examples/UserPasswords",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "OpenRNCryptor", dependencies: ["RNCryptorFormat"], path: "Examples/OpenRNCryptor",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .executableTarget(
-            name: "ProtectedLog",
-            dependencies: ["DataProtection", .product(name: "Logging", package: "swift-log")],
-            path: "Examples/ProtectedLog", swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors", "Wycheproof"],
             swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
+        // How much the repetitive tests do, and from which seed.
+        .target(name: "TestEffort", path: "Tests/TestEffort", swiftSettings: strict),
         .target(name: "KeyQuota", path: "Tests/KeyQuota", swiftSettings: strict),
         // Directories of a test's own.
         .target(
@@ -221,10 +190,10 @@ let package = Package(
             name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
-            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "StormScript", "TestVectors"],
+            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "TestEffort", "TestVectors"],
             swiftSettings: strict),
         .testTarget(
-            name: "RNCryptorFormatTests", dependencies: ["RNCryptorFormat", "ProtectionKeys"],
+            name: "RNCryptorFormatTests", dependencies: ["RNCryptorFormat", "ProtectionKeys", "TestEffort"],
             exclude: ["Vectors", "peer.py"],
             swiftSettings: strict),
         .testTarget(
@@ -260,7 +229,7 @@ let package = Package(
             dependencies: [
                 "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "SharedDatabase",
                 "FaultServer",
-                "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestScratch", "download-worker",
+                "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort", "TestScratch", "download-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -269,7 +238,7 @@ let package = Package(
             name: "ProtectionSecretsTests",
             dependencies: [
                 "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
-                "KeyQuota", "PowerCutDisk", "TestScratch", "TestVectors", "secrets-worker",
+                "KeyQuota", "PowerCutDisk", "TestEffort", "TestScratch", "TestVectors", "secrets-worker",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -282,11 +251,11 @@ let package = Package(
         .executableTarget(
             name: "download-worker", dependencies: ["ProtectionDownloads"], path: "Tests/DownloadWorker",
             swiftSettings: strict, linkerSettings: bindNow),
-        .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule"], swiftSettings: strict),
+        .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule", "TestEffort"], swiftSettings: strict),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
-        .target(name: "StormScript", path: "Tests/StormScript", swiftSettings: strict),
+        .target(name: "StormScript", dependencies: ["TestEffort"], path: "Tests/StormScript", swiftSettings: strict),
         .target(
-            name: "PowerCutDisk", dependencies: ["StormScript"], path: "Tests/PowerCutDisk",
+            name: "PowerCutDisk", dependencies: ["TestEffort"], path: "Tests/PowerCutDisk",
             exclude: ["block-log", "power-cuts"],
             swiftSettings: strict),
         .executableTarget(
@@ -300,7 +269,7 @@ let package = Package(
             dependencies: [
                 "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
                 "KernelKeyring", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
-                "KeyQuota", "PowerCutDisk", .product(name: "SystemPackage", package: "swift-system"),
+                "KeyQuota", "PowerCutDisk", "TestEffort", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -308,9 +277,7 @@ let package = Package(
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
                 "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer",
-                "TestCertificates", "StormScript", "storm-worker", "PortFromIOS", "PortFromIOSBefore", "ProtectedLog",
-                "UpgradeAtLaunch", "SaveBeforeLock", "LockedDownload", "PinnedRequest", "PasswordHash",
-                "UserPasswords", "OpenRNCryptor",
+                "TestCertificates", "StormScript", "TestEffort", "storm-worker", "PasswordHash",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -321,6 +288,44 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// ./test and .ci/run set this, and build once for everything that they do: the release build, with internals that tests can
+// import, the standard library's debug checks, and programs that need no Swift at run time, as ./install makes them.
+if Context.environment["PROTECTFS_TESTING"] != nil {
+    // --static-swift-stdlib would do it for the programs, but tests cannot be compiled with it: Testing is a shared library only.
+    let archives = [
+        "FoundationEssentials", "FoundationInternationalization", "CoreFoundation", "_FoundationICU",
+        "_FoundationCShims",
+        "_FoundationCollections", "BlocksRuntime", "dispatch", "swiftDispatch", "swiftSynchronization",
+    ]
+    let containsRuntime = LinkerSetting.unsafeFlags(["-static-stdlib"] + archives.map { "-l\($0)" })
+    // The bundle of tests is linked with the flags of all that it depends on. Those of this target come last, and it alone has
+    // them: the runtime is shared again, and archives that exist only for the other kind are empty.
+    let runtime = "\(Context.packageDirectory)/Tests/TestRuntime/Empty"
+    let sharesRuntime = LinkerSetting.unsafeFlags(["-no-static-stdlib", "-L\(runtime)"])
+    package.targets.append(
+        .target(
+            name: "TestRuntime", path: "Tests/TestRuntime", exclude: ["Empty"],
+            linkerSettings: [sharesRuntime]))
+
+    for target in package.targets {
+        switch target.type {
+        case .test:
+            // To optimise them takes longer than they gain.
+            target.swiftSettings?.append(.unsafeFlags(["-Onone", "-no-emit-module-separately-wmo"]))
+            target.dependencies.insert("TestRuntime", at: 0)
+        case .executable:
+            // SwiftPM puts the flags of these two behind those of TestRuntime: then the bundle cannot be linked.
+            if !["download-worker", "secrets-worker"].contains(target.name) {
+                target.linkerSettings = (target.linkerSettings ?? []) + [containsRuntime]
+            }
+            fallthrough
+        default:
+            target.swiftSettings?.append(
+                .unsafeFlags(["-enable-testing", "-assert-config", "Debug", "-D", "PROTECTFS_TESTING"]))
+        }
+    }
+}
 
 // Tests/Fuzz/run sets this, and has a build directory of its own: what reads bytes of others tells libFuzzer which way it
 // took, and llvm-cov which lines; the sources of FuzzTests become the program that libFuzzer drives.

@@ -71,7 +71,7 @@ public struct BackupKEK: ~Copyable, Sendable {
     public init(
         passphrase: borrowing SecretBytes, salt: [UInt8], iterations: Int, keybag: KeybagUUID
     ) throws(KeyError) {
-        let stretched = try PBKDF2.derive(passphrase, salt: salt, iterations: iterations)
+        let stretched = try PBKDF2.stretch(passphrase, salt: salt, iterations: iterations)
         secret = try stretched.derive(.backupKEK, keybag.bytes)
         self.keybag = keybag
     }

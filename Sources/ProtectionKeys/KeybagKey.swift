@@ -72,7 +72,7 @@ public struct PasscodeKEK: ~Copyable, Sendable {
         passcode: borrowing SecretBytes, salt: [UInt8], iterations: Int, device: borrowing DeviceKey,
         keybag: KeybagUUID
     ) throws(KeyError) {
-        let stretched = try PBKDF2.derive(passcode, salt: salt, iterations: iterations)
+        let stretched = try PBKDF2.stretch(passcode, salt: salt, iterations: iterations)
         let tag = try stretched.derive(.guessTag, keybag.bytes, salt: device.secret)
         let kek = try stretched.derive(.passcodeKEK, keybag.bytes, salt: device.secret)
         guessTag = tag.withUnsafeBytes { UInt16($0[0]) | UInt16($0[1]) << 8 }

@@ -1,3 +1,7 @@
+#if PROTECTFS_TESTING
+    import Glibc
+#endif
+
 /// PBKDF2-HMAC-SHA256 (RFC 8018 §5.2), and how many iterations a machine can afford.
 package enum PBKDF2 {
     /// What `iterations` rounds make of a password; this takes as long as they make it.
@@ -16,6 +20,17 @@ package enum PBKDF2 {
                 try LibCrypto.pbkdf2SHA256(passcode: password, salt: salt, iterations: iterations, into: output)
             }
         }
+    }
+
+    /// What a passcode, a recovery code or a backup's passphrase becomes: ``derive(_:salt:iterations:byteCount:)``.
+    static func stretch(
+        _ secret: borrowing SecretBytes, salt: [UInt8], iterations: Int
+    ) throws(KeyError) -> SecretBytes {
+        #if PROTECTFS_TESTING
+            // Tests run thousands of commands. Only a build for tests has this line, and .ci/long does not set the variable.
+            let iterations = getenv("PROTECTFS_FEWEST_ROUNDS") == nil ? iterations : min(iterations, 1_000)
+        #endif
+        return try derive(secret, salt: salt, iterations: iterations)
     }
 
     /// As many iterations as take `target` on this machine, judged by the fastest of three samples: what is in the way of

@@ -11,7 +11,7 @@ public struct RecoveryKEK: ~Copyable, Sendable {
     public init(
         code: borrowing RecoveryCode, salt: [UInt8], iterations: Int, keybag: KeybagUUID
     ) throws(KeyError) {
-        let stretched = try PBKDF2.derive(code.symbols, salt: salt, iterations: iterations)
+        let stretched = try PBKDF2.stretch(code.symbols, salt: salt, iterations: iterations)
         secret = try stretched.derive(.recoveryKEK, keybag.bytes)
         self.keybag = keybag
     }

@@ -1,5 +1,6 @@
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -12,11 +13,10 @@ import Testing
     func everyCall(_ failure: (call: String, error: String), _ profile: StormProfile) throws {
         guard StormProcess.canKillAtCalls else { return print("skipped: there is no strace(1) here that may trace") }
         let bed = try FileTestBed()
-        var generator = Randomised.generator("FailureTests, \(failure), \(profile)", 3)
+        var generator = Effort.generator("FailureTests, \(failure), \(profile)", 3)
         let seed = generator.next() >> 16
-        let isFull = Randomised.count("PROTECTFS_KILLS", short: 24) >= 200
         if failure.call == "ftruncate" && profile == .overwrite { return }  // it cuts too seldom
-        for number in isFull ? Array(1...20) : [1, 2, Int.random(in: 3...12, using: &generator)] {
+        for number in Effort.slice(of: 1...20) {
             // The first ftruncate(2) of a process is that of its secret memory.
             let place = failure.call == "ftruncate" ? number + 1 : number
             let call = StormProcess.Call(name: failure.call, number: place, error: failure.error)

@@ -3,6 +3,7 @@ import ProtectionFormat
 import StormScript
 import Synchronization
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -159,7 +160,7 @@ import Testing
                 }
             }
         }
-        var generator = Randomised.generator("FileVerificationTests, \(protectionClass)", 6)
+        var generator = Effort.generator("FileVerificationTests, \(protectionClass)", 6)
         for round in 0..<30 {
             let writer = try ProtectedFile.open(path, .readWrite, keybag: keybag)
             for number in 0..<10 {

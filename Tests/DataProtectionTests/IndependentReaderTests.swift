@@ -2,6 +2,7 @@ import Foundation
 import ProtectionKeys
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -113,11 +114,11 @@ import Testing
 
     @Test(.enabled(if: hasPython)) func readsWhatTheLibraryWrote() throws {
         let bed = try FileTestBed()
-        var random = Randomised.generator("IndependentReaderTests", 0x1AD)
+        var random = Effort.generator("IndependentReaderTests", 0x1AD)
         var written: [Written] = []
         var open: [ProtectedFile] = []
         for protectionClass in ProtectionClass.allCases {
-            for index in 0..<Randomised.count("PROTECTFS_READER_FILES", short: 12) {
+            for index in 0..<Effort.count(12, 100) {
                 let name = "\(protectionClass.shortName)-\(index)"
                 if index % 3 == 0 {
                     written.append(try whole(bed, name, protectionClass, &random))
@@ -195,8 +196,8 @@ import Testing
     /// Before the retired keys are forgotten, and afterwards.
     @Test(
         "With keybag, passcode, device key and recovery code of before a rotation nothing opens, at no place of a file",
-        .enabled(if: hasPython), arguments: [false, true])
-    func anOldKeybagOpensNothing(isForgotten: Bool) throws {
+        .enabled(if: hasPython))
+    func anOldKeybagOpensNothing() throws {
         let bed = try FileTestBed()
         let code = try bed.bag.makeRecoveryCode()
         let paths = try ProtectionClass.allCases.flatMap { protectionClass in
@@ -208,23 +209,24 @@ import Testing
         }
         let saved = try bed.bag.savedCopy()
         let program = Self.folder.appending("attack.py").string
-        func finds() throws -> Int {
-            let device = ["--device-key", bed.bag.deviceKey.string, "--passcode-fd", "0"]
-            let found = try [(device, TestKeybag.passcode), (["--recovery-code-fd", "0"], code.shown())].map {
-                try Self.python(
-                    [program, "--keybag", saved.string] + $0.0 + paths.map(\.string), input: $0.1 + "\n")
-            }
-            for answer in found { #expect(answer.error == "" && answer.status == 0) }
-            #expect(found[0].text == found[1].text)
-            return found[0].text.split(separator: "\n").count
+        let device = (["--device-key", bed.bag.deviceKey.string, "--passcode-fd", "0"], TestKeybag.passcode)
+        let recovery = (["--recovery-code-fd", "0"], code.shown())
+        func finds(with opened: ([String], String)) throws -> Int {
+            let answer = try Self.python(
+                [program, "--keybag", saved.string] + opened.0 + paths.map(\.string), input: opened.1 + "\n")
+            #expect(answer.error == "" && answer.status == 0)
+            return answer.text.split(separator: "\n").count
         }
         // Files written through a handle have two heads, those written whole one.
-        #expect(try finds() == 12, "it finds what there is")
+        #expect(try finds(with: device) == 12, "it finds what there is")
+        #expect(try finds(with: recovery) == 12, "by the recovery code too")
         try bed.bag.rotate()
-        #expect(try finds() == 12, "new keys alone do nothing for files")
+        #expect(try finds(with: device) == 12, "new keys alone do nothing for files")
         for path in paths { try bed.keybag.rewrap(fileAt: path) }
-        if isForgotten { try bed.bag.forgetRetired() }
-        #expect(try finds() == 0)
+        #expect(try finds(with: device) == 0)
+        try bed.bag.forgetRetired()
+        #expect(try finds(with: device) == 0)
+        #expect(try finds(with: recovery) == 0)
         for path in paths {
             let answer = try Self.python(
                 [Self.folder.appending("read.py").string, "--keybag", saved.string]

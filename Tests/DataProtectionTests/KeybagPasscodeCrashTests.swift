@@ -2,6 +2,7 @@ import Glibc
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -35,10 +36,11 @@ struct KeybagPasscodeCrashTests {
     #if compiler(>=6.3)
         @Test("Killed at random moments, the last acknowledged passcode opens, or the one after it")
         func kill() async throws {
-            for _ in 0..<Counts.kills {
+            var generator = Effort.generator("KeybagPasscodeCrashTests")
+            for _ in 0..<Effort.count(6, 200) {
                 let bag = try TestKeybag(passcode: "0", state: .unlocked)
                 let directory = bag.directory.string
-                let delay = UInt32.random(in: 0...40_000)
+                let delay = UInt32.random(in: 0...40_000, using: &generator)
                 await #expect(processExitsWith: .signal(SIGKILL)) {
                     [directory = directory as String, delay = delay as UInt32] in
                     try changePasscodes(ofKeybagAt: FilePath(directory), killedAfter: delay)

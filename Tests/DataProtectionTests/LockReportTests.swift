@@ -5,6 +5,7 @@ import ProtectionKeys
 import StormScript
 import Synchronization
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -86,7 +87,7 @@ import Testing
 
     @Test("Locked and unlocked by two processes over and over, read and written in eight", .timeLimit(.minutes(20)))
     func rapidly() throws {
-        let pairs = ProcessInfo.processInfo.environment["PROTECTFS_LOCK_PAIRS"].flatMap { Int($0) } ?? 60
+        let pairs = Effort.count(60, 1_000)
         let directory = bed.directory.string
         let writers = try (0..<4).map {
             try StormProcess(bed.keybag.directory, ["crowd", "write", directory, "written-\($0)"])

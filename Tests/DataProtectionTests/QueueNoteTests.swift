@@ -1,6 +1,7 @@
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -36,7 +37,7 @@ import Testing
     }
 
     @Test func anythingElseIsNoNote() throws {
-        var generator = Randomised.generator("queue records")
+        var generator = Effort.generator("queue records")
         let all = Self.records.flatMap(\.encoded)
         for _ in 0..<20_000 {
             var bytes = all

@@ -2,6 +2,7 @@ import Foundation
 import StormScript
 import Synchronization
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -27,7 +28,7 @@ import Testing
     func oldOrNew(_ protectionClass: ProtectionClass) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", protectionClass)
-        var generator = Randomised.generator("ReaderTests, \(protectionClass)", 5)
+        var generator = Effort.generator("ReaderTests, \(protectionClass)", 5)
         let begun = Atomic<UInt32>(1)
         let acknowledged = Atomic<UInt32>(0)
         let isOver = Atomic(false)
@@ -56,7 +57,7 @@ import Testing
                 }
             }
         }
-        let commits = Randomised.count("PROTECTFS_MODEL_OPERATIONS", short: 2000) / 10
+        let commits = Effort.count(2_000, 20_000) / 10
         var number = UInt32(1)
         // Until there was enough of both, or a reader has given up.
         while (number < commits || rounds.load(ordering: .relaxed) < commits / 4) && problem.withLock({ $0 == nil }) {
@@ -111,13 +112,12 @@ import Testing
     func otherProcess(_ profile: StormProfile) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .completeUnlessOpen)
-        var generator = Randomised.generator("ReaderTests, \(profile)", 6)
+        var generator = Effort.generator("ReaderTests, \(profile)", 6)
         let seed = generator.next() >> 16
         let reader = try StormProcess(bed, "read", seed: 0, first: 0, [path.string])
         #expect(try reader.acknowledgement() == 0)
         let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
-        for number in 0..<Randomised.count("PROTECTFS_MODEL_OPERATIONS", short: 2000) / (profile == .emptying ? 50 : 10)
-        {
+        for number in 0..<Effort.count(2_000, 20_000) / (profile == .emptying ? 50 : 10) {
             for step in profile.steps(ofCommit: number, seed: seed) { try writer.perform(step) }
             try writer.sync()
         }
@@ -162,7 +162,7 @@ import Testing
         }
         let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
         begun.wait()
-        for number in 0..<Randomised.count("PROTECTFS_MODEL_OPERATIONS", short: 2000) / 20 {
+        for number in 0..<Effort.count(2_000, 20_000) / 20 {
             // An overwrite opens an area; growth beyond it empties it.
             try writer.write([UInt8(truncatingIfNeeded: number)], at: 0)
             try writer.perform(.append(count: 1, seed: 1))

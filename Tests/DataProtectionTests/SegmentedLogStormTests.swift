@@ -1,6 +1,7 @@
 import Foundation
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -42,9 +43,7 @@ import Testing
         arguments: ["pwrite64", "fsync", "fdatasync", "ftruncate", "link", "unlink"], [true, false])
     func joinKilledAtEveryCall(_ name: String, _ hasLog: Bool) throws {
         var kills = 0
-        // The last calls matter as much as the first; a short run takes every third.
-        for number in 1... {
-            if Counts.kills <= 24, number > 4, number % 3 != 0 { continue }
+        for number in 1... where number == 1 || Effort.includes(number) {
             let bench = try Bench(hasLog: hasLog)
             let bed = bench.bed
             let call = StormProcess.Call(name: name, number: number)
@@ -92,11 +91,11 @@ import Testing
     /// Lines, locks, unlocks, rotations and kills in any order: at the end each acknowledged line is there once, in order.
     @Test(arguments: [false, true]) func storm(_ rotates: Bool) throws {
         let bed = try FileTestBed()
-        var generator = Randomised.generator("segmented log", rotates ? 1 : 0)
+        var generator = Effort.generator("segmented log", rotates ? 1 : 0)
         var acknowledged: [Int] = []
         var inFlight: Set<Int> = []
         var next = 0
-        let rounds = max(12, Counts.kills)
+        let rounds = Effort.count(12, 200)
         for round in 0..<rounds {
             let worker = try StormProcess(
                 bed, "log", seed: 0, first: next, [bed.path("log").string] + (rotates ? ["5"] : []))

@@ -1,6 +1,7 @@
 import Foundation
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -12,13 +13,13 @@ import Testing
     private static let names = (0..<2).flatMap { directory in (0..<2).map { "d\(directory)/f\($0)" } }
 
     @Test func pathsAreSwapped() async throws {
-        let rounds = Randomised.count("PROTECTFS_SWAPS", short: 200)
+        let rounds = Effort.count(200, 1_000)
         let tree = try UpgradeTree()
         let outside = tree.bed.bag.scratchPath.appending("outside")
         mkdir(outside.string, 0o700)
         for number in 0..<2 { try outside.appending("f\(number)").overwrite(Self.secret) }
         let before = try Self.looks(of: outside)
-        let attacker = Attacker(tree.bed.directory, outside, Randomised.generator("swapped paths"))
+        let attacker = Attacker(tree.bed.directory, outside, Effort.generator("swapped paths"))
         var outcomes: [String: Int] = [:]
         for round in 0..<rounds {
             try attacker.pause {

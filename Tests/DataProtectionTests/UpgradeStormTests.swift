@@ -1,6 +1,7 @@
 import Foundation
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -45,10 +46,10 @@ import Testing
         var storm = Storm("upgrade", .anyTime, tree.bed, calls: [])
         var strays = 0
         var finished = 0
-        for kill in 0..<100 {
+        for kill in 0..<Effort.count(20, 200) {
             _ = try storm.kill("upgrade", from: 0, [tree.bed.directory.string])
             strays += try tree.tree.strays().count
-            guard kill % 20 == 19 else { continue }
+            guard kill % 10 == 9 else { continue }
             if try tree.expectWhole("kill \(kill)") == 300 {
                 finished += 1
                 try tree.makePlain()

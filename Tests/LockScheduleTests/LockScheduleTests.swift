@@ -1,5 +1,6 @@
 import Foundation
 import LockSchedule
+import TestEffort
 import Testing
 
 @Suite("When the keys must go")
@@ -91,7 +92,7 @@ struct LockScheduleTests {
             Limits(grace: 3, idle: 1, longest: 2),
         ])
     func everyOrder(limits: Limits) {
-        let depth = ProcessInfo.processInfo.environment["PROTECTFS_SCHEDULE_DEPTH"].flatMap { Int($0) } ?? 5
+        let depth = Effort.level == 100 ? 6 : 5
         var count = 0
         var failure: ([World.Step], [String])?
         func descend(_ world: World, _ steps: [World.Step]) {

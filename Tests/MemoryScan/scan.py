@@ -183,22 +183,35 @@ def look_through(search, stream, start, end, where):
         at += PIECE
 
 
-def look_through_process(search, pid):
-    unreadable, pages = [], []
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for line in maps:
-            fields = line.split(None, 5)
+def mappings(pid):
+    """(start, end, access, name, KiB that are not what a file has) of each. smaps: proc_pid_smaps(5)."""
+    found = []
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        fields = line.split(None, 5)
+        if fields[0].endswith(":"):
+            if fields[0] == "Anonymous:":
+                found[-1][4] = int(fields[1])
+        else:
             start, end = (int(number, 16) for number in fields[0].split("-"))
-            name = fields[5].strip() if len(fields) > 5 else "anonymous"
-            pages.append(name)
-            if "r" in fields[1]:
+            found.append([start, end, fields[1], fields[5].strip() if len(fields) > 5 else "anonymous", 0])
+    return found
+
+
+def look_through_process(search, pid):
+    """All that can be read, but for private mappings of files of which no page was ever written to."""
+    unreadable, unchanged, every = [], 0, mappings(pid)
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for start, end, access, name, written in every:
+            if access.endswith("p") and name.startswith("/") and written == 0:
+                unchanged += end - start
+            elif "r" in access:
                 try:
                     look_through(search, memory, start, end, name)
                 except OSError:
                     unreadable.append(name)
     for name in ("cmdline", "environ"):
         search.look(pathlib.Path(f"/proc/{pid}/{name}").read_bytes(), name)
-    return {"mappings": len(pages), "unreadable": unreadable}
+    return {"mappings": len(every), "unchanged": unchanged, "unreadable": unreadable}
 
 
 def look_through_core(named, directory):

@@ -1,5 +1,5 @@
 import ProtectionKeys
-import StormScript
+import TestEffort
 import Testing
 
 @testable import PasswordHash

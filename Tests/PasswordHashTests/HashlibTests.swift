@@ -1,5 +1,5 @@
 import Foundation
-import StormScript
+import TestEffort
 import Testing
 
 @testable import PasswordHash

@@ -1,6 +1,6 @@
 import Foundation
 import PasswordHash
-import StormScript
+import TestEffort
 
 extension SecretBytes {
     /// Bytes that are no secret here.
@@ -21,10 +21,7 @@ extension Iterations {
 
 /// A generator for one test, with the line that repeats it.
 func seeded(_ test: String) -> (seed: UInt64, generator: SeededGenerator) {
-    let given = ProcessInfo.processInfo.environment["PROTECTFS_SEED"].flatMap { UInt64($0) }
-    let seed = given ?? UInt64.random(in: 1...UInt64(UInt32.max))
-    print("\(test): PROTECTFS_SEED=\(seed)")
-    return (seed, SeededGenerator(seed: seed))
+    (Effort.seed, Effort.generator(test))
 }
 
 extension SeededGenerator {

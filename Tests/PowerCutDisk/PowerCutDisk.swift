@@ -1,6 +1,6 @@
 import Foundation
-import StormScript
 import Synchronization
+import TestEffort
 
 /// A disk with ext4 whose power can fail after any write: every write and flush is recorded, and what the disk would hold is built again.
 ///
@@ -190,7 +190,7 @@ public final class PowerCutDisk {
     /// A sample of cuts, in the order of their positions: at marks, where nothing that comes later has begun; right before a flush, where
     /// most is in doubt; and anywhere.
     ///
-    /// `PROTECTFS_POWER_CUTS` says how many there are in all, `PROTECTFS_SEED` which, and both are printed, unless they are given.
+    /// ``Effort`` says how many there are in all, and which; both are printed, unless they are given.
     ///
     /// - Parameters:
     ///   - workload: for what is printed.
@@ -200,8 +200,7 @@ public final class PowerCutDisk {
     public func cuts(
         of workload: String, marks: [Int], count: Int = PowerCutDisk.share(atLeast: 2), seed given: UInt32? = nil
     ) throws -> [Cut] {
-        let variable = ProcessInfo.processInfo.environment["PROTECTFS_SEED"].flatMap { UInt64($0) }
-        let seed = given.map { UInt64($0) } ?? variable ?? .random(in: 1...UInt64(UInt32.max))
+        let seed = given.map { UInt64($0) } ?? Effort.seed
         let (first, last) = (marks[0], try min(marks.last! + 8, position()))
         if given == nil {
             print("power cuts, \(workload): \(count) in \(last - first) records, PROTECTFS_SEED=\(seed)")
@@ -224,10 +223,9 @@ public final class PowerCutDisk {
         }
     }
 
-    /// How many cuts each workload gets, of those that `PROTECTFS_POWER_CUTS` asks for.
+    /// How many cuts each workload gets: of 100 in all at the least effort, of 2,000 at the most.
     public static func share(atLeast least: Int) -> Int {
-        let all = ProcessInfo.processInfo.environment["PROTECTFS_POWER_CUTS"].flatMap { Int($0) } ?? 100
-        return max(least, (all + workloads - 1) / workloads)
+        max(least, (Effort.count(100, 2_000) + workloads - 1) / workloads)
     }
 
     /// Workloads of all suites: the four profiles, and again with a recovery (4), new files, replacements, conversions, class

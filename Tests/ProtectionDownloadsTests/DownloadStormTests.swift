@@ -1,15 +1,16 @@
 import FaultServer
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
 @testable import ProtectionDownloads
 
 /// Everything at once, in whatever order chance gives: kills, ends, locks, unlocks, new class keys, pauses, and a server that
-/// breaks off. Whatever happened, each file is there in the end, whole, and nothing else. `PROTECTFS_KILLS` says how many rounds.
+/// breaks off. Whatever happened, each file is there in the end, whole, and nothing else.
 @Suite struct DownloadStormTests {
-    private static let rounds = ProcessInfo.processInfo.environment["PROTECTFS_KILLS"].flatMap(Int.init) ?? 16
+    private static let rounds = Effort.count(16, 50)
     private static let length = 600_000
 
     private enum Event: CaseIterable { case kill, end, lock, unlock, rotate, pause, resume }

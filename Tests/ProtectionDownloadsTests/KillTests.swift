@@ -1,19 +1,17 @@
 import FaultServer
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
 @testable import ProtectionDownloads
 
-/// Over TLS, killed again and again, locked and unlocked meanwhile. `PROTECTFS_DOWNLOAD_BYTES` and `PROTECTFS_KILLS` say how
-/// large and how often.
+/// Over TLS, killed again and again, locked and unlocked meanwhile. 8 MiB and 6 kills at the least
+/// effort, 1 GiB and 50 kills at the most.
 @Suite struct KillTests {
-    private static func number(_ name: String, _ fallback: Int) -> Int {
-        ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? fallback
-    }
-    private static let length = number("PROTECTFS_DOWNLOAD_BYTES", 8 << 20)
-    private static let kills = number("PROTECTFS_KILLS", 6)
+    private static let length = Effort.count(8, 1_024) << 20
+    private static let kills = Effort.count(6, 50)
     private static let bytesPerSecond = max(length / max(4, kills), 1 << 20)
     private static let pattern = Answer.pattern(0..<length)
 
@@ -55,7 +53,7 @@ import Testing
         let queue = try DownloadQueue(bed.keybag)
         let download = try await queue.add(request)
         if locks == .first { try bed.keybag.lock() }
-        var generator = SystemRandomNumberGenerator()
+        var generator = Effort.generator("KillTests, \(kind), \(locks)")
         var received: UInt64 = 0
         for kill in 0..<Self.kills {
             let process = try DownloadWorker.start(bed)

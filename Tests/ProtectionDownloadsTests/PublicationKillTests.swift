@@ -1,17 +1,16 @@
 import Foundation
 import GRDB
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
 @testable import ProtectionDownloads
 
 /// Killed on the way into each system call by which parts become one file, it is checked, gets its name and its class.
-///
-/// By default a sample; all of them with `PROTECTFS_KILLS` above 10.
+/// A slice of them.
 @Suite(.serialized, .enabled(if: DownloadWorker.canTrace, "there is no strace(1) here that may trace"))
 struct PublicationKillTests {
-    private static let isFull = ProcessInfo.processInfo.environment["PROTECTFS_KILLS"].flatMap(Int.init) ?? 0 > 10
     private static let bytes = noise(200_000)
     /// All calls by which a file, a directory or the list changes.
     static let calls = [
@@ -63,30 +62,30 @@ struct PublicationKillTests {
     }
 
     @Test(arguments: calls) func killedAtEveryCall(_ call: String) async throws {
-        var number = 1
-        while Self.isFull || number <= 2 {
+        var kills = 0
+        for number in 1... where number == 1 || Effort.includes(number) {
             let (bed, id) = try await whole()
             let wasKilled = try DownloadWorker.isKilled(bed, at: call, number)
             try await expectWhole(bed, id, "\(call) \(number)")
             if !wasKilled { break }
-            number += 1
+            kills += 1
         }
-        print("storm, download: publication, at every \(call): \(number - 1) kills")
+        print("storm, download: publication, at every \(call): \(kills) kills")
     }
 
     /// Killed right before the rename, then while locked again: it gets its name without any key, and its class later.
     @Test(arguments: ["renameat2", "fsync", "fdatasync", "pwrite64", "linkat"])
     func killedWhileLocked(_ call: String) async throws {
-        var number = 1
-        while Self.isFull || number <= 2 {
+        var kills = 0
+        for number in 1... where number == 1 || Effort.includes(number) {
             let (bed, id) = try await whole()
             #expect(try DownloadWorker.isKilled(bed, at: "renameat2", 1))
             try bed.keybag.lock()
             let wasKilled = try DownloadWorker.isKilled(bed, at: call, number)
             try await expectWhole(bed, id, "\(call) \(number), locked", isLocked: true)
             if !wasKilled { break }
-            number += 1
+            kills += 1
         }
-        print("storm, download: publication while locked, at every \(call): \(number - 1) kills")
+        print("storm, download: publication while locked, at every \(call): \(kills) kills")
     }
 }

@@ -2,6 +2,7 @@ import FaultServer
 import Foundation
 import GRDB
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -154,10 +155,9 @@ import Testing
     }
 }
 
-/// Small files whose runner is killed on the way into each system call. A sample; all of them with `PROTECTFS_KILLS` above 10.
+/// Small files whose runner is killed on the way into each system call. A slice of them.
 @Suite(.serialized, .enabled(if: DownloadWorker.canTrace, "there is no strace(1) here that may trace"))
 struct SmallFileKillTests {
-    private static let isFull = ProcessInfo.processInfo.environment["PROTECTFS_KILLS"].flatMap(Int.init) ?? 0 > 10
     private static let length = 100_000
 
     private func added() async throws -> (DownloadBed, FaultServer, DownloadID) {
@@ -168,8 +168,8 @@ struct SmallFileKillTests {
     }
 
     @Test(arguments: PublicationKillTests.calls) func killedAtEveryCall(_ call: String) async throws {
-        var number = 1
-        while Self.isFull || number <= 2 {
+        var kills = 0
+        for number in 1... where number == 1 || Effort.includes(number) {
             let (bed, server, id) = try await added()
             let wasKilled = try DownloadWorker.isKilled(bed, at: call, number)
             let moment: Comment = "\(call) \(number)"
@@ -184,9 +184,9 @@ struct SmallFileKillTests {
             #expect(try bed.contents() == Answer.pattern(0..<Self.length), moment)
             withExtendedLifetime(server) {}
             if !wasKilled { break }
-            number += 1
+            kills += 1
         }
-        print("storm, download: a small file, at every \(call): \(number - 1) kills")
+        print("storm, download: a small file, at every \(call): \(kills) kills")
     }
 
     /// Power may go at any moment: the file is flushed before the list says what it is, and that is flushed before it has a name,

@@ -1,13 +1,14 @@
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
 @testable import ProtectionSecrets
 
-/// Processes that are killed while they write. `PROTECTFS_KILLS` says how often.
+/// Processes that are killed while they write.
 @Suite struct SecretStormTests {
-    private static let kills = ProcessInfo.processInfo.environment["PROTECTFS_KILLS"].flatMap(Int.init) ?? 12
+    private static let kills = Effort.count(12, 200)
 
     /// What was acknowledged is there, or something newer; and nothing else.
     @Test func killedWhileUpdating() throws {

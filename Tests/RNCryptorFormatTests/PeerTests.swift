@@ -1,5 +1,6 @@
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import RNCryptorFormat
@@ -65,7 +66,7 @@ import Testing
         let secret: [UInt8]
         let text: [UInt8]
 
-        init(_ index: Int, _ random: inout Seeded) {
+        init(_ index: Int, _ random: inout SeededGenerator) {
             isOfKeys = index % 2 == 0
             let length = isOfKeys ? 64 : [1, 20, 64, 65, 200].randomElement(using: &random)!
             secret = random.bytes(length)
@@ -79,7 +80,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasPython)) func oursOpensThere() throws {
-        var random = Seeded()
+        var random = Effort.generator("PeerTests")
         let cases = (0..<40).map { Case($0, &random) }
         let messages = try cases.map { try sealed($0.text, with: $0.swift()) }
         let answers = try ask(
@@ -91,7 +92,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasPython)) func theirsOpensHere() throws {
-        var random = Seeded()
+        var random = Effort.generator("PeerTests", 1)
         let cases = (0..<40).map { Case($0, &random) }
         let answers = try ask(
             cases.map {
@@ -150,24 +151,8 @@ import Testing
     }
 }
 
-/// Random numbers that can be had again, by the line that is printed.
-private struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init() {
-        let given = ProcessInfo.processInfo.environment["PROTECTFS_SEED"].flatMap { UInt64($0) }
-        state = given ?? UInt64.random(in: 1...UInt64(UInt32.max))
-        print("PeerTests: PROTECTFS_SEED=\(state)")
+extension SeededGenerator {
+    fileprivate mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in .random(in: 0...255, using: &self) }
     }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
-
-    mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) } }
 }

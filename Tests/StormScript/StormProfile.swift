@@ -1,3 +1,5 @@
+import TestEffort
+
 /// What a worker does to one file, commit after commit, until it is killed.
 ///
 /// Commit `number` of a seed is always the same steps: who counts commits knows the file's content.

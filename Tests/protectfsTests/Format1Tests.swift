@@ -17,7 +17,7 @@ import Testing
         init(hasDeviceKey: Bool = true) throws {
             turn = open("/tmp/protectfs-format1-\(getuid()).lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard turn >= 0, flock(turn, LOCK_EX) == 0 else { throw CommandSandbox.Unexpected("no lock: \(errno)") }
-            sandbox = try CommandSandbox(makesKeybag: false)
+            sandbox = try CommandSandbox(makesKeybag: false, derivesForReal: true)
             let archive = Format1Tests.tests.appendingPathComponent("Format1/example.tar.gz").path
             let sum = try sandbox.shell("sha256sum < \"$0\"", [archive]).text.prefix(64)
             guard sum == Format1Tests.sum else { throw CommandSandbox.Unexpected("the example was altered: \(sum)") }

@@ -207,10 +207,11 @@ struct PasswordVerbTests {
         #expect(seen.shown.contains("no string to check against"))
     }
 
-    @Test("The example: both ways to keep passwords")
+    @Test(
+        "The example: both ways to keep passwords",
+        .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
     func example() throws {
-        let program = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-            .appendingPathComponent("UserPasswords").path
+        let program = Example.path("UserPasswords")
         func run(_ verb: String, _ name: String, _ password: String) throws -> Finished {
             try sandbox.shell("exec \"$0\" users \"$@\"", [program, verb, name], input: Data("\(password)\n".utf8))
         }

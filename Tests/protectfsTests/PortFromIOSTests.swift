@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Examples/PortFromIOS")
+@Suite("Examples/PortFromIOS", .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
 struct PortFromIOSTests {
     private let sandbox: CommandSandbox
     init() throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Examples/ProtectedLog")
+@Suite("Examples/ProtectedLog", .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
 struct ProtectedLogTests {
     private let sandbox: CommandSandbox
     init() throws {
@@ -25,8 +25,7 @@ struct ProtectedLogTests {
             if round % 3 == 2 { try sandbox.run("lock") }
             let output = sandbox.path("acknowledged-\(round)")
             _ = FileManager.default.createFile(atPath: output, contents: nil)
-            let program = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-                .appendingPathComponent("ProtectedLog").path
+            let program = Example.path("ProtectedLog")
             let process = sandbox.start(program, ["log", "\(next)", "100000"], input: FileHandle.nullDevice)
             process.standardOutput = FileHandle(forWritingAtPath: output)!
             try process.run()

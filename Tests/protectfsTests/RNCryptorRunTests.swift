@@ -1,14 +1,13 @@
 import Foundation
+import TestEffort
 import Testing
 
 /// What a run of export or import leaves when it is killed, and what memory it takes.
 @Suite("export and import: killed, and measured")
 struct RNCryptorRunTests {
     private let sandbox: CommandSandbox
-    private let size: Int
 
     init() throws {
-        size = (ProcessInfo.processInfo.environment["PROTECTFS_RNCRYPTOR_MIB"].flatMap { Int($0) } ?? 48) << 20
         sandbox = try CommandSandbox()
         try sandbox.unlock()
         try Data((100..<164).map { UInt8($0) }).write(to: URL(fileURLWithPath: sandbox.path("keys")))
@@ -36,8 +35,10 @@ struct RNCryptorRunTests {
         let command = "\"$PROTECTFS\" \(Self.ways[way]!) 3<keys"
         let open = way == "export" ? "\"$PROTECTFS\" import target -o - --key-fd 3 3<keys" : "\"$PROTECTFS\" cat target"
         var (absent, whole) = (0, 0)
-        for _ in 0..<12 {
-            let milliseconds = Int.random(in: 0...600)
+        var generator = Effort.generator("RNCryptorRunTests, \(way)")
+        let kills = Effort.count(6, 60)
+        for _ in 0..<kills {
+            let milliseconds = Int.random(in: 0...600, using: &generator)
             _ = try sandbox.shell(
                 "\(source)\(command) & sleep \(Double(milliseconds) / 1000); kill -9 $!; wait $!; exit 0")
             let left = try sandbox.shell("ls -A | grep -v '^[.]run-\\|^[.]passcodes' | sort").text
@@ -50,7 +51,7 @@ struct RNCryptorRunTests {
             }
             #expect(!left.contains("unfinished"), "killed after \(milliseconds) ms: \(left)")
         }
-        print("\(way): killed 12 times: \(absent) without a file, \(whole) with a whole one")
+        print("\(way): killed \(kills) times: \(absent) without a file, \(whole) with a whole one")
         guard try sandbox.shell("strace -o /dev/null true").status == 0 else {
             return print("skipped: the kill before the name: strace(1) cannot trace here")
         }
@@ -66,6 +67,7 @@ struct RNCryptorRunTests {
 
     @Test("Bounded memory, whatever the size")
     func memory() throws {
+        let size = Effort.count(48, 1_024) << 20
         try makeFile(size)
         for (name, words) in [
             ("export", "export --format rncryptor file -o message --key-fd 3"),

@@ -226,12 +226,13 @@ struct RNCryptorVerbTests {
         #expect(long.shown.contains("longer than the 4094 bytes that a terminal gives"), "\(long.shown)")
     }
 
-    @Test("OpenRNCryptor, the example: prints what was sealed, and nothing of what was altered")
+    @Test(
+        "OpenRNCryptor, the example: prints what was sealed, and nothing of what was altered",
+        .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
     func example() throws {
         try sandbox.protectedFile("file", bytes(2_500_000))
         #expect(try export("file", "-o", "message").status == 0)
-        let program = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-            .appendingPathComponent("OpenRNCryptor").path
+        let program = Example.path("OpenRNCryptor")
         let script = "exec \"$0\" \"$1\" 3<\"$2\""
         #expect(try sandbox.shell(script, [program, "message", passwordFile()]).output == bytes(2_500_000))
         var altered = try sandbox.stored("message")

@@ -42,7 +42,9 @@ extension CommandSandbox {
         let text = Array(code.utf8)
         let code = try RecoveryCode(reading: SecretBytes(byteCount: text.count) { $0.copyBytes(from: text) })
         do throws(DataProtectionError) {
-            _ = try Keybag(at: FilePath(keybagDirectory)).open(recoveryCode: code)
+            _ = try derivingAlike { () throws(DataProtectionError) in
+                try Keybag(at: FilePath(keybagDirectory)).open(recoveryCode: code)
+            }
             return true
         } catch {
             guard case .wrongRecoveryCode = error else { throw error }

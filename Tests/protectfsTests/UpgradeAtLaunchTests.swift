@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-@Suite("Examples/UpgradeAtLaunch")
+@Suite(
+    "Examples/UpgradeAtLaunch", .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
 struct UpgradeAtLaunchTests {
     private let sandbox: CommandSandbox
     init() throws {
@@ -11,8 +12,7 @@ struct UpgradeAtLaunchTests {
 
     /// What the program prints.
     private func output() throws -> String {
-        let program = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-            .appendingPathComponent("UpgradeAtLaunch").path
+        let program = Example.path("UpgradeAtLaunch")
         let process = sandbox.start(program, ["documents"], input: FileHandle.nullDevice)
         let pipe = Pipe()
         process.standardOutput = pipe

@@ -82,7 +82,7 @@ struct VerifyTests {
         // Two pieces: the first is committed, and the second keeps the writer waiting.
         let script = """
             mkfifo pipe; "$PROTECTFS" write --append file <pipe & exec 4>pipe; printf first >&4
-            for _ in $(seq 200); do [ "$("$PROTECTFS" cat --range -5 file)" = first ] && break; sleep 0.05; done
+            for _ in $(seq 200); do [ "$("$PROTECTFS" cat --range=-5 file)" = first ] && break; sleep 0.05; done
             "$PROTECTFS" verify --json file; status=$?; "$PROTECTFS" verify file; exec 4>&-; wait
             "$PROTECTFS" verify file && exit $status
             """

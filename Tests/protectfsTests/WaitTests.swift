@@ -125,10 +125,11 @@ struct WaitTests {
         #expect(try sandbox.shell("\"$PROTECTFS\" watch | head -n 1").text == "locked\n")
     }
 
-    @Test("Examples/SaveBeforeLock: three programs save when another process is about to lock, and come back")
+    @Test(
+        "Examples/SaveBeforeLock: three programs save when another process is about to lock, and come back",
+        .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
     func saveBeforeLock() throws {
-        let example = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-            .appendingPathComponent("SaveBeforeLock").path
+        let example = Example.path("SaveBeforeLock")
         try sandbox.unlock()
         let programs = try (0..<3).map { number in
             let program = sandbox.start(example, ["draft\(number)"], input: FileHandle.nullDevice)

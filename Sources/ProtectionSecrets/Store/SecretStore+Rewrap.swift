@@ -51,6 +51,7 @@ extension SecretStore {
 
     /// - Returns: whether it had to be.
     private func rewrap(_ id: [UInt8]) throws(SecretError) -> Bool {
+        defer { SecretBytes.scrubStack() }
         let select = "SELECT \(SecretSchema.columns) FROM secrets WHERE id = ?"
         func row(_ database: Database) throws -> SecretRow? {
             guard let row = try Row.fetchOne(database.cachedStatement(sql: select), arguments: [Data(id)]) else {

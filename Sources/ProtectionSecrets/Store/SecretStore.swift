@@ -131,6 +131,8 @@ public final class SecretStore: Sendable {
     func open(_ row: SecretRow) throws(SecretError) -> SecretBytes { try open(row, with: itemKey(of: row)) }
 
     func open(_ row: SecretRow, with item: borrowing ItemKey) throws(SecretError) -> SecretBytes {
+        // What unwrapped the item key may have left pieces of it there: compilers keep them in registers, and spill these.
+        defer { SecretBytes.scrubStack() }
         do throws(KeyError) { return try item.open(row.value, boundTo: row.record.associatedData(keybag.uuid)) } catch {
             throw .damaged(row.record.name, path, reason: "its value does not open")
         }
@@ -150,6 +152,7 @@ public final class SecretStore: Sendable {
         let associated = record.associatedData(keybag.uuid)
         var wrapped: WrappedKey?
         var sealed: [UInt8] = []
+        defer { SecretBytes.scrubStack() }
         try withClassKey(generation, record.name, record.accessibility, .write) { key, device throws(KeyError) in
             let item = try ItemKey.random()
             wrapped = try device.wrap(item, key)

@@ -46,7 +46,8 @@ enum BackgroundQueue {
 
     /// The lowest priority, which that of input and output follows (ioprio_set(2)), and no directory that is in use.
     static func giveWay() {
-        _ = nice(19)
+        // Not nice(3), which adds: libdispatch starts programs from threads with less than 0.
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         _ = chdir("/")
     }
 }

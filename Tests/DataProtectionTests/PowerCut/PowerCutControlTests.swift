@@ -2,6 +2,7 @@ import Foundation
 import PowerCutDisk
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -34,7 +35,7 @@ struct PowerCutControlTests {
     ) throws -> Int {
         let disk = try PowerCutDisk(mebibytes: 48)
         let directory = FilePath(disk.mountPoint)
-        var generator = Randomised.generator("power cuts, \(name)")
+        var generator = Effort.generator("power cuts, \(name)")
         var model = ModelFile(pattern(1, count: Self.size))
         let file = try opened(directory)
         try file.write(model.bytes, at: 0)

@@ -2,6 +2,7 @@ import Glibc
 import PowerCutDisk
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -10,7 +11,7 @@ import Testing
 final class PowerCuts {
     let disk: PowerCutDisk
     let bed: FileTestBed
-    let seed = Randomised.seed
+    let seed = Effort.seed
     private let name: String
 
     /// - Parameter name: for what is printed.

@@ -1,5 +1,6 @@
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection

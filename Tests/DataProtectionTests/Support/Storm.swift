@@ -1,6 +1,7 @@
 import Glibc
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -19,34 +20,30 @@ struct Storm {
     let name: String
     let moment: Moment
     let seed: UInt64
-    let kills: Int
+    var kills: Int { calls.isEmpty ? randomKills : calls.count }
     private(set) var generator: SeededGenerator
     /// Kills so far, and the steps that were acknowledged before them.
     private(set) var killed = 0
     private(set) var acknowledged = 0
 
-    /// The kinds of system calls that are killed at.
-    private let calls: [String]
+    private let randomKills: Int
+    /// The system calls that are killed at, in this order; empty: the moments are random.
+    private let calls: [StormProcess.Call]
 
     /// - Parameters:
     ///   - calls: all kinds that the workload makes over and over.
-    ///   - count: how many calls of each kind are killed at, one after the other; nil: a sample, unless all kills are
-    ///     asked for.
-    init(_ name: String, _ moment: Moment, _ bed: FileTestBed, calls: [String], each count: Int? = nil) {
-        self.calls = calls
+    ///   - count: how many calls of each kind there are to kill at. Of these a slice.
+    init(_ name: String, _ moment: Moment, _ bed: FileTestBed, calls: [String], each count: Int = 20) {
         self.bed = bed
         self.name = "\(name), \(moment.rawValue)"
         self.moment = moment
-        generator = Randomised.generator("storm, \(name)", name.utf8.reduce(UInt64(7)) { $0 &* 31 &+ UInt64($1) })
+        generator = Effort.generator("storm, \(name)", name.utf8.reduce(UInt64(7)) { $0 &* 31 &+ UInt64($1) })
         seed = generator.next() >> 16
-        let kills = Randomised.kills(of: 16)
-        switch moment {
-        case .anyTime: self.kills = kills
-        case .everyCall where !StormProcess.canKillAtCalls:
-            print("skipped: \(self.name): there is no strace(1) here that may trace")
-            self.kills = 0
-        case .everyCall: self.kills = calls.count * (count ?? (kills > 10 ? 20 : 1))
-        }
+        let isTraced = moment == .everyCall && StormProcess.canKillAtCalls
+        if moment == .everyCall, !isTraced { print("skipped: \(name): there is no strace(1) here that may trace") }
+        randomKills = moment == .anyTime ? Effort.count(2, 13) : 0
+        let numbers = isTraced ? Effort.slice(of: 1...count) : []
+        self.calls = numbers.flatMap { number in calls.map { StormProcess.Call(name: $0, number: number) } }
     }
 
     /// One kill: after a random number of acknowledgements and, half of the time, a random moment more.
@@ -58,10 +55,8 @@ struct Storm {
     mutating func kill(_ workload: String, from first: Int, _ rest: [String]) throws -> Int {
         var last: Int?
         if moment == .everyCall {
-            let round = killed / calls.count + 1
-            let number = kills > calls.count ? round : Int.random(in: 1...20, using: &generator)
-            let call = StormProcess.Call(name: calls[killed % calls.count], number: number)
-            last = try StormProcess(bed, workload, seed: seed, first: first, rest, until: call).killed(after: nil)
+            let process = try StormProcess(bed, workload, seed: seed, first: first, rest, until: calls[killed])
+            last = try process.killed(after: nil)
             return count(last, from: first)
         }
         let worker = try StormProcess(bed, workload, seed: seed, first: first, rest)

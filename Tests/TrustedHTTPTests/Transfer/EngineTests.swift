@@ -167,13 +167,15 @@ private enum PasswordSearch {
     /// Whether any eight bytes of it are there that begin at a multiple of eight: memory that was given back loses its first 16.
     private static func hasPassword(_ bytes: UnsafeRawBufferPointer) -> Bool {
         stride(from: 0, to: masked.count - 7, by: 8).contains { start in
-            var rest = bytes[...]
-            while let found = memchr(bytes.baseAddress! + rest.startIndex, Int32(masked[start] ^ 1), rest.count) {
-                let index = UnsafeRawPointer(found) - bytes.baseAddress!
-                if bytes.count - index >= 8, (0..<8).allSatisfy({ bytes[index + $0] == masked[start + $0] ^ 1 }) {
-                    return true
-                }
-                rest = bytes[(index + 1)...]
+            let wanted = masked[start..<start + 8].withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+            var index = 0
+            while let found = memchr(bytes.baseAddress! + index, Int32(masked[start] ^ 1), bytes.count - index) {
+                index = UnsafeRawPointer(found) - bytes.baseAddress!
+                guard bytes.count - index >= 8 else { break }
+                // As words, because this runs some million times, and masked, so that no register has the password.
+                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                if word ^ 0x0101_0101_0101_0101 == wanted { return true }
+                index += 1
             }
             return false
         }

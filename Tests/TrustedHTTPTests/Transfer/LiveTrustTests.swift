@@ -255,7 +255,9 @@ struct LiveTrustTests {
 
     @Test("A probe of nobody, and of a server without TLS")
     func probeOfNobody() async throws {
-        await #expect(throws: HTTPError.self) { try await client.probe(server.url("/", port: server.plainPort)) }
+        await #expect(throws: HTTPError.self) {
+            try await client.probe(server.url("/", port: server.plainPort), timeout: 2)
+        }
         await #expect(throws: HTTPError.self) { try await client.probe(server.url("/", scheme: "http")) }
     }
 }

@@ -63,7 +63,8 @@ final class Reader {
     private let home: String
 
     init() throws {
-        sandbox = try CommandSandbox(makesKeybag: false)
+        // Sessions clear the environment.
+        sandbox = try CommandSandbox(makesKeybag: false, derivesForReal: true)
         home = sandbox.path("home")
         try sandbox.put("", at: "home/.profile")
         // As many iterations as are not warned of.

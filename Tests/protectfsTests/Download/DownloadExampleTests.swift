@@ -4,15 +4,13 @@ import Testing
 
 @testable import protectfs_download
 
-@Suite("Examples of downloads and requests")
+@Suite(
+    "Examples of downloads and requests",
+    .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
 struct DownloadExampleTests {
     private let bed: DownloadSandbox
 
     init() throws { bed = try DownloadSandbox() }
-
-    private func example(_ name: String) -> String {
-        URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent().appendingPathComponent(name).path
-    }
 
     @Test("LockedDownload: locks half way, finishes while locked, is complete after the unlock")
     func lockedDownload() throws {
@@ -21,7 +19,7 @@ struct DownloadExampleTests {
         try sum.update(bytes)
         try bed.server.answer("/a", Answer(length: bytes.count).with(\.bytesPerSecond, 300_000))
         let program = bed.sandbox.start(
-            example("LockedDownload"),
+            Example.path("LockedDownload"),
             [
                 bed.server.url("/a").absoluteString, bed.sandbox.path("a"), try sum.finish().hexadecimal,
                 "authority.pem",
@@ -58,7 +56,7 @@ struct DownloadExampleTests {
             openssl pkcs12 -export -inkey "$0/client.key" -in "$0/client.pem" -passout pass: -out identity.p12 &&
                 exec "$@" <identity.p12
             """
-        let words = [server.directory, example("PinnedRequest"), "https://localhost:\(port)/hello", other]
+        let words = [server.directory, Example.path("PinnedRequest"), "https://localhost:\(port)/hello", other]
         let refused = try bed.sandbox.shell(script, words)
         #expect(refused.status != 0 && refused.text.isEmpty)
         #expect(try server.received().isEmpty)

@@ -176,7 +176,7 @@ struct SecretVerbTests {
         let phrase = SecretBytes(byteCount: CommandSandbox.passcode.utf8.count) {
             $0.copyBytes(from: CommandSandbox.passcode.utf8)
         }
-        try bag.open(passcode: phrase).rotate(passcode: phrase, iterations: 1000)
+        try sandbox.derivingAlike { try bag.open(passcode: phrase).rotate(passcode: phrase, iterations: 1000) }
         #expect(try secret("rewrap", "--check").status == 77)
         let refused = try sandbox.run(forget, passcodes: passcode)
         #expect(

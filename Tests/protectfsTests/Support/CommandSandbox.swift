@@ -1,5 +1,6 @@
 import DataProtection
 import Foundation
+import TestEffort
 
 @testable import DataProtection
 
@@ -45,13 +46,16 @@ final class CommandSandbox: Sendable {
 
     /// What its commands see beside the usual.
     private let variables: [String: String]
+    private let derivesForReal: Bool
 
     /// - Parameters:
     ///   - makesKeybag: false: there is none yet.
+    ///   - derivesForReal: its commands run PBKDF2 as often as a keybag says, as they do everywhere at full effort.
     ///   - variables: more for the environment of its commands.
-    init(makesKeybag: Bool = true, variables: [String: String] = [:]) throws {
+    init(makesKeybag: Bool = true, derivesForReal: Bool = false, variables: [String: String] = [:]) throws {
         _ = isolatedHome
         self.variables = variables
+        self.derivesForReal = derivesForReal
         root = Self.makeDirectory("protectfs-command")
         keybagDirectory = root + "/keybag"
         if makesKeybag { try makeKeybag() }
@@ -87,7 +91,19 @@ final class CommandSandbox: Sendable {
             "PATH": "/usr/bin:/bin", "HOME": root + "/home", "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no",
             "XDG_DATA_HOME": root + "/data", "XDG_STATE_HOME": root + "/state", "XDG_CONFIG_HOME": root + "/config",
             "PROTECTFS_KEYBAG": keybagDirectory, "PROTECTFS": Self.executable,
-        ].merging(Self.sanitizers) { $1 }.merging(variables) { $1 }
+        ].merging(Self.sanitizers) { $1 }.merging(rounds) { $1 }.merging(variables) { $1 }
+    }
+
+    /// Sources/ProtectionKeys/PBKDF2.swift: only builds for tests look at it.
+    private var rounds: [String: String] {
+        derivesForReal || Effort.level == 100 ? [:] : ["PROTECTFS_FEWEST_ROUNDS": "yes"]
+    }
+
+    /// Runs `body`, which derives keys in this process, as the commands derive theirs.
+    func derivingAlike<R: ~Copyable, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+        for (name, value) in rounds { setenv(name, value, 1) }
+        defer { for name in rounds.keys { unsetenv(name) } }
+        return try body()
     }
 
     /// What a command that is built with a sanitizer must know too.

@@ -1,0 +1,1 @@
+// Nothing but a place for linker flags: Package.swift, at its end.
