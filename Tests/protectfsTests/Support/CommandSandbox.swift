@@ -100,6 +100,7 @@ final class CommandSandbox: Sendable {
     }
 
     /// Runs `body`, which derives keys in this process, as the commands derive theirs.
+    @discardableResult
     func derivingAlike<R: ~Copyable, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
         for (name, value) in rounds { setenv(name, value, 1) }
         defer { for name in rounds.keys { unsetenv(name) } }
