@@ -7,7 +7,12 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import threading
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "IndependentReader"))
+from listing import CLASS_NAMES
+from read import head_in_force
 
 PASSCODE = b"passcode one"
 MAGIC = b"\x89PFS\r\n\x1a\n"
@@ -170,7 +175,8 @@ class Bed:
         done = self.run("cat", path)
         if done.status != 0:
             return f"UNREADABLE {done.status} {done.errors.strip()}"
-        name = self.must("class", path).split(b"\t")[0].split(b" ")[0].decode().strip()
+        # By the independent reader: another command for every file after every fault would take a third of the time.
+        name = CLASS_NAMES[head_in_force(path.read_bytes())["wrap"]["class"] - 1]
         return f"{name} {len(done.output)} {hashlib.sha256(done.output).hexdigest()[:16]}"
 
     def tree(self, below="work"):
