@@ -63,12 +63,13 @@ final class Reader {
     private let home: String
 
     init() throws {
-        // Sessions clear the environment.
-        sandbox = try CommandSandbox(makesKeybag: false, derivesForReal: true)
+        sandbox = try CommandSandbox(makesKeybag: false)
         home = sandbox.path("home")
         try sandbox.put("", at: "home/.profile")
         // As many iterations as are not warned of.
-        try sandbox.makeKeybag(in: home + "/.local/share/protectfs/default", iterations: 600_000)
+        try sandbox.derivingAlike {
+            try sandbox.makeKeybag(in: home + "/.local/share/protectfs/default", iterations: 600_000)
+        }
         let done = try sandbox.shell(
             """
             cd "$HOME" && mkdir -p "$0/bin" .local/state && ln -s "$PROTECTFS" "$0/bin/protectfs" &&
