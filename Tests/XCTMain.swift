@@ -9,8 +9,7 @@ import Testing
     static func main() {
         // `swift test` asks for XCTests, too, and there are none.
         guard CommandLine.arguments.contains("swift-testing") else { return }
-        // Of the priority that Swift gives a main function: a task of this thread's own is one that a user waits for, and libdispatch
-        // would lower the nice value of its threads.
+        // Not of this thread's priority: programs that such a task started had a nice value of -2.
         Task.detached(priority: .medium) { await Testing.__swiftPMEntryPoint() as Never }
         while true { RunLoop.main.run() }
     }

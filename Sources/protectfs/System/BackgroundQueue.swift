@@ -46,7 +46,7 @@ enum BackgroundQueue {
 
     /// The lowest priority, which that of input and output follows (ioprio_set(2)), and no directory that is in use.
     static func giveWay() {
-        // Not nice(3), which adds: libdispatch starts programs from threads with less than 0.
+        // Not nice(3), which adds: the thread that started this program may have had less than 0.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         _ = chdir("/")
     }
