@@ -23,7 +23,7 @@ public enum Effort {
     }
 
     /// Whether item number `index` of many is in ``slice(of:)``.
-    public static func includes(_ index: Int) -> Bool { (index + Int(seed)) % max(1, 7 / level) == 0 }
+    public static func includes(_ index: Int) -> Bool { (index + Int(seed)) % max(1, (6 + level) / level) == 0 }
 
     /// Numbers for one test: always the same for a seed. Prints the line that repeats them.
     ///
