@@ -176,7 +176,8 @@ let package = Package(
             ],
             swiftSettings: strict, linkerSettings: bindNow),
         .testTarget(
-            name: "ProtectionKeysTests", dependencies: ["ProtectionKeys"], exclude: ["Vectors", "Wycheproof"],
+            name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],
+            exclude: ["Vectors", "Wycheproof"],
             swiftSettings: strict),
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
         // How much the repetitive tests do, and from which seed.
@@ -187,7 +188,8 @@ let package = Package(
             name: "TestScratch", dependencies: [.product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestScratch", swiftSettings: strict),
         .testTarget(
-            name: "ProtectionFormatTests", dependencies: ["ProtectionFormat", "ProtectionKeys", "TestVectors"],
+            name: "ProtectionFormatTests",
+            dependencies: ["ProtectionFormat", "ProtectionKeys", "TestEffort", "TestVectors"],
             exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "TestEffort", "TestVectors"],
@@ -220,7 +222,7 @@ let package = Package(
         .testTarget(
             name: "TrustedHTTPTests",
             dependencies: [
-                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "CLibSSL", "CCurl",
+                "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "TestEffort", "CLibSSL", "CCurl",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -283,7 +285,7 @@ let package = Package(
             swiftSettings: strict),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.
         .testTarget(
-            name: "FuzzTests", dependencies: fuzzed + fuzzing, path: "Tests/Fuzz",
+            name: "FuzzTests", dependencies: fuzzed + fuzzing + ["TestEffort"], path: "Tests/Fuzz",
             exclude: ["run", "Engine", "CLibFuzzer", "Corpus"], sources: ["Targets", "Replay"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -59,44 +59,50 @@ import Testing
 
     /// A daemon that was started while locked does not write to a segment for ever.
     @Test func aSegmentIsLeftAfterTheUnlock() throws {
-        let bed = try FileTestBed()
-        try bed.log("1")
-        try bed.keybag.lock()
-        try bed.log("2")
-        let open = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
-        try open.append(line: "3")
-        try bed.enter(.unlocked)
-        usleep(1_100_000)
-        try open.append(line: "4")
-        #expect(try bed.names() == ["log"])
-        // What others leave while it has the log open, it joins too.
-        let other = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
-        try other.append(line: "5")
-        try other.close()
-        #expect(try bed.names() == ["log", "log.segment-1"])
-        usleep(1_100_000)
-        try open.append(line: "6")
-        #expect(try bed.names() == ["log"])
-        try open.close()
-        #expect(try bed.text(bed.path("log")) == "1\n2\n3\n4\n5\n6\n")
+        let later = Clock.Lead()
+        try Clock.$lead.withValue(later) {
+            let bed = try FileTestBed()
+            try bed.log("1")
+            try bed.keybag.lock()
+            try bed.log("2")
+            let open = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
+            try open.append(line: "3")
+            try bed.enter(.unlocked)
+            later.move(by: 1.1)
+            try open.append(line: "4")
+            #expect(try bed.names() == ["log"])
+            // What others leave while it has the log open, it joins too.
+            let other = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
+            try other.append(line: "5")
+            try other.close()
+            #expect(try bed.names() == ["log", "log.segment-1"])
+            later.move(by: 1.1)
+            try open.append(line: "6")
+            #expect(try bed.names() == ["log"])
+            try open.close()
+            #expect(try bed.text(bed.path("log")) == "1\n2\n3\n4\n5\n6\n")
+        }
     }
 
     /// A line is written somewhere, whatever has become of the segment.
     @Test func aSegmentThatCannotBeJoinedIsLeftToo() throws {
-        let bed = try FileTestBed()
-        try bed.log("1")
-        try bed.keybag.lock()
-        let open = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
-        try open.append(line: "2")
-        for head: UInt64 in [0, 4096] {
-            try LowerFile(bed.path("log.segment-1"), flags: O_RDWR).write(
-                [UInt8](repeating: 7, count: 100), at: head + 200)
+        let later = Clock.Lead()
+        try Clock.$lead.withValue(later) {
+            let bed = try FileTestBed()
+            try bed.log("1")
+            try bed.keybag.lock()
+            let open = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
+            try open.append(line: "2")
+            for head: UInt64 in [0, 4096] {
+                try LowerFile(bed.path("log.segment-1"), flags: O_RDWR).write(
+                    [UInt8](repeating: 7, count: 100), at: head + 200)
+            }
+            try bed.enter(.unlocked)
+            later.move(by: 1.1)
+            try open.append(line: "3")
+            try open.close()
+            #expect(try bed.text(bed.path("log")) == "1\n3\n")
         }
-        try bed.enter(.unlocked)
-        usleep(1_100_000)
-        try open.append(line: "3")
-        try open.close()
-        #expect(try bed.text(bed.path("log")) == "1\n3\n")
     }
 
     /// Somebody rotates between a writer's look at the log and its joins. If a segment began the new log then, the writer's
@@ -120,24 +126,27 @@ import Testing
 
     /// A segment becomes the log also while it is written to.
     @Test func theLogIsRotatedAwayFromASegment() throws {
-        let bed = try FileTestBed()
-        try bed.log("1")
-        try bed.keybag.lock()
-        let first = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
-        let second = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
-        try first.append(line: "2")
-        try second.append(line: "a")
-        try AtomicReplace.rename(bed.path("log"), to: bed.path("log.1"))
-        try bed.enter(.unlocked)
-        usleep(1_100_000)
-        try second.append(line: "b")
-        try first.append(line: "3")
-        #expect(try bed.names() == ["log", "log.1", "log.segment-2", "log.segment-3"], "3 does not overtake b")
-        try second.close()
-        try first.close()
-        try bed.keybag.performQueuedWork()
-        #expect(try bed.text(bed.path("log")) == "2\na\nb\n3\n")
-        #expect(try bed.names() == ["log", "log.1"])
+        let later = Clock.Lead()
+        try Clock.$lead.withValue(later) {
+            let bed = try FileTestBed()
+            try bed.log("1")
+            try bed.keybag.lock()
+            let first = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
+            let second = try SegmentedLog(bed.path("log"), keybag: bed.keybag)
+            try first.append(line: "2")
+            try second.append(line: "a")
+            try AtomicReplace.rename(bed.path("log"), to: bed.path("log.1"))
+            try bed.enter(.unlocked)
+            later.move(by: 1.1)
+            try second.append(line: "b")
+            try first.append(line: "3")
+            #expect(try bed.names() == ["log", "log.1", "log.segment-2", "log.segment-3"], "3 does not overtake b")
+            try second.close()
+            try first.close()
+            try bed.keybag.performQueuedWork()
+            #expect(try bed.text(bed.path("log")) == "2\na\nb\n3\n")
+            #expect(try bed.names() == ["log", "log.1"])
+        }
     }
 
     @Test(arguments: [ProtectionState.unlocked, .locked]) func rotation(_ state: ProtectionState) throws {

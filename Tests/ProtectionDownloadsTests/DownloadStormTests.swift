@@ -46,9 +46,10 @@ import Testing
         for number in 0..<6 { ids.append(try await queue.add(try request(bed, server, number)).id) }
         var worker = try DownloadWorker.start(bed)
         var (isLocked, story) = (false, [Event]())
+        var generator = Effort.generator("storm, downloads")
         for _ in 0..<Self.rounds {
-            usleep(.random(in: 10_000...400_000))
-            let event = Event.allCases.randomElement()!
+            usleep(.random(in: 10_000...400_000, using: &generator))
+            let event = Event.allCases.randomElement(using: &generator)!
             story.append(event)
             switch event {
             case .kill, .end:
@@ -63,8 +64,8 @@ import Testing
                 isLocked = false
             case .rotate: if !isLocked { try rotate(bed) }
             // Over already, or about to be.
-            case .pause: try? await queue.pause(ids.randomElement()!)
-            case .resume: try? await queue.resume(ids.randomElement()!)
+            case .pause: try? await queue.pause(ids.randomElement(using: &generator)!)
+            case .resume: try? await queue.resume(ids.randomElement(using: &generator)!)
             }
         }
         Glibc.kill(worker.processIdentifier, SIGKILL)

@@ -117,31 +117,34 @@ import Testing
     // MARK: suspend
 
     @Test func suspendedWhileLocked() async throws {
-        let bed = try bed()
-        var request = bed.request()
-        request.whileLocked = .suspend
-        let queue = try bed.queue()
-        let download = try await queue.add(request)
-        bed.server.beforeEachPiece { sent in
-            // The next piece is flushed with what came before: a lock without a grace leaves no time for the rest.
-            if sent == 200_000 { try await Task.sleep(for: .seconds(1.1)) }
-            guard sent == 300_000 else { return }
-            let partial = try #require(try bed.names().first { $0.hasPrefix(".file.protectfs-download-") })
-            #expect(try bed.protectionClass(partial) == .complete)
-            try bed.keybag.lock()
-            bed.server.beforeEachPiece(nil)
+        let later = Clock.Lead()
+        try await Clock.$lead.withValue(later) {
+            let bed = try bed()
+            var request = bed.request()
+            request.whileLocked = .suspend
+            let queue = try bed.queue()
+            let download = try await queue.add(request)
+            bed.server.beforeEachPiece { sent in
+                // The next piece is flushed with what came before: a lock without a grace leaves no time for the rest.
+                if sent == 200_000 { later.move(by: 1.1) }
+                guard sent == 300_000 else { return }
+                let partial = try #require(try bed.names().first { $0.hasPrefix(".file.protectfs-download-") })
+                #expect(try bed.protectionClass(partial) == .complete)
+                try bed.keybag.lock()
+                bed.server.beforeEachPiece(nil)
+            }
+            let running = Task { try await queue.run() }
+            for try await event in download.events where event == .state(.queued, .waitingForUnlock) { break }
+            #expect(try bed.names().count == 1)
+            try bed.unlock()
+            _ = try await download.value
+            running.cancel()
+            try await running.value
+            #expect(try bed.contents() == bytes)
+            #expect(try bed.protectionClass() == .complete)
+            let ranges = bed.server.requests.map { $0.headers.first { $0.name == "Range" }?.value }
+            #expect(ranges.count == 2 && ranges[1] != nil)
         }
-        let running = Task { try await queue.run() }
-        for try await event in download.events where event == .state(.queued, .waitingForUnlock) { break }
-        #expect(try bed.names().count == 1)
-        try bed.unlock()
-        _ = try await download.value
-        running.cancel()
-        try await running.value
-        #expect(try bed.contents() == bytes)
-        #expect(try bed.protectionClass() == .complete)
-        let ranges = bed.server.requests.map { $0.headers.first { $0.name == "Range" }?.value }
-        #expect(ranges.count == 2 && ranges[1] != nil)
     }
 
     /// A lock is announced: what is to stop has stopped, flushed to the byte, before the keys go; when it is called off it goes on.

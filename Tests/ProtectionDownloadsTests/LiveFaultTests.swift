@@ -2,6 +2,7 @@ import FaultServer
 import Foundation
 import Glibc
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -54,7 +55,7 @@ import Testing
     }
 
     @Test func resetAtTwentyPoints() async throws {
-        var generator = SystemRandomNumberGenerator()
+        var generator = Effort.generator("reset at twenty points")
         for point in [0, 1, Self.length - 1] + (0..<17).map({ _ in Int.random(in: 0..<Self.length, using: &generator) })
         {
             let once = try LiveFaultTests()

@@ -1,3 +1,4 @@
+import TestEffort
 import Testing
 
 @testable import ProtectionFormat
@@ -93,8 +94,8 @@ import Testing
     /// The chunks of a file are its bytes, once each, and their homes do not overlap.
     @Test(arguments: [ChunkLayout.small, .large])
     func chunksAreThePlaintext(layout: ChunkLayout) {
-        var random = SplitMix(seed: 0x1A70)
-        for _ in 0..<200 {
+        var random = Effort.generator("chunks are the plaintext")
+        for _ in 0..<Effort.count(200, 20_000) {
             let size = UInt64.random(in: 0..<2_000_000, using: &random)
             let count = layout.chunkCount(size: size)
             var total: UInt64 = 0

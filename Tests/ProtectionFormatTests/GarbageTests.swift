@@ -1,3 +1,4 @@
+import TestEffort
 import TestVectors
 import Testing
 
@@ -6,10 +7,11 @@ import Testing
 
 /// Random bytes, and good ones altered at random under a new check: never a crash, and what decodes encodes to the same.
 @Suite struct GarbageTests {
-    private static let inputs = 20_000
+    private static let inputs = Effort.count(20_000, 1_000_000)
 
     /// `good` with up to eight bytes changed, mostly to values that fields are likely to have; sometimes cut or longer.
-    private static func altered(_ good: [UInt8], _ random: inout SplitMix, fixedLength: Bool = false) -> [UInt8] {
+    private static func altered(_ good: [UInt8], _ random: inout SeededGenerator, fixedLength: Bool = false) -> [UInt8]
+    {
         var bytes = good
         for _ in 0..<Int.random(in: 0...8, using: &random) {
             let index = Int.random(in: 0..<bytes.count, using: &random)
@@ -26,7 +28,7 @@ import Testing
     }
 
     @Test func heads() throws {
-        var random = SplitMix(seed: 1)
+        var random = Effort.generator("garbage for heads", 1)
         let names = [
             "head/inline-5", "head/class-b-under-c", "head/holes-2", "head/redo-offset", "head/chunked-largest",
         ]
@@ -45,7 +47,7 @@ import Testing
     }
 
     @Test func headsOfAnyLength() {
-        var random = SplitMix(seed: 2)
+        var random = Effort.generator("garbage for heads of any length", 2)
         for _ in 0..<Self.inputs {
             let bytes = Prefix.magic + random.bytes(Int.random(in: 0...600, using: &random))
             #expect(throws: FormatError.self) { try Head(decoding: bytes) }
@@ -53,7 +55,7 @@ import Testing
     }
 
     @Test func contentRecords() throws {
-        var random = SplitMix(seed: 3)
+        var random = Effort.generator("garbage for content records", 3)
         let good = try ["head/inline-5", "head/holes-2", "head/redo-offset", "head/holes-32"].map { name in
             try Head(decoding: FormatVector.named(name).bytes("bytes")).content.bytes
         }
@@ -72,7 +74,7 @@ import Testing
     }
 
     @Test func keybags() throws {
-        var random = SplitMix(seed: 4)
+        var random = Effort.generator("garbage for keybags", 4)
         let vector = try FormatVector.named("keybag/reserved-kinds")
         let good = try vector.bytes("bytes")
         let key = KeybagKey(keybag: try KeybagCopy(decoding: good).uuid, secret: try vector.secret("keybag key"))
@@ -92,7 +94,7 @@ import Testing
     }
 
     @Test func redoRecords() throws {
-        var random = SplitMix(seed: 5)
+        var random = Effort.generator("garbage for redo records", 5)
         let vector = try FormatVector.named("redo-record/with-holes")
         let good = try vector.bytes("bytes")
         let file = try vector.fileID()
@@ -123,7 +125,7 @@ import Testing
     }
 
     @Test func sectors() throws {
-        var random = SplitMix(seed: 6)
+        var random = Effort.generator("garbage for sectors", 6)
         let good = try FormatVector.named("attempts/one-failure").bytes("bytes")
         var decoded = 0
         for _ in 0..<Self.inputs {
@@ -140,7 +142,7 @@ import Testing
     }
 
     @Test func transitions() throws {
-        var random = SplitMix(seed: 7)
+        var random = Effort.generator("garbage for transitions", 7)
         let good = try FormatVector.named("transition/armed").bytes("bytes")
         for _ in 0..<Self.inputs {
             let bytes = Self.altered(good, &random)
@@ -151,7 +153,7 @@ import Testing
     }
 
     @Test func payloads() throws {
-        var random = SplitMix(seed: 8)
+        var random = Effort.generator("garbage for payloads", 8)
         let good = try FormatVector.named("ring-payload/a-and-b").bytes("bytes")
         let name = ClassKeyName(keybag: try .random(), protectionClass: .complete, generation: 1)
         for _ in 0..<Self.inputs {

@@ -1,3 +1,4 @@
+import TestEffort
 import TestVectors
 import Testing
 
@@ -153,20 +154,7 @@ func openInline(_ head: Head, _ headKey: borrowing SecretBytes) throws(FormatErr
     return text
 }
 
-/// Random numbers that are the same in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-
+extension SeededGenerator {
     mutating func bytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             var value: UInt64 = 0

@@ -1,3 +1,4 @@
+import TestEffort
 import Testing
 
 @testable import ProtectionKeys
@@ -81,7 +82,7 @@ import Testing
     /// 10,000 random steps, held against a list of what is taken.
     @Test func slotsNeverOverlapAndAreZero() {
         let arena = SecretArena()
-        var random = SplitMix64(state: 1)
+        var random = Effort.generator("slots")
         var held: [(slot: UnsafeMutableRawBufferPointer, tag: UInt8)] = []
         for step in 0..<10000 {
             if held.count < 64 && Bool.random(using: &random) {

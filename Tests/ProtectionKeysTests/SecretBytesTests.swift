@@ -1,3 +1,4 @@
+import TestEffort
 import Testing
 
 @testable import ProtectionKeys
@@ -115,7 +116,7 @@ import Testing
         await withTaskGroup(of: Int.self) { group in
             for task in 0..<8 {
                 group.addTask {
-                    var random = SplitMix64(state: UInt64(task))
+                    var random = SeededGenerator(seed: UInt64(task))
                     var faults = 0
                     for round in 0..<200 {
                         let size = Int.random(in: 0...600, using: &random)
@@ -132,18 +133,5 @@ import Testing
             }
             for await faults in group { #expect(faults == 0) }
         }
-    }
-}
-
-/// A generator that gives the same numbers in every run.
-struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

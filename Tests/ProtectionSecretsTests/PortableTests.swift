@@ -1,5 +1,6 @@
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -77,8 +78,8 @@ import Testing
                 try take(Array(text[..<length]), into: other.store, piece: 999)
             }
         }
-        var generator = SystemRandomNumberGenerator()
-        for _ in 0..<300 {
+        var generator = Effort.generator("altered exports of secrets")
+        for _ in 0..<Effort.count(300, 30_000) {
             var altered = text
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
                 altered[Int.random(in: 0..<altered.count, using: &generator)] = .random(in: 0...255, using: &generator)

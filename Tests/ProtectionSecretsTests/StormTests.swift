@@ -13,12 +13,13 @@ import Testing
     /// What was acknowledged is there, or something newer; and nothing else.
     @Test func killedWhileUpdating() throws {
         let bed = try SecretsBed()
+        var generator = Effort.generator("storm, secrets")
         var next = 0
         var acknowledged = [Int: Int]()
         for kill in 0..<Self.kills {
             let worker = try SecretsWorker.start(bed, "update", "\(next)")
             // Beside it somebody reads, and somebody else writes.
-            usleep(.random(in: 20_000...300_000))
+            usleep(.random(in: 20_000...300_000, using: &generator))
             try bed.store.set(.account("beside"), value: secret("\(kill)"))
             worker.kill()
             for line in try worker.lines() {

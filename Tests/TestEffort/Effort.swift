@@ -15,7 +15,9 @@ public enum Effort {
     public static let seed = UInt64(variable("PROTECTFS_SEED") ?? time(nil) / 86_400) & 0xFFFF_FFFF
 
     /// How many of something repeated to do: `few` at level 1, `many` at level 100, and in between in proportion.
-    public static func count(_ few: Int, _ many: Int) -> Int { few + (many - few) * (level - 1) / 99 }
+    public static func count(_ few: Int, _ many: Int, level: Int = level) -> Int {
+        few + (many - few) * (level - 1) / 99
+    }
 
     /// Which of `items` to try: at level 1 every seventh, beginning at another one each day; from level 7 on all of them.
     public static func slice<Element>(of items: some Sequence<Element>) -> [Element] {
@@ -23,7 +25,9 @@ public enum Effort {
     }
 
     /// Whether item number `index` of many is in ``slice(of:)``.
-    public static func includes(_ index: Int) -> Bool { (index + Int(seed)) % max(1, (6 + level) / level) == 0 }
+    public static func includes(_ index: Int, seed: UInt64 = seed, level: Int = level) -> Bool {
+        (index + Int(seed)) % max(1, (6 + level) / level) == 0
+    }
 
     /// Numbers for one test: always the same for a seed. Prints the line that repeats them.
     ///

@@ -1,6 +1,7 @@
 import Foundation
 import ProtectionKeys
 import TestCertificates
+import TestEffort
 import Testing
 
 @testable import TrustedHTTP
@@ -102,7 +103,7 @@ struct CertificateTests {
 
     @Test("Garbage of every length, and thousands of altered certificates: an error or a verdict, never a crash")
     func garbage() throws {
-        var random = SplitMix(seed: 6)
+        var random = Effort.generator("altered certificates")
         for length in 0..<300 {
             let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
             #expect(throws: TrustError.self) { try Certificate(der: bytes) }
@@ -113,7 +114,7 @@ struct CertificateTests {
         let trust = try ServerTrust.root(pins: [.anyInChain(.publicKey(of: .named("server")))])
         let intermediate = try Certificate.named("intermediate")
         var verdicts = 0
-        for round in 0..<4000 {
+        for round in 0..<Effort.count(4000, 400_000) {
             guard let altered = try? Certificate(der: alter(originals[round % originals.count], &random)) else {
                 continue
             }
@@ -128,7 +129,7 @@ struct CertificateTests {
     }
 
     /// Some bytes other ones, some more, some less.
-    private func alter(_ der: [UInt8], _ random: inout SplitMix) -> [UInt8] {
+    private func alter(_ der: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
         var der = der
         for _ in 0...Int.random(in: 0...2, using: &random) {
             let place = Int.random(in: 0..<der.count, using: &random)
@@ -173,20 +174,5 @@ struct CertificateTests {
             String(base64.dropLast(2)) + "9=",
         ]
         for text in bad { #expect(throws: TrustError.malformedPin(text)) { try CertificatePin.publicKey(text) } }
-    }
-}
-
-/// The same numbers every time (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import SystemPackage
 
 /// Time as the kernel counts it.
@@ -23,7 +24,29 @@ package enum Clock {
     }
 
     /// CLOCK_MONOTONIC in nanoseconds.
-    package static func monotonic() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+    package static func monotonic() -> UInt64 {
+        #if DEBUG || PROTECTFS_TESTING
+            if let lead { return nanoseconds(CLOCK_MONOTONIC) + lead.next() }
+        #endif
+        return nanoseconds(CLOCK_MONOTONIC)
+    }
+
+    #if DEBUG || PROTECTFS_TESTING
+        /// How far ``monotonic()`` is ahead of the kernel's for a test and the tasks that it begins: a second that passes at once.
+        package final class Lead: Sendable {
+            private let nanoseconds = Atomic<UInt64>(0)
+            private let step: UInt64
+
+            /// - Parameter step: in nanoseconds; so much further at each reading, so that who waits for a time soon reaches it.
+            package init(step: UInt64 = 0) { self.step = step }
+
+            package func move(by seconds: Double) { nanoseconds.add(UInt64(seconds * 1e9), ordering: .relaxed) }
+
+            fileprivate func next() -> UInt64 { nanoseconds.add(step, ordering: .relaxed).newValue }
+        }
+
+        @TaskLocal package static var lead: Lead?
+    #endif
 
     /// CLOCK_THREAD_CPUTIME_ID in nanoseconds: what this thread has worked.
     static func ofThread() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
