@@ -182,7 +182,7 @@ let package = Package(
         .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
         // How much the repetitive tests do, and from which seed.
         .target(name: "TestEffort", path: "Tests/TestEffort", swiftSettings: strict),
-        .target(name: "KeyQuota", path: "Tests/KeyQuota", swiftSettings: strict),
+        .target(name: "KeyQuota", dependencies: ["CKeyutils"], path: "Tests/KeyQuota", swiftSettings: strict),
         // Directories of a test's own.
         .target(
             name: "TestScratch", dependencies: [.product(name: "SystemPackage", package: "swift-system")],

@@ -47,12 +47,15 @@ extension Scene {
         return try settled(finding)
     }
 
+    /// The class is inherited, but not *none*.
     func replace() throws -> Finding {
         try make()
         let before = try RawFile.bytes(of: file)
+        let inherited = protectionClass == .none ? .completeUntilFirstUserAuthentication : protectionClass
+        classes = [inherited]
         let finding = try act { try subject.replace(file, by: [1, 2, 3]) }
         if finding == .goes {
-            contents = [1, 2, 3]
+            (contents, finalClass) = ([1, 2, 3], inherited)
         } else if try RawFile.bytes(of: file) != before {
             return .other("\(finding.words), but the old file is not as it was")
         }

@@ -13,6 +13,18 @@ public struct RingKey: Hashable, Sendable {
     /// Finds the key. In every state but *here* this throws; see ``isAbsent(_:)``.
     public func find() throws(Errno) -> KeySerial { try KeySerial.userKeyring.search(description) }
 
+    /// Whether ``find()`` finds it.
+    public var isThere: Bool { (try? find()) != nil }
+
+    /// Whether a key is there that this process may not search for or read (EACCES).
+    public var isUnreadable: Bool {
+        var byte: UInt8 = 0
+        return withUnsafeMutableBytes(of: &byte) { byte in
+            do throws(Errno) { _ = try find().read(into: byte) } catch { return error == .permissionDenied }
+            return false
+        }
+    }
+
     /// Whether an error of ``find()`` or of reading means: not here. EACCES: a key left half made is nobody's to read.
     public static func isAbsent(_ error: Errno) -> Bool {
         [.requiredKeyNotAvailable, .keyRevoked, .keyExpired, .permissionDenied].contains(error)

@@ -14,18 +14,25 @@ public enum RingWriter {
 
     /// Runs `body` on a thread that possesses `@u`, and waits for it.
     ///
+    /// The link takes some bytes of the user's key quota. If none are left, `body` runs without the link, because keys can be
+    /// removed without possessing them; if it fails then, the error is EDQUOT.
     /// - Throws: what `body` throws; `EAGAIN` if no thread could be made; else the error of linking `@u` (ENOSYS or EPERM
     ///   where a container forbids keyrings).
     public static func run<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
         var result: Result<R, Errno> = .failure(.resourceTemporarilyUnavailable)
         let failure: Int32 = withoutActuallyEscaping(body) { body in
             let work = Work {
+                var isQuotaFull = false
                 do throws(Errno) {
-                    try KeySerial.threadKeyring.link(.userKeyring)
+                    do throws(Errno) {
+                        try KeySerial.threadKeyring.link(.userKeyring)
+                    } catch .diskQuotaExceeded {
+                        isQuotaFull = true
+                    }
                     defer { try? KeySerial.threadKeyring.unlink(.userKeyring) }  // ends with the thread anyway
                     result = .success(try body())
                 } catch {
-                    result = .failure(error)
+                    result = .failure(isQuotaFull ? .diskQuotaExceeded : error)
                 }
             }
             defer { work.body = nil }

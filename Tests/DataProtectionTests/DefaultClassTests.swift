@@ -12,6 +12,13 @@ import Testing
         var testDescription: String { "\(sources) gives \(result)" }
     }
 
+    private static func proven(_ protectionClass: ProtectionClass) -> InheritedClass {
+        InheritedClass(claimed: protectionClass, isAuthentic: true)
+    }
+    private static func claimed(_ protectionClass: ProtectionClass) -> InheritedClass {
+        InheritedClass(claimed: protectionClass, isAuthentic: false)
+    }
+
     private static let rows: [Row] = [
         Row(sources: DefaultClass(), result: .completeUntilFirstUserAuthentication),
         Row(sources: DefaultClass(user: .complete), result: .complete),
@@ -29,14 +36,23 @@ import Testing
         Row(
             sources: DefaultClass(directory: "rubbish"), result: .completeUntilFirstUserAuthentication, wasRaised: true),
         Row(sources: DefaultClass(directory: ""), result: .completeUntilFirstUserAuthentication, wasRaised: true),
+        Row(sources: DefaultClass(replaced: proven(.complete), directory: "first-unlock"), result: .complete),
         Row(
-            sources: DefaultClass(replaced: ProtectionClass.none, directory: "complete", program: .complete),
-            result: .none),
-        Row(sources: DefaultClass(replaced: .complete, directory: "first-unlock"), result: .complete),
+            sources: DefaultClass(replaced: proven(.completeUntilFirstUserAuthentication), program: .complete),
+            result: .completeUntilFirstUserAuthentication),
         Row(
             sources: DefaultClass(
-                explicit: ProtectionClass.none, replaced: .complete, directory: "complete", program: .complete,
-                user: .complete), result: .none),
+                explicit: ProtectionClass.none, replaced: proven(.complete), directory: "complete",
+                program: .complete, user: .complete), result: .none),
+        // None is never inherited.
+        Row(sources: DefaultClass(replaced: proven(.none)), result: .completeUntilFirstUserAuthentication),
+        Row(sources: DefaultClass(replaced: proven(.none), directory: "complete"), result: .complete),
+        // A class that nothing proves counts only if it is the stronger one.
+        Row(
+            sources: DefaultClass(replaced: claimed(.completeUntilFirstUserAuthentication), program: .complete),
+            result: .complete),
+        Row(sources: DefaultClass(replaced: claimed(.complete), directory: "unless-open"), result: .complete),
+        Row(sources: DefaultClass(replaced: claimed(.none), directory: "unless-open"), result: .completeUnlessOpen),
         Row(sources: DefaultClass(explicit: .complete, directory: "none"), result: .complete),
     ]
 
@@ -55,6 +71,19 @@ import Testing
         #expect(try newClass(bed, "b") == .complete)
         try Data([1]).write(to: bed.path("a").url, options: .atomic, protectedBy: bed.keybag)
         #expect(try ProtectedFileInfo(of: bed.path("a")).protectionClass == .completeUnlessOpen, "it was replaced")
+    }
+
+    /// Whoever can write to a file while it is locked cannot make its next version weaker.
+    @Test(arguments: [ProtectionClass.completeUntilFirstUserAuthentication, .none])
+    func oneByteLowersNoClass(_ forged: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let path = try bed.makeWhole("f", .complete, [1, 2, 3])
+        try bed.keybag.lock()
+        try bed.forgeClass(of: path, forged)
+        try bed.enter(.unlocked)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == forged, "the head is well formed")
+        try Data([4]).write(to: path.url, options: .atomic, protectedBy: bed.keybag)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
     }
 
     @Test func noneOfADirectoryIsRaised() throws {
@@ -104,7 +133,10 @@ import Testing
         try bed.keybag.setProtection(.none, ofItemAt: bed.directory)
         #expect(try ClassChoice(forNewFilesIn: bed.directory).rule == .directoryRaised(value: "none"))
         let rules: [(DefaultClass, ClassChoice.Rule)] = [
-            (DefaultClass(explicit: .complete, replaced: .complete), .explicit),
+            (
+                DefaultClass(explicit: .complete, replaced: InheritedClass(claimed: .complete, isAuthentic: true)),
+                .explicit
+            ),
             (DefaultClass(program: .complete, user: .complete), .program),
             (DefaultClass(user: .complete), .configuration),
         ]

@@ -161,6 +161,28 @@ import Testing
             }
         }
 
+        @Test(
+            "A lock takes the keys away though nothing is left of what a user may have",
+            .enabled(if: geteuid() == 0, "other tests use this uid's; root can become another one"))
+        func fullQuota() async {
+            await #expect(processExitsWith: .success) {
+                let home = try AnotherUser.become()
+                let keybag = try Keybag.create(
+                    at: home.appending("bag"), passcode: secret("x"), iterations: 1000,
+                    deviceKey: home.appending("device-key"))
+                for room in 0...8 {
+                    KeyQuota.waitForRoom()
+                    try keybag.unlock(passcode: secret("x"))
+                    let padding = KeyQuota.fill(leaving: room)
+                    defer { KeyQuota.free(padding) }
+                    try keybag.lock()
+                    #expect(try keybag.state() == .locked)
+                }
+                try keybag.evictEverything()
+                try home.remove()
+            }
+        }
+
         @Test("A keybag made and used by a relative path is remembered by an absolute one")
         func relativePath() async {
             await #expect(processExitsWith: .success) {

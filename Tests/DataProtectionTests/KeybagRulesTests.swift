@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -59,12 +60,18 @@ struct KeybagRulesTests {
         #expect(try KeybagCopy(decoding: copy.bytes).slots[0].iterations == Int(count))
     }
 
-    @Test("Fewer iterations than are written today are used with a warning")
-    func weak() throws {
-        let bag = try TestKeybag()
-        #expect(bag.warnings.every == [])
-        try bag.unlock()
-        #expect(bag.warnings.every == [.weakDerivation(keybag: bag.directory, iterations: TestKeybag.iterations)])
+    @Test("Fewer than 600,000 iterations are refused before a passcode is tried")
+    func weak() async {
+        await #expect(processExitsWith: .success) {
+            let bag = try TestKeybag()
+            let attempts = try bag.file("attempts").contents()
+            setenv("PROTECTFS_REFUSES_FEW_ITERATIONS", "yes", 1)
+            let error = expectError("weakDerivation") { try bag.unlock() }
+            #expect(error == .weakDerivation(bag.directory, iterations: TestKeybag.iterations))
+            #expect(
+                try bag.file("attempts").contents() == attempts, "nothing was left that a guess can be tested against")
+            #expect(try bag.keybag.state() == .beforeFirstUnlock)
+        }
     }
 
     @Test("Entries of reserved kinds are kept, and not used", arguments: [2, 3, 255] as [UInt8])

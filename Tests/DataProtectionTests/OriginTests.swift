@@ -44,7 +44,7 @@ import Testing
         let device = try bed.make("device", .completeUnlessOpen)
         try bed.enter(.unlocked)
         let verified = try bed.make("verified", .complete)
-        let forged = try forge(bed, "forged")
+        let forged = try bed.makePlanted("forged")
         for protectionClass in [ProtectionClass.none, .complete, .completeUnlessOpen] {
             for path in [device, verified, forged] { try bed.keybag.setProtection(protectionClass, ofItemAt: path) }
             #expect(try origin(bed, verified) == .verified)
@@ -55,7 +55,7 @@ import Testing
 
     @Test func forgedWithThePublicKeyOnly() throws {
         let bed = try FileTestBed()
-        let path = try forge(bed, "forged")
+        let path = try bed.makePlanted("forged")
         #expect(try bed.read(path) == [], "it opens: anybody can wrap for class B")
         #expect(try origin(bed, path) == .unverified)
         expectError("unverifiedOrigin") {
@@ -69,28 +69,7 @@ import Testing
         let bed = try FileTestBed()
         let mark = OriginMark(
             verdict: verdict, key: key, generation: key == .classC ? 1 : 0, mac: [UInt8](repeating: 7, count: 32))
-        #expect(try origin(bed, forge(bed, "forged", mark)) == .unverified)
+        #expect(try origin(bed, bed.makePlanted("forged", mark)) == .unverified)
         _ = bed
-    }
-
-    /// A file for class B, made by somebody who has read the keybag's public key and nothing else.
-    private func forge(
-        _ bed: FileTestBed, _ name: String, _ mark: OriginMark = .unverified
-    ) throws -> FilePath {
-        let className = bed.keybag.activeName(.completeUnlessOpen)
-        let publicKey = try #require(try bed.keybag.entry(of: className)?.publicHalf?.key)
-        let prefix = Prefix(fileID: try FileID.random(), layout: .small)
-        let fileKey = try FileKey.random()
-        let headKey = try fileKey.headKey(of: prefix.fileID)
-        let wrap = WrapRecord(
-            counter: 1, classKey: className, wrapped: try publicKey.wrap(fileKey),
-            commitment: try fileKey.commitment(of: prefix.fileID), origin: mark)
-        let content = try ContentRecord(inline: 0, counter: 0, sealCount: 1).sealed(in: prefix, under: headKey)
-        let inline = try InlineFile.seal(
-            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey)
-        let head = Head(
-            prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey), content: content,
-            inline: inline)
-        return try bed.makePlain(name, try head.encoded())
     }
 }

@@ -1,3 +1,4 @@
+import CKeyutils
 import Glibc
 
 /// An ordinary user may have 200 keys and 20,000 bytes of them, dead ones included until the kernel's collector comes by.
@@ -31,5 +32,33 @@ public enum KeyQuota {
             }
         }
         return []
+    }
+
+    /// Takes all that this user may have of keys but `room` bytes, 63 at most; what it returns is for ``free(_:)``.
+    public static func fill(leaving room: Int) -> [Int32] {
+        var padding: [Int32] = []
+        var size = 4096
+        while size >= 64 {
+            let serial = pad(padding.count, size)
+            if serial >= 0 { padding.append(serial) } else { size /= 2 }
+        }
+        // A further name costs some bytes itself; the last ones go into a longer payload.
+        size = 64
+        while pad(padding.count - 1, size + 1) >= 0 { size += 1 }
+        _ = pad(padding.count - 1, size - room)
+        return padding
+    }
+
+    /// - Returns: its serial, or -1.
+    private static func pad(_ number: Int, _ size: Int) -> Int32 {
+        let payload = [UInt8](repeating: 0, count: size)
+        return add_key("user", "padding-\(number)", payload, size, KEY_SPEC_USER_KEYRING)
+    }
+
+    public static func free(_ padding: [Int32]) {
+        for serial in padding {
+            keyctl_unlink(serial, KEY_SPEC_USER_KEYRING)
+            keyctl_invalidate(serial)
+        }
     }
 }

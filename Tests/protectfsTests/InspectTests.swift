@@ -125,11 +125,12 @@ struct ExplainTests {
             #expect(
                 said["write"] == (try sandbox.run("write", "--append", "file", input: Data("x".utf8)).status == 0),
                 "\(state)")
+            _ = try sandbox.shell("cp file copy")
             #expect(
                 said["replace"] == (try sandbox.run("write", "file", input: Data("y".utf8)).status == 0), "\(state)")
             let others = ["complete", "unless-open", "first-unlock", "none"].filter { $0 != className }
             let changed = try others.contains { other in
-                let isDone = try sandbox.run("class", "--allow-weaker", "file", other).status == 0
+                let isDone = try sandbox.run("class", "--allow-weaker", "copy", other).status == 0
                 return isDone
             }
             #expect(said["change class"] == changed, "\(state)")

@@ -42,7 +42,7 @@ struct LockEverythingTests {
     @Test("A keybag that cannot be read is locked all the same, and the others with it")
     func unreadable() throws {
         let done = try script(
-            "mv one gone; mkdir one; chmod 700 one; pfs lock --keybag one; echo $?; rmdir one; mv gone one; state one; state two"
+            "mv one gone; run mkdir -m 0 one; pfs lock --keybag one; echo $?; rmdir one; mv gone one; state one; state two"
         )
         #expect(done.text == "0\nlocked\nlocked\n", "\(done.errors)")
         #expect(done.errors.contains("the keys of every keybag were taken away (2)"))
@@ -54,6 +54,16 @@ struct LockEverythingTests {
     func damaged(harm: String) throws {
         let done = try script("\(harm); pfs lock --keybag one; echo $?; pfs lock --keybag two; state two")
         #expect(done.text == "0\nlocked\n", "\(done.errors)")
+    }
+
+    @Test("Root's lock of another user's keybag fails, and evicts nothing of root's")
+    func ofAnotherUser() throws {
+        let own = try CommandSandbox()
+        try own.unlock()
+        let done = try script(#""$PROTECTFS" lock --keybag one; echo $?; state one"#)
+        #expect(done.text == "77\nunlocked\n", "\(done.errors)")
+        #expect(done.errors.contains("it belongs to uid \(uid)"))
+        #expect(try own.run("status").text.contains("unlocked"))
     }
 
     @Test("An ordinary user protects, locks, appends and reads, though the process lets nobody look into it")

@@ -108,7 +108,10 @@ struct QueueVerbTests {
                     == "/dev/null")
         }
         for descriptor in descriptors where Int(descriptor)! > 2 {
-            let target = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/fd/\(descriptor)")
+            // What it closed meanwhile was its own.
+            guard
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/fd/\(descriptor)")
+            else { continue }
             #expect(target.contains("/queue/") || target.hasSuffix("/a"), "\(target)")
         }
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/cwd") == "/")

@@ -4,12 +4,15 @@ extension DataProtectionError: SpokenError {
     /// The exit status that says the same.
     package var exitStatus: ExitStatus {
         switch self {
-        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keyNotInBackup: .notNow
+        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
+            .outOfReachOfLocks, .keyNotInBackup:
+            .notNow
         case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
             .backupNotFound:
             .notFound
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .needsRekey, .tooManyGenerations:
+        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
+            .tooManyGenerations:
             .refused
         case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
         case .exists, .keybagExists, .keybagIntact: .exists

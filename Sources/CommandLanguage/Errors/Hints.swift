@@ -18,9 +18,20 @@ extension DataProtectionError {
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
             "work on a copy of it; its names are found by: find / -xdev -samefile \(quoted(path))"
+        case .keyringUnavailable(.diskQuotaExceeded):
+            "the kernel limits each user's keys, and an unlocked keybag takes about 340 bytes of 20,000: lock keybags that are not "
+                + "used, or run: sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"
         case .keyringUnavailable:
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
         case .lockIncomplete: "try again: protectfs lock --all"
+        case .weakDerivation:
+            "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
+        case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
+        case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
+        case .keysElsewhere(let directory, let namespaces):
+            "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"
+        case .outOfReachOfLocks:
+            "unlock outside the container or namespace; or here, if you will lock here: protectfs unlock --in-namespace"
         case .throttled(_, let seconds): "try again in \(spoken(seconds: seconds))"
         case .attemptsNotRecorded: "no passcode is tried without its record; see that the keybag can be written to"
         case .otherDevice(let directory, _):

@@ -68,6 +68,16 @@ extension DataProtectionError {
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
         case .lockIncomplete(let keybag, let errno):
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
+        case .weakDerivation(let path, let iterations):
+            "\(quoted(path)) asks for only \(iterations) PBKDF2 iterations; fewer than 600000 are not accepted"
+        case .keysUnreadable(let keybag):
+            "a class key of keybag \(quoted(keybag)) is in the kernel keyring but cannot be read; the lock state is unknown"
+        case .keysElsewhere(let keybag, let namespaces):
+            "keybag \(quoted(keybag)) is still unlocked in user namespace "
+                + namespaces.map(String.init).joined(separator: " and ")
+                + "; a lock here cannot evict keys there"
+        case .outOfReachOfLocks(let keybag):
+            "keybag \(quoted(keybag)) is used outside this user namespace; a lock there could not evict keys loaded here"
         case .backupNotFound(let path): "there is no backup in \(quoted(path))"
         case .wrongBackupPassphrase(let path):
             "wrong passphrase for backup \(quoted(path)), or its keybag was altered"
@@ -75,6 +85,8 @@ extension DataProtectionError {
             "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key "
                 + "\(protectionClass.shortName), generation \(generation)"
         case .notForBackup(let path): "\(quoted(path)) is the keybag's or the backup's own, and not for a backup"
+        case .setAside(let path):
+            "queued work is set aside: protectfs died each time it was tried (\(quoted(path)) counts the tries)"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
@@ -110,8 +122,6 @@ extension ProtectionWarning {
             "the damaged copy is kept as \(quoted(path)); delete it when the keybag opens"
         case .forgottenKeysLeft(let path):
             "the damaged copy \(quoted(path)) may still have the forgotten class keys; delete it: shred -u \(quoted(path))"
-        case .weakDerivation(let keybag, let iterations):
-            "the passcode of \(quoted(keybag)) is weakly derived (\(iterations) iterations); renew it: protectfs passcode"
         case .directoryDefaultRaised(let path, let value):
             "the default class of \(quoted(path)) is \(quoted(value)), which is not followed; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"

@@ -1,3 +1,4 @@
+import Glibc
 public import ProtectionKeys
 public import SystemPackage
 
@@ -7,7 +8,7 @@ public struct ClassChoice: Hashable, Sendable {
     public enum Rule: Hashable, Sendable {
         /// The caller's argument.
         case explicit
-        /// The class of the file that is replaced.
+        /// The class of the file that is replaced: proved by a key, or stronger than what the other rules say. Never `none`.
         case replacedFile
         /// The attribute of the directory.
         case directory
@@ -36,13 +37,20 @@ public struct ClassChoice: Hashable, Sendable {
     /// Whether the directory's default was raised because it says `none` or nothing we know.
     var wasRaised: Bool { if case .directoryRaised = rule { true } else { false } }
 
-    /// The class of a file that would be created, or replaced, at `path` now by a program without a default. No keybag and
-    /// no key is needed.
+    /// The class of a file that would be created, or replaced, at `path` now by a program without a default.
     ///
+    /// - Parameter keybag: checks the class of the file that would be replaced. Without it nothing can prove that class.
     /// - Throws: `configuration`, `damaged`, `unsupported`, `system`.
-    public init(forNewFileAt path: FilePath) throws(DataProtectionError) {
-        var replaced: ProtectionClass?
-        do throws(DataProtectionError) { replaced = try ProtectedFileInfo(of: path).protectionClass } catch {
+    public init(forNewFileAt path: FilePath, keybag: Keybag? = nil) throws(DataProtectionError) {
+        var replaced: InheritedClass?
+        do throws(DataProtectionError) {
+            if let keybag {
+                replaced = try keybag.inheritedClass(of: LowerFile(regular: path, flags: O_RDONLY))
+            } else {
+                replaced = InheritedClass(
+                    claimed: try ProtectedFileInfo(of: path).protectionClass, isAuthentic: false)
+            }
+        } catch {
             switch error {
             case .notProtected, .system(_, _, .noSuchFileOrDirectory): break
             default: throw error
@@ -59,11 +67,11 @@ public struct ClassChoice: Hashable, Sendable {
     }
 
     init(
-        forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?, program: ProtectionClass?
+        forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?, program: ProtectionClass?
     ) throws(DataProtectionError) {
         var sources = DefaultClass(explicit: explicit, replaced: replaced, program: program)
         var ignored: String?
-        if explicit == nil && replaced == nil {
+        if sources.isOpen {
             switch DirectoryDefault.attribute(of: path.directory) {
             case .own(let value): sources.directory = value
             case .foreign(let value): ignored = value

@@ -7,7 +7,7 @@ struct DefaultClass: Hashable {
     /// The caller's argument.
     var explicit: ProtectionClass?
     /// The class of the file that is replaced.
-    var replaced: ProtectionClass?
+    var replaced: InheritedClass?
     /// The directory's attribute, as it stands there; nil if there is none or the directory is not ours.
     var directory: String?
     /// The program's default.
@@ -15,10 +15,25 @@ struct DefaultClass: Hashable {
     /// The user's configuration.
     var user: ProtectionClass?
 
+    /// Whether the directory, the program and the user's configuration have a say.
+    var isOpen: Bool { explicit == nil && inherited == nil }
+
+    /// The class of the file that is replaced, if it counts whatever the other rules say.
+    private var inherited: ProtectionClass? {
+        guard let replaced, replaced.isAuthentic, replaced.claimed != .none else { return nil }
+        return replaced.claimed
+    }
+
     /// The class, and which of these chose it.
     func resolve() -> ClassChoice {
         if let explicit { return ClassChoice(explicit, .explicit) }
-        if let replaced { return ClassChoice(replaced, .replacedFile) }
+        if let inherited { return ClassChoice(inherited, .replacedFile) }
+        let other = resolveForNewName()
+        guard let claimed = replaced?.claimed, claimed > other.protectionClass else { return other }
+        return ClassChoice(claimed, .replacedFile)
+    }
+
+    private func resolveForNewName() -> ClassChoice {
         if let directory {
             // Nobody authenticates the attribute: it can raise silently, but never lower to *none*.
             guard let named = ProtectionClass(name: directory), named != .none else {
@@ -92,7 +107,7 @@ extension Keybag {
 
     /// The class of a file that is about to be created or replaced at `path`.
     func classForNewFile(
-        at path: FilePath, explicit: ProtectionClass?, replaced: ProtectionClass?
+        at path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?
     ) throws(DataProtectionError) -> ProtectionClass {
         let choice = try ClassChoice(
             forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection)

@@ -74,12 +74,20 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case otherDevice(keybag: FilePath, deviceKey: FilePath)
     /// The device key's file is not there or not usable.
     case deviceKeyUnusable(FilePath, reason: String)
+    /// Fewer than 600,000 PBKDF2 iterations are not accepted: the number may have been forged. No passcode was tried.
+    case weakDerivation(FilePath, iterations: Int)
     /// Somebody locked while the passcode was being checked; the lock wins.
     case lockedMeanwhile(keybag: FilePath)
     /// The kernel refuses keyring calls, as some containers do.
     case keyringUnavailable(Errno)
     /// A class key could not be removed from the keyring.
     case lockIncomplete(keybag: String, Errno)
+    /// A key of the keybag is in the keyring, but this process may not read it: the lock state is not known.
+    case keysUnreadable(keybag: FilePath)
+    /// The keyrings of other user namespaces still hold class keys. `namespaces` are inode numbers, as in `/proc/PID/ns/user`.
+    case keysElsewhere(keybag: FilePath, namespaces: [UInt64])
+    /// The keybag is used outside this process's user namespace, where no lock could evict keys that are loaded here.
+    case outOfReachOfLocks(keybag: FilePath)
     /// There is no backup in that directory.
     case backupNotFound(FilePath)
     /// The passphrase does not open the backup; an altered backup keybag cannot be told from it.
@@ -88,6 +96,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keyNotInBackup(FilePath, ProtectionClass, generation: UInt32, backup: FilePath)
     /// A keybag's directory, or the backup's own: neither belongs into a backup.
     case notForBackup(FilePath)
+    /// The process that did this queued work died each time, so it is left alone. The path counts how often.
+    case setAside(FilePath)
     /// The rules of an upgrade are kept in the directory that they are for.
     case rulesWithin(FilePath, rules: FilePath)
     /// A line of the user's configuration, or of rules, makes no sense.
@@ -106,14 +116,16 @@ extension DataProtectionError {
     public var errno: Errno {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
+        case .keysElsewhere: .resourceBusy
+        case .outOfReachOfLocks: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno):
             errno
-        case .notProtected, .damaged, .unsupported, .keybagDamaged, .configuration, .unverifiedOrigin:
+        case .notProtected, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration, .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
-        case .busy, .throttled: .resourceBusy
+        case .busy, .throttled, .setAside: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
@@ -121,7 +133,8 @@ extension DataProtectionError {
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode, .backupNotFound: .noSuchFileOrDirectory
-        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .permissionDenied
+        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase, .keysUnreadable:
+            .permissionDenied
         case .tooManyGenerations: .noSpace
         case .cryptography: .ioError
         }

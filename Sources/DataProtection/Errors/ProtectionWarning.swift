@@ -9,8 +9,6 @@ public enum ProtectionWarning: Sendable, Hashable {
     case keybagCopyDamaged(FilePath)
     /// A damaged copy of the keybag that gave way to a restored one and was kept under this name.
     case damagedCopyKept(FilePath)
-    /// Fewer PBKDF2 iterations than are written today.
-    case weakDerivation(keybag: FilePath, iterations: Int)
     /// A directory's default class was `none` or unknown; class C was used.
     case directoryDefaultRaised(FilePath, value: String)
     /// The keybag could not be remembered by its UUID.

@@ -7,9 +7,12 @@ import SystemPackage
 extension Keybag {
     /// Opens the file key of a head and checks its commitment.
     ///
+    /// - Parameter name: the class key to use instead of the one that the head names.
     /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `damaged`.
-    func fileKey(of head: Head, path: FilePath, _ operation: Operation) throws(DataProtectionError) -> FileKey {
-        let name = head.wrap.classKey
+    func fileKey(
+        of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: Operation
+    ) throws(DataProtectionError) -> FileKey {
+        let name = name ?? head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
         guard try entry(of: name) != nil else {
             throw .keyLost(path, name.protectionClass, generation: name.generation)

@@ -173,7 +173,14 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         }
     }
 
-    /// The class that the file has now.
+    /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
+    func openedClass() throws(DataProtectionError) -> ProtectionClass {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.wrap.classKey.protectionClass }
+        }
+    }
+
+    /// The class that the file has now, as its head says in clear.
     public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
             try ProtectedFileInfo(path: path, file: open.file).protectionClass

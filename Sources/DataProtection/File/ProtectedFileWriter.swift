@@ -23,8 +23,9 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///
     /// - Parameters:
     ///   - path: the file that appears, or is replaced, when it is finished.
-    ///   - protectionClass: nil: the class of the file that is replaced, else the directory's default, the program's, the
-    ///     user's, `completeUntilFirstUserAuthentication`.
+    ///   - protectionClass: nil: the class of the file that is replaced, if a key proves it and it is not `none`; else the directory's
+    ///     default, the program's, the user's, or `completeUntilFirstUserAuthentication`. A class that is not proved counts if it is
+    ///     stronger than that.
     ///   - keybag: whose class key the file gets.
     ///   - raiseTo: the class that the file gets when it is finished, or at the next unlock if it is locked then; see
     ///     ``ProtectedFile/create(_:as:raiseTo:keybag:)``.
@@ -48,7 +49,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
-        let replaced = try old.map { old throws(DataProtectionError) in try Self.protectionClass(of: old) } ?? nil
+        let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         if let raiseTo, raiseTo < resolved { throw .wouldWeaken(path, from: resolved, to: raiseTo) }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
@@ -85,10 +86,5 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             // A file that we may replace but not read: its class cannot be kept, so it must be given.
             throw error
         }
-    }
-
-    private static func protectionClass(of old: LowerFile) throws(DataProtectionError) -> ProtectionClass? {
-        guard try old.isOneOfOurs() else { return nil }
-        return try ProtectedFileInfo(path: old.path, file: old).protectionClass
     }
 }

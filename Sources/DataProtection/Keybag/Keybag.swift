@@ -19,6 +19,7 @@ public final class Keybag: Sendable {
     let file: KeybagFile
     let attempts: AttemptFile
     let transition: TransitionFile
+    let rings: RingPlaces
     /// This process, as others see what it has open.
     let client: Client
     let deviceKeys: any DeviceKeySource = DeviceKeyFile()
@@ -75,6 +76,7 @@ public final class Keybag: Sendable {
         ring = RingKeys(uuid)
         attempts = AttemptFile(directory: directory, keybag: uuid)
         transition = TransitionFile(directory: directory)
+        rings = RingPlaces(directory: directory)
         client = .of(directory, loaded.copy.uuid)
         cached = Mutex(Cached(copy: loaded.copy, stamp: stamp, classD: nil, defaultProtection: nil))
         ring.clearExpired(in: directory)

@@ -78,6 +78,7 @@ extension Keybag {
             try KeybagFile(directory: unfinished.path).create(bytes)
             try AttemptFile(directory: unfinished.path, keybag: uuid).create()
             try TransitionFile(directory: unfinished.path).create()
+            try RingPlaces(directory: unfinished.path).noteOrigin()
             try AtomicReplace.flushDirectory(unfinished.path)
             try publish(unfinished.path, as: directory)
             try unfinished.makeLast(as: directory)

@@ -43,7 +43,10 @@ public struct KeybagErasure: Sendable {
         try destroyCopies()
         // An unlock that was under way finds no keybag now, or had put its keys there before.
         try evict()
-        for (name, size) in [(AttemptFile.name, 1024), (TransitionFile.name, 64)] as [(String, off_t)] {
+        let records: [(String, off_t)] = [
+            (AttemptFile.name, 1024), (TransitionFile.name, 64), (RingPlaces.name, off_t(RingPlaces.length)),
+        ]
+        for (name, size) in records {
             // So named and of that size: else it is somebody else's.
             let path = directory.appending(name)
             if OwnDirectory.length(ofFile: path) == size { try destroy(path) }

@@ -9,7 +9,7 @@ extension Keybag {
     ///
     /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone. Then it waits
     /// as ``lock(waiting:)`` does, one second at most.
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`, `keysElsewhere`.
     public func lock() throws(DataProtectionError) { _ = try lock(waiting: 1) }
 
     /// The same, and says what remains.
@@ -17,13 +17,17 @@ extension Keybag {
     /// The keys go at once, and wait for nobody. Then the processes with open files are waited for: that operations which had
     /// a key have ended, and that what was written is committed.
     /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
+    ///   keys. The keys in this process's keyring are gone even then.
     public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            let hadKeys = ring.unlocked.isThere
             try ring.evict()
+            rings.remove(hadKeys: hadKeys)
             (record.deadline, record.limit) = (0, 0)
             announce(.didBecomeUnavailable, record)
         }
+        try refuseKeysElsewhere()
         ClassChangeIntent.finishAll(in: directory, warn: warn)
         return lockReport(waiting: seconds)
     }
@@ -48,12 +52,19 @@ extension Keybag {
             } catch {
                 record.deadline = 0
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                try refuseKeysElsewhere()
                 return
             }
             armed = ArmedLock(deadline: record.deadline)
             announce(.willBecomeUnavailable, record)
         }
         return armed
+    }
+
+    /// - Throws: `keysElsewhere`.
+    private func refuseKeysElsewhere() throws(DataProtectionError) {
+        let namespaces = rings.elsewhere
+        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
     }
 
     /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.

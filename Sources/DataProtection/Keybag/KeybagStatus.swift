@@ -25,7 +25,11 @@ public struct KeybagStatus: Sendable, Hashable {
 
 extension Keybag {
     /// Reads the state from the ring, and what goes with it from the keybag's files.
+    ///
+    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
+    ///   `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
+        if ring.unlocked.isUnreadable || ring.firstUnlock.isUnreadable { throw .keysUnreadable(keybag: directory) }
         let state = try state()
         let record = transition.read()
         let ends = [record.deadline, record.limit].filter { $0 != 0 }
@@ -38,6 +42,9 @@ extension Keybag {
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
             retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
     }
+
+    /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
+    package var namespacesWithKeys: [UInt64] { rings.elsewhere }
 
     /// The error for a class key that is not here.
     func lockedError(

@@ -10,11 +10,13 @@ extension Keybag {
     /// - Parameters:
     ///   - passcode: 1 to 1,024 bytes.
     ///   - seconds: after how many seconds the kernel itself lets class keys A and B expire; nil: not at all.
+    ///   - allowsNamespace: whether to load the keys in a user namespace that locks outside it do not reach.
     /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `lockedMeanwhile`, `keyringUnavailable`,
-    ///   `attemptsNotRecorded`, `keybagDamaged`.
+    ///   `attemptsNotRecorded`, `keybagDamaged`, `outOfReachOfLocks`.
     public func unlock(
-        passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil
+        passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil, allowsNamespace: Bool = false
     ) throws(DataProtectionError) {
+        guard allowsNamespace || rings.isAtHome else { throw .outOfReachOfLocks(keybag: directory) }
         try unlock(.all, passcode, seconds)
     }
 
@@ -108,9 +110,7 @@ extension Keybag {
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .keybagDamaged(directory, reason: "it has no passcode slot")
         }
-        if slot.iterations < KeybagSlot.leastIterations {
-            warn(.weakDerivation(keybag: directory, iterations: slot.iterations))
-        }
+        try DerivationFloor.check(slot.iterations, of: directory)
         let device = try deviceKeys.load(for: loaded.copy, in: directory)
         let before = try attempts.begin()
         let trial = try Self.trial(passcode, slot, device, uuid)

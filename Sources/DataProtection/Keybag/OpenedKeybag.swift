@@ -97,6 +97,7 @@ extension Keybag {
         let loaded = try file.load()
         guard loaded.copy.uuid == uuid else { throw .keybagNotFound(directory) }
         guard let slot = loaded.copy.slot(.recoveryCode) else { throw .noRecoveryCode(directory) }
+        try DerivationFloor.check(slot.iterations, of: directory)
         defer { SecretBytes.scrubStack() }
         let key: KeybagKey
         do throws(KeyError) {

@@ -102,6 +102,7 @@ extension Keybag {
                 record.deadline = 0
                 record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
                 record.bootID = Clock.bootID()
+                try rings.add(expiry: record.limit)
                 do throws(Errno) {
                     try put(keys, seconds: record.secondsToExpiry)
                 } catch {

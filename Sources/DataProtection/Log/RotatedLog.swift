@@ -13,6 +13,14 @@ struct RotatedLog {
     /// The segment of that number.
     func segment(_ number: UInt64) -> FilePath { beside("segment-\(number)") }
 
+    /// Whether `path`, which has no links in its directory, is one of the names of ``segment(_:)``.
+    func hasSegment(_ path: FilePath) -> Bool {
+        guard let name = log.lastComponent?.string, let last = path.lastComponent?.string,
+            last.hasPrefix(name + ".segment-"), UInt64(last.dropFirst(name.utf8.count + 9)) != nil
+        else { return false }
+        return path.directory == log.directory || path.directory == (try? log.directory.resolved())
+    }
+
     /// A number that no segment has: one more than the highest.
     func nextSegment() throws(DataProtectionError) -> UInt64 {
         (try suffixes().compactMap { $0.hasPrefix("segment-") ? UInt64($0.dropFirst(8)) : nil }.max() ?? 0) + 1

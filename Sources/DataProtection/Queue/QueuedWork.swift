@@ -120,6 +120,9 @@ extension Keybag {
         guard var note = try QueueNote(number, in: directory, holding: true) else {
             return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
         }
+        let tries = QueueTries(number, in: directory)
+        do throws(DataProtectionError) { try tries.begin() } catch { return .failed(error) }
+        defer { tries.end() }
         return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
     }
 
@@ -194,7 +197,10 @@ extension QueuedWork {
     init?(_ note: QueueNote) {
         switch note.records.first {
         case .raise(let file, _, let to): (kind, path) = (.raise(to: to), file.path)
-        case .join(let segment, let log): (kind, path) = (.join(log: log), segment.path)
+        case .join(let segment, let log):
+            // Any other file would be appended and removed by whoever can write notes.
+            guard RotatedLog(log).hasSegment(segment.path) else { return nil }
+            (kind, path) = (.join(log: log), segment.path)
         case .upgrade(let upgrade): (kind, path) = (.upgrade(to: upgrade.plan.protectionClass), upgrade.path)
         default: return nil
         }

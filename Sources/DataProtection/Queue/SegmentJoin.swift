@@ -8,18 +8,22 @@ import SystemPackage
 /// Before bytes of the segment are written, the note says where they will be. They are one commit of the log: after a crash
 /// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
 /// becomes its writer finishes the join first.
+///
+/// Notes may be forged while the keybag is locked. A join therefore never weakens a class, never writes to a file that others may
+/// have the key of, and removes a segment only after it has found all its bytes in the log.
 extension Keybag {
     /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
     private static let piece: UInt64 = 64 << 20
 
     /// - Parameter own: a handle that is the log's writer, if this process has one.
-    /// - Throws: `busy` while somebody writes to the log, and what opening either file throws.
+    /// - Throws: `busy` while somebody writes to the log; `wouldWeaken` if the log's class is weaker than the segment's;
+    ///   `unverifiedOrigin` if somebody else may have made the log and know its key; and what opening either file throws.
     func join(
         _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
         guard let segment = try reference.findInPlace() else {
             // It is only removed when all of it has been appended, to a log that is there then.
-            if let begun = note.begun, try begun.log.find() != nil { return .done }
+            if let begun = note.begun, try begun.log.find(asPartOf: log) != nil { return .done }
             return try reference.gone()
         }
         if try segment.hasBecome(log) { return try remove(segment) }
@@ -29,6 +33,7 @@ extension Keybag {
         }
         let target = try target(log, note, own)
         let source = try ProtectedFile.open(reference.path, keybag: self)
+        try refuseWeaker(target, than: source)
         do throws(DataProtectionError) {
             try append(source, to: target, &note)
         } catch {
@@ -40,12 +45,24 @@ extension Keybag {
         return try remove(segment)
     }
 
+    /// The classes are those of the heads that just opened, so they are authenticated.
+    private func refuseWeaker(
+        _ target: ProtectedFile, than source: ProtectedFile
+    ) throws(DataProtectionError) {
+        let (to, from) = (try target.openedClass(), try source.openedClass())
+        guard to >= from else { throw .wouldWeaken(source.path, from: from, to: to) }
+        // The public key is enough to make an unless-open file whose key one knows.
+        if to == .completeUnlessOpen, case let origin = try target.origin(), origin == .unverified {
+            throw .unverifiedOrigin(target.path, origin)
+        }
+    }
+
     /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
     /// the name now.
     private func target(
         _ log: FilePath, _ note: QueueNote, _ own: ProtectedFile?
     ) throws(DataProtectionError) -> ProtectedFile {
-        let begun = try note.begun?.log.find()
+        let begun = try note.begun?.log.find(asPartOf: log)
         let path = begun?.path ?? log
         if let own, try FileReference.isSame(own.lower, path) { return own }
         if own != nil, begun == nil { throw .busy(path) }
@@ -76,14 +93,22 @@ extension Keybag {
     }
 
     /// How many bytes of the segment are in the log already.
+    ///
+    /// Each piece that was announced is compared, from the first byte on: what the note says of earlier pieces proves nothing.
     private func appended(
         of source: ProtectedFile, in target: ProtectedFile, _ note: QueueNote
     ) throws(DataProtectionError) -> UInt64 {
-        guard let begun = note.begun else { return 0 }
-        guard try target.lower.fileID() == begun.log.fileID, UInt64(try target.size()) >= begun.offset + begun.count,
-            try source.hasSameBytes(from: begun.from, count: begun.count, as: target, at: begun.offset)
-        else { return begun.from }
-        return begun.from + begun.count
+        guard let id = note.begun?.log.fileID, try target.lower.fileID() == id else { return 0 }
+        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
+        var done: UInt64 = 0
+        for case .begun(let log, let offset, let from, let count) in note.records where log.fileID == id && from == done
+        {
+            guard offset <= size, count <= size - offset, count <= sourceSize - from,
+                try source.hasSameBytes(from: from, count: count, as: target, at: offset)
+            else { continue }
+            done += count
+        }
+        return done
     }
 
     private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
@@ -128,6 +153,12 @@ extension LowerFile {
 }
 
 extension FileReference {
+    /// The file, if it is `log` or one of the older parts of it; nil if it is not there, or is anything else.
+    fileprivate func find(asPartOf log: FilePath) throws(DataProtectionError) -> LowerFile? {
+        guard path.directory == log.directory, let file = try find() else { return nil }
+        return try RotatedLog(log).paths().contains(file.path) ? file : nil
+    }
+
     /// Whether the open file is what has that name.
     static func isSame(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) -> Bool {
         var named = stat()

@@ -35,6 +35,7 @@ extension Backup {
     package func open(passphrase: borrowing SecretBytes) throws(DataProtectionError) -> OpenedBackup {
         try Keybag.checkPasscode(passphrase)
         let (keybag, bytes) = try load()
+        try DerivationFloor.check(keybag.iterations, of: keybagPath)
         defer { SecretBytes.scrubStack() }
         let key: BackupKey
         do throws(KeyError) {

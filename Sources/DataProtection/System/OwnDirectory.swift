@@ -17,6 +17,12 @@ package enum OwnDirectory {
     /// Whether anything is there.
     package static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
 
+    /// The uid that owns what is there; nil if nothing is, or it cannot be seen.
+    package static func owner(of path: FilePath) -> uid_t? {
+        var status = stat()
+        return path.withPlatformString { stat($0, &status) } == 0 ? status.st_uid : nil
+    }
+
     /// The length in bytes; nil if there is no regular file. A link is none.
     static func length(ofFile path: FilePath) -> off_t? {
         var status = stat()

@@ -47,7 +47,7 @@ enum EndOfTry: Error {
         case .authenticationUnsupported:
             return .failedForGood(DownloadFailure(.authenticationUnsupported, words))
         case .responseTooLarge, .unexpectedType: return .failedForGood(DownloadFailure(.unusable, words))
-        case .tooManyRedirects, .redirectToPlainHTTP, .malformedRedirect:
+        case .tooManyRedirects, .redirectToPlainHTTP, .redirectOfBody, .malformedRedirect:
             return .failedForGood(DownloadFailure(.refused, words))
         default: return .failed(.connection(isTransient: error.isTransient), DownloadFailure(.connection, words))
         }

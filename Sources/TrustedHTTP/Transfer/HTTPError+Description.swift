@@ -40,6 +40,8 @@ extension HTTPError: CustomStringConvertible {
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
         case .redirectToPlainHTTP(let from, let to):
             "\(from) redirects to http://\(to), which everybody could read and change"
+        case .redirectOfBody(let from, let to):
+            "\(from) redirects the upload to \(to), another server; if you trust it, upload there directly"
         case .malformedRedirect: "a redirect to nowhere"
         default: authenticationDescription
         }

@@ -55,6 +55,8 @@ public enum HTTPError: Error {
     case unexpectedType(seen: String?, wanted: [String])
     case tooManyRedirects(limit: Int)
     case redirectToPlainHTTP(from: String, to: String)
+    /// A redirect asks for the request's body at another origin.
+    case redirectOfBody(from: String, to: String)
     case malformedRedirect
 
     // MARK: authentication

@@ -21,6 +21,9 @@ public struct HTTPRequest: Sendable {
     public var allowsPlainHTTP = false
     /// How many redirects are followed (RFC 9110 §15.4). With 0 a redirect is a response like any other.
     public var maximumRedirects = 10
+    /// Whether a redirect to another origin (scheme, host and port) gets the body and all headers but credentials. Otherwise it gets
+    /// only headers that say what is asked for, such as `Range` and `Accept`; and a redirect that asks for the body is an error.
+    public var redirectsEverything = false
     /// Media types of which a successful response must be one (RFC 9110 §8.3), as `application/zip` or `image/*`: a page with a
     /// form to log in is then an error, and nothing that somebody takes for what was asked for. Empty: any.
     public var acceptedTypes: [String] = []

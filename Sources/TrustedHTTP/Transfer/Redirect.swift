@@ -29,10 +29,22 @@ enum Redirect {
         }
         if from != to {
             next.identity = nil
-            next.headers.removeAll { RequestCheck.credentials.contains($0.name.lowercased()) }
+            if request.redirectsEverything {
+                next.headers.removeAll { RequestCheck.credentials.contains($0.name.lowercased()) }
+            } else {
+                guard next.body == nil else { throw .redirectOfBody(from: from.host, to: to.host) }
+                next.headers.removeAll { !harmless.contains($0.name.lowercased()) }
+            }
         }
         return next
     }
+
+    /// The headers that another origin gets: what is asked for, and in which form. Any other may hold a secret.
+    private static let harmless: Set<String> = [
+        "accept", "accept-charset", "accept-language", "cache-control", "if-match", "if-modified-since",
+        "if-none-match", "if-range",
+        "if-unmodified-since", "pragma", "range", "user-agent",
+    ]
 
     /// A fragment is the caller's, unless the redirect has one (RFC 9110 §10.2.2): neither is ever sent.
     private static func target(_ location: String, from url: URL) -> URL? {

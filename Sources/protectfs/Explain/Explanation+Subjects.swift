@@ -3,9 +3,9 @@ import Glibc
 
 extension Explanation {
     /// A protected file.
-    init(of info: ProtectedFileInfo, _ keybag: ExplainedKeybag, mayWrite: Bool, mayReplace: Bool)
-        throws(DataProtectionError)
-    {
+    init(
+        of info: ProtectedFileInfo, at path: FilePath, _ keybag: ExplainedKeybag, mayWrite: Bool, mayReplace: Bool
+    ) throws(DataProtectionError) {
         let name = info.protectionClass.shortName
         self.init("protected", "protected, class \(name), \(spoken(info.size, "byte"))")
         add(keybag, uuid: info.keybag)
@@ -23,7 +23,11 @@ extension Explanation {
             for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
         }
         if mayReplace {
-            add(.replace, named: "replace", info.protectionClass, in: state)
+            // None is not inherited.
+            let next =
+                info.protectionClass == .none
+                ? try ClassChoice(forNewFileAt: path).protectionClass : info.protectionClass
+            add(.replace, named: "replace", next, in: state)
         } else {
             add("replace", false, "the permissions of its directory do not let you")
         }

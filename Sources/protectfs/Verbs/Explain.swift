@@ -41,7 +41,7 @@ struct Explain: ParsableCommand {
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
             return try Explanation(
-                of: info, ExplainedKeybag(of: info.keybag, among: keybags),
+                of: info, at: path, ExplainedKeybag(of: info.keybag, among: keybags),
                 mayWrite: access(W_OK, path), mayReplace: mayReplace)
         } catch {
             switch error {

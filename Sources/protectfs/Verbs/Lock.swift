@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// Evicts the class keys from the kernel keyring.
 struct Lock: ParsableCommand {
@@ -43,6 +44,7 @@ struct Lock: ParsableCommand {
 
     /// The keybag cannot be read, but its keys are in the ring under a name that only it knows: all go.
     private func lockAnyway(_ error: DataProtectionError) throws {
+        if let owner = OwnDirectory.owner(of: KeybagOption.opened), owner != geteuid() { throw error }
         let locked = try Keybag.lockAll()
         defer { if json { try? LockRemains([]).tell(asJSON: true, requireClean: false) } }
         if case .keybagNotFound = error, locked.isEmpty { throw error }

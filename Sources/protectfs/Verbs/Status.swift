@@ -64,6 +64,9 @@ struct Status: ParsableCommand {
                 ? "partially \(status.summary), \(openFiles) unless-open open: protectfs status --clients"
                 : status.summary
             var lines = [listed(keybag.directory) + Array(": \(summary)".utf8)]
+            for namespace in keybag.namespacesWithKeys {
+                lines.append(Array("still unlocked in user namespace \(namespace)".utf8))
+            }
             if let wait = status.retryAfter, wait > 0 {
                 lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
             }
@@ -107,6 +110,7 @@ struct Status: ParsableCommand {
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
+                    ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64($0)) })),
                     ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ] + (clients ? [("clients", .array(keybag.clients().map(\.json)))] : []))
         }

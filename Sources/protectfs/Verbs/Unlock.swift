@@ -21,6 +21,8 @@ struct Unlock: ParsableCommand {
     var wait = false
     @Flag(help: "Load the class key of first-unlock files and no other, for a machine where nobody is.")
     var onlyFirstUnlock = false
+    @Flag(help: "Unlock in a user namespace, such as a container's, although a lock outside cannot evict the keys.")
+    var inNamespace = false
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
 
@@ -38,7 +40,7 @@ struct Unlock: ParsableCommand {
         if onlyFirstUnlock {
             try keybag.unlockOnlyFirstUnlock(passcode: secret)
         } else {
-            try keybag.unlock(passcode: secret, forSeconds: limit?.seconds)
+            try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
         }
         if limit == nil, !onlyFirstUnlock, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
         guard keybag.queuedWorkCount > 0 else { return }

@@ -77,6 +77,37 @@ final class FileTestBed: Sendable {
         return path(name)
     }
 
+    /// Changes the class that both heads name, and nothing else, as anybody can who may write to the file.
+    func forgeClass(of path: FilePath, _ protectionClass: ProtectionClass) throws {
+        let file = try LowerFile(path, flags: O_RDWR)
+        for start: UInt64 in [0, 4096] {
+            var head = try file.bytes(at: start, count: 4096)
+            guard head.count == 4096, head.starts(with: Prefix.magic) else { continue }
+            head[64 + 8] = protectionClass.rawValue
+            head.replaceSubrange(4064..., with: try Digest.sha256(Array(head[..<4064])))
+            try file.write(head, at: start)
+        }
+    }
+
+    /// A file for class B, made by somebody who has read the keybag's public key and nothing else.
+    func makePlanted(_ name: String, _ mark: OriginMark = .unverified) throws -> FilePath {
+        let className = keybag.activeName(.completeUnlessOpen)
+        let publicKey = try #require(try keybag.entry(of: className)?.publicHalf?.key)
+        let prefix = Prefix(fileID: try FileID.random(), layout: .small)
+        let fileKey = try FileKey.random()
+        let headKey = try fileKey.headKey(of: prefix.fileID)
+        let wrap = WrapRecord(
+            counter: 1, classKey: className, wrapped: try publicKey.wrap(fileKey),
+            commitment: try fileKey.commitment(of: prefix.fileID), origin: mark)
+        let content = try ContentRecord(inline: 0, counter: 0, sealCount: 1).sealed(in: prefix, under: headKey)
+        let inline = try InlineFile.seal(
+            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey)
+        let head = Head(
+            prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey), content: content,
+            inline: inline)
+        return try makePlain(name, try head.encoded())
+    }
+
     /// All of a file, through a handle opened for this.
     func read(_ path: FilePath) throws -> [UInt8] {
         let file = try ProtectedFile.open(path, keybag: keybag)

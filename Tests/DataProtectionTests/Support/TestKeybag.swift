@@ -93,13 +93,8 @@ final class WarningLog: Sendable {
         { [self] warning in all.withLock { $0.append(warning) } }
     }
 
-    /// All warnings but the one that every test keybag gives.
-    var unusual: [ProtectionWarning] {
-        all.withLock { $0 }.filter { if case .weakDerivation = $0 { false } else { true } }
-    }
-
     /// All warnings.
-    var every: [ProtectionWarning] { all.withLock { $0 } }
+    var unusual: [ProtectionWarning] { all.withLock { $0 } }
 }
 
 /// Text as secret bytes.

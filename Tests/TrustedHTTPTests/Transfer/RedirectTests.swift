@@ -47,6 +47,33 @@ struct RedirectTests {
         #expect(next.headers.count == (stay ? 3 : 1))
     }
 
+    @Test("Another origin gets no body and no header that may hold a secret, unless the request says so")
+    func everything() throws {
+        var request = HTTPRequest(try #require(URL(string: "https://example.org/a")))
+        request.method = "PUT"
+        request.headers = [
+            HTTPHeader("PRIVATE-TOKEN", "x"), HTTPHeader("X-Api-Key", "x"), HTTPHeader("Accept", "a/b"),
+            HTTPHeader("Authorization", "x"),
+        ]
+        request.body = BytesToSend([1])
+        func next(_ status: Int) throws -> HTTPRequest {
+            let headers = [HTTPHeader("Location", "https://example.com/b")]
+            let response = HTTPResponse(status: status, headers: headers, url: request.url, version: "2")
+            return try Redirect.next(request, after: response, count: 1)
+        }
+        for status in [301, 302, 307, 308] {
+            let error = #expect(throws: HTTPError.self) { try next(status) }
+            guard case .redirectOfBody(from: "example.org", to: "example.com")? = error else {
+                Issue.record("\(status): \(String(describing: error))")
+                continue
+            }
+        }
+        #expect(try next(303).headers.map(\.name) == ["Accept"])
+        request.redirectsEverything = true
+        #expect(try next(307).headers.map(\.name) == ["PRIVATE-TOKEN", "X-Api-Key", "Accept"])
+        #expect(try next(307).body != nil)
+    }
+
     @Test(
         "Places that one is not sent to",
         arguments: [
@@ -113,12 +140,15 @@ struct RedirectTests {
         try server.answer("/here", .redirect(to: server.url("/there", port: other).absoluteString))
         try server.answer("/there", Answer(status: 200))
         var request = try server.request("/here")
-        request.headers = [HTTPHeader("Authorization", "Bearer planted"), HTTPHeader("X-Other", "stays")]
+        request.headers = [
+            HTTPHeader("Authorization", "Bearer planted"), HTTPHeader("X-Other", "here"), HTTPHeader("Accept", "*/*"),
+        ]
         _ = try await client.send(request)
         let seen = try server.requests()
         #expect(seen.map(\.listener) == ["https", "other"])
         #expect(seen[0]["Authorization"] == "Bearer planted" && seen[1]["Authorization"] == nil)
-        #expect(seen[1]["X-Other"] == "stays")
+        #expect(seen[0]["X-Other"] == "here" && seen[1]["X-Other"] == nil)
+        #expect(seen[1]["Accept"] == "*/*")
     }
 
     @Test("Every hop is under the same trust")

@@ -1,0 +1,19 @@
+import Glibc
+import ProtectionFormat
+import SystemPackage
+
+/// The fewest PBKDF2 iterations that a passcode is derived with.
+///
+/// The number is read from a file that nothing has authenticated yet. Whoever can write the file could lower it, and whatever the
+/// derivation leaves behind, such as the tag of a wrong passcode, would then be cheap to test guesses against.
+enum DerivationFloor {
+    /// Call before the derivation.
+    ///
+    /// - Throws: `weakDerivation` for fewer than 600,000 iterations. Tests may use fewer.
+    static func check(_ iterations: Int, of path: FilePath) throws(DataProtectionError) {
+        #if DEBUG || PROTECTFS_TESTING
+            if getenv("PROTECTFS_REFUSES_FEW_ITERATIONS") == nil { return }
+        #endif
+        guard iterations >= KeybagSlot.leastIterations else { throw .weakDerivation(path, iterations: iterations) }
+    }
+}

@@ -1,0 +1,124 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// The user namespaces whose keyrings hold class keys A and B: the file `rings` in the keybag directory. FORMAT.md §2.17.
+///
+/// The kernel keeps one user keyring for each user *and* user namespace (keyrings(7), user_namespaces(7)). A lock reaches only the
+/// keyring of the namespace that it runs in. With this record it notices keys that it cannot reach.
+///
+/// Nothing authenticates the file. A forged entry makes every lock fail loudly; a removed entry hides keys only from users who
+/// unlocked in a namespace on purpose.
+package struct RingPlaces: Sendable {
+    static let name = "rings"
+    /// Bytes of the file: lines of text, then line feeds.
+    static let length = 1024
+    /// The inode number of the initial user namespace (`USER_NS_INIT_INO` in linux/nsfs.h).
+    package static let initialNamespace: UInt64 = 0xEFFF_FFFD
+
+    let directory: FilePath
+
+    /// The inode number of this process's user namespace; nil where /proc does not show it. namespaces(7).
+    static var current: UInt64? {
+        var status = stat()
+        return stat("/proc/self/ns/user", &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    /// One keyring that holds keys.
+    struct Place: Hashable {
+        /// See ``RingPlaces/current``; 0 where it was not known.
+        var namespace: UInt64
+        /// The boot that the keys were loaded in, 16 bytes.
+        var bootID: [UInt8]
+        /// When the kernel removes the keys: CLOCK_BOOTTIME in nanoseconds; 0: never.
+        var expiry: UInt64
+
+        /// Whether the keys can still be there. The kernel is given two seconds to remove them.
+        var isPossible: Bool {
+            let now = Clock.bootTime()
+            return bootID == Clock.bootID() && (expiry == 0 || now < expiry || now - expiry < 2_000_000_000)
+        }
+    }
+
+    private struct Contents: Equatable {
+        var wasMadeElsewhere = false
+        var places: [Place] = []
+    }
+
+    /// Notes in a new keybag that it was made outside the initial namespace, for example in a container.
+    func noteOrigin() throws(DataProtectionError) {
+        guard let current = Self.current, current != Self.initialNamespace else { return }
+        try write(Contents(wasMadeElsewhere: true))
+    }
+
+    /// Whether a lock can be expected to run in this process's namespace. True for the initial namespace, and for every namespace if
+    /// the keybag was made outside the initial one.
+    var isAtHome: Bool {
+        guard let current = Self.current, current != Self.initialNamespace else { return true }
+        return read().wasMadeElsewhere
+    }
+
+    /// Adds this process's namespace. Call within the turn that loads the keys.
+    ///
+    /// - Parameter expiry: see ``Place/expiry``.
+    func add(expiry: UInt64) throws(DataProtectionError) {
+        let before = read()
+        var contents = before
+        let here = Place(namespace: Self.current ?? 0, bootID: Clock.bootID(), expiry: expiry)
+        contents.places.removeAll { $0.namespace == here.namespace || !$0.isPossible }
+        contents.places.append(here)
+        if contents != before { try write(contents) }
+    }
+
+    /// Removes this process's namespace. Call after the keys have gone.
+    ///
+    /// - Parameter hadKeys: whether its keyring held the keys. Without /proc that is all there is to go by.
+    func remove(hadKeys: Bool) {
+        let before = read()
+        var contents = before
+        if let current = Self.current {
+            contents.places.removeAll { $0.namespace == current }
+        } else if hadKeys, contents.places.count == 1 {
+            contents.places = []
+        }
+        contents.places.removeAll { !$0.isPossible }
+        if contents != before { try? write(contents) }
+    }
+
+    /// The other namespaces whose keyrings may hold the keys.
+    var elsewhere: [UInt64] {
+        let here = Self.current ?? 0
+        return read().places.filter { $0.namespace != here && $0.isPossible }.map(\.namespace)
+    }
+
+    // MARK: the file
+
+    private static let origin = "made outside the initial user namespace"
+
+    private func read() -> Contents {
+        var contents = Contents()
+        guard
+            let file = try? LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW),
+            let bytes = try? file.bytes(at: 0, count: Self.length)
+        else { return contents }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            if line == Self.origin { contents.wasMadeElsewhere = true }
+            let fields = line.split(separator: " ")
+            guard fields.count == 3, let namespace = UInt64(fields[0]), let expiry = UInt64(fields[2]),
+                let bootID = Hexadecimal.bytes(String(fields[1]))
+            else { continue }
+            contents.places.append(Place(namespace: namespace, bootID: bootID, expiry: expiry))
+        }
+        return contents
+    }
+
+    /// One write(2), so that a reader never sees half of it. It is not flushed: after a power cut no keyring holds anything.
+    private func write(_ contents: Contents) throws(DataProtectionError) {
+        var lines = contents.places.suffix(10).map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
+        if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
+        var bytes = Array(lines.joined().utf8)
+        bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
+        let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+        try file.write(bytes, at: 0)
+    }
+}

@@ -1,0 +1,111 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// Notes that somebody wrote into the queue while the keybag was locked.
+@Suite struct QueueForgeryTests {
+    private func reference(_ path: FilePath) throws -> FileReference {
+        let file = try LowerFile(path, flags: O_RDONLY)
+        return try FileReference(file, try #require(try file.fileID()), named: path)
+    }
+
+    /// Writes a note as its forger would, with whatever records.
+    private func forge(_ bed: FileTestBed, _ records: [QueueRecord]) throws {
+        var note = try QueueNote(records[0], in: bed.keybag.directory)
+        for record in records.dropFirst() { try note.add(record) }
+    }
+
+    /// A secret is not appended to a file that everybody can read, and not removed.
+    @Test(arguments: ["secret", "public.segment-1"], [ProtectionClass.complete, .completeUnlessOpen])
+    func aJoinThatWouldWeaken(_ name: String, _ protectionClass: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let secret = try bed.makeWhole(name, protectionClass, Array("secret".utf8))
+        let target = try bed.makeWhole("public", .none, Array("public".utf8))
+        try bed.keybag.lock()
+        try forge(bed, [.join(try reference(secret), log: target)])
+        try bed.enter(.unlocked)
+        let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
+        if name == "secret" {
+            #expect(outcomes == [], "no segment has this name")
+            #expect(bed.bag.warnings.unusual.map(\.caseName).contains("queueNoteUnreadable"))
+        } else {
+            #expect(outcomes == [.failed(.wouldWeaken(secret, from: protectionClass, to: .none))])
+        }
+        #expect(try bed.read(target) == Array("public".utf8))
+        #expect(try bed.read(secret) == Array("secret".utf8))
+    }
+
+    /// Anybody who knows the public key can make an unless-open file, and then knows its key.
+    @Test func aJoinIntoAPlantedLog() throws {
+        let bed = try FileTestBed()
+        let segment = try bed.makeWhole("log.segment-1", .completeUnlessOpen, Array("secret".utf8))
+        let log = try bed.makePlanted("log")
+        try bed.keybag.lock()
+        try forge(bed, [.join(try reference(segment), log: log)])
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.unverifiedOrigin(log, .unverified))])
+        #expect(try bed.read(log) == [])
+        #expect(try bed.read(segment) == Array("secret".utf8))
+    }
+
+    /// What a note says was appended already is looked for.
+    @Test(
+        arguments: [
+            [(0, 7, 0)], [(.max, 0, .max)], [(2, .max, 0)], [(0, 0, 4)], [(2, 4, 0)], [(0, 0, 2), (0, 2, 2)],
+            [(0, 0, .max)], [(0, .max, .max)],
+        ] as [[(offset: UInt64, from: UInt64, count: UInt64)]])
+    func aJoinThatWasNeverBegun(_ claims: [(offset: UInt64, from: UInt64, count: UInt64)]) throws {
+        let bed = try FileTestBed()
+        try bed.log("1")
+        try bed.keybag.lock()
+        try bed.log("2")
+        let note = bed.keybag.directory.appending("queue/1")
+        let log = try reference(bed.path("log"))
+        let forged = claims.map { QueueRecord.begun(log, offset: $0.offset, from: $0.from, count: $0.count) }
+        try note.overwrite(try note.contents() + forged.flatMap(\.encoded))
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try bed.text(bed.path("log")) == "1\n2\n")
+        #expect(try bed.names() == ["log"])
+    }
+
+    /// Nor does a note lead to a file that is no part of the log.
+    @Test func aJoinThatWasBegunElsewhere() throws {
+        let bed = try FileTestBed()
+        let other = try bed.makeWhole("other", .none, Array("other".utf8))
+        try bed.log("1")
+        try bed.keybag.lock()
+        try bed.log("2")
+        let note = bed.keybag.directory.appending("queue/1")
+        let forged = QueueRecord.begun(try reference(other), offset: 5, from: 0, count: 2)
+        try note.overwrite(try note.contents() + forged.encoded)
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try bed.text(bed.path("log")) == "1\n2\n")
+        #expect(try bed.read(other) == Array("other".utf8))
+    }
+
+    /// A note at which its worker dies does not keep what is behind it from being done for ever.
+    @Test func aNoteThatKillsItsWorker() throws {
+        let bed = try FileTestBed()
+        try bed.keybag.lock()
+        for name in ["first", "second"] {
+            try ProtectedFile.create(
+                bed.path(name), as: .completeUnlessOpen, raiseTo: .complete, keybag: bed.keybag
+            ).close()
+        }
+        try bed.enter(.unlocked)
+        for _ in 0..<5 { try QueueTries(1, in: bed.keybag.directory).begin() }
+        let tries = bed.keybag.directory.appending("queue/1.tries")
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.setAside(tries)), .done])
+        #expect(try ProtectedFileInfo(of: bed.path("second")).protectionClass == .complete)
+        try tries.remove()
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try ProtectedFileInfo(of: bed.path("first")).protectionClass == .complete)
+        #expect(try bed.keybag.directory.appending("queue").names() == [])
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+/// Each user namespace has a keyring of its own for the same user: a lock in one does not reach the keys in another.
+@Suite(
+    "User namespaces",
+    .enabled(if: UserNamespaces.canBeMade, "unshare(1) cannot make user namespaces here"))
+struct NamespaceTests {
+    private let sandbox: CommandSandbox
+
+    init() throws { sandbox = try CommandSandbox() }
+
+    /// `"$@"` in a namespace where the user is who it is outside.
+    private static let inside = #"inside() { unshare --user --map-current-user "$@"; }"# + "\n"
+
+    private var state: String { get throws { try sandbox.run("status").text } }
+
+    @Test(
+        "A lock in another namespace fails while the keys stay",
+        arguments: [[], ["--all"], ["--require-clean"], ["--grace", "1"]])
+    func lockInside(options: [String]) throws {
+        try sandbox.unlock()
+        let done = try sandbox.shell(Self.inside + #"inside "$PROTECTFS" lock "$@""#, ["sh"] + options)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(done.errors.contains("is still unlocked in user namespace "))
+        #expect(done.errors.contains("hint: lock outside this namespace: protectfs lock"))
+        #expect(try state.contains("unlocked"))
+        #expect(try sandbox.run("lock").status == 0)
+        #expect(try sandbox.shell(Self.inside + #"inside "$PROTECTFS" lock"#).status == 0, "nothing is left to lock")
+    }
+
+    @Test(
+        "An unlock in another namespace is refused unless it is asked for; then a lock outside fails until there was one inside"
+    )
+    func unlockInside() throws {
+        let secret = Data(CommandSandbox.passcode.utf8)
+        let unlock = #"inside "$PROTECTFS" unlock --passcode-fd 0"#
+        let refused = try sandbox.shell(Self.inside + unlock, input: secret)
+        #expect(refused.status == 75)
+        #expect(refused.errors.contains("protectfs unlock --in-namespace"))
+
+        let done = try sandbox.shell(
+            Self.inside + #"""
+                mkfifo end
+                exec 3<&0
+                inside sh -c '"$PROTECTFS" unlock --in-namespace --passcode-fd 3; echo $? >unlocked; read line <end' &
+                until [ -s unlocked ]; do sleep 0.01; done
+                cat unlocked
+                "$PROTECTFS" lock; echo $?
+                "$PROTECTFS" lock 2>&1 | sed -n 's/.*hint: lock there too: \(nsenter.*\)protectfs lock.*/\1/p' >enter
+                $(cat enter) "$PROTECTFS" status | head -n 1 | grep -c unlocked
+                $(cat enter) "$PROTECTFS" lock; echo $?
+                "$PROTECTFS" lock; echo $?
+                echo >end
+                wait
+                """#, input: secret)
+        #expect(done.text == "0\n75\n1\n0\n0\n", "\(done.errors)")
+    }
+
+    @Test("A keybag that was made in a namespace unlocks and locks there like any other")
+    func madeInside() throws {
+        let done = try sandbox.shell(
+            Self.inside + #"""
+                export PROTECTFS_KEYBAG=$PWD/inside
+                inside sh -c 'printf secret | "$PROTECTFS" init --passcode-fd 0; echo $?
+                    printf secret | "$PROTECTFS" unlock --passcode-fd 0; echo $?
+                    "$PROTECTFS" lock; echo $?'
+                """#)
+        #expect(done.text == "0\n0\n0\n", "\(done.errors)")
+    }
+}
+
+private enum UserNamespaces {
+    static let canBeMade: Bool = {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        process.arguments = ["--user", "--map-current-user", "true"]
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
+}
