@@ -1,6 +1,8 @@
 import Conformance
 import Foundation
 import ProtectionFormat
+import Synchronization
+import SystemPackage
 import Testing
 
 @testable import DataProtection
@@ -140,6 +142,51 @@ import Testing
         }
         try writer.close()
         #expect(try bed.names() == ["d"])
+    }
+
+    /// Somebody who may rename things where the copy is made puts links into it, while it is filled and while it is removed.
+    @Test(.timeLimit(.minutes(5))) func linksThatAppearMeanwhileLeadNowhere() throws {
+        let bed = try FileTestBed()
+        let names = (100..<300).map { "f\($0)" }
+        for directory in ["d/inner", "victim"] {
+            try files.createDirectory(atPath: bed.path(directory).string, withIntermediateDirectories: true)
+            for name in names { try bed.makePlain("\(directory)/\(name)", [1]) }
+        }
+        try bed.path("d/z").makeFIFO()  // so that each copy fails, and is removed
+        let victim = try victimsFiles(bed)
+        let (inner, aside) = (bed.path(".g.protectfs-unfinished-0/inner").string, bed.path("aside").string)
+        let isOver = Atomic(false)
+        let hasEnded = DispatchSemaphore(value: 0)
+        let link = bed.path("victim").string
+        Thread.detachNewThread {
+            while !isOver.load(ordering: .relaxed) {
+                // The last file is there: what follows is the removal.
+                guard access(inner + "/f299", F_OK) == 0 else { continue }
+                for _ in 0..<200 {
+                    guard rename(inner, aside) == 0 else { break }
+                    symlink(link, inner)
+                    usleep(20)
+                    unlink(inner)
+                    rename(aside, inner)
+                    usleep(20)
+                }
+            }
+            hasEnded.signal()
+        }
+        for _ in 0..<10 {
+            #expect(throws: (any Error).self) {
+                try files.copyItem(atPath: bed.path("d").string, toPath: bed.path("g").string, protectedBy: bed.keybag)
+            }
+        }
+        isOver.store(true, ordering: .relaxed)
+        hasEnded.wait()
+        #expect(try victimsFiles(bed) == victim)
+    }
+
+    private func victimsFiles(_ bed: FileTestBed) throws -> [String] {
+        try bed.path("victim").names().map { name in
+            "\(name) \(try bed.path("victim").appending(name).status()?.st_ino ?? 0)"
+        }
     }
 
     /// A process that is killed in the middle of a tree leaves a hidden directory, and the next copy takes it away.

@@ -57,7 +57,14 @@ extension LowerDirectory {
     func removeTree(_ name: FilePath.Component) throws(DataProtectionError) {
         guard let status = try status(of: name) else { return }
         guard status.st_mode & S_IFMT == S_IFDIR else { return try remove(name) }
-        let inner = try directory(name)
+        let inner: LowerDirectory
+        do throws(DataProtectionError) { inner = try directory(name) } catch .system(_, _, .permissionDenied) {
+            // Its owner may open it only with another mode.
+            _ = try retrying(path.entry(name), "fchmodat") {
+                name.withPlatformString { fchmodat(descriptor, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
+            }
+            inner = try directory(name)
+        }
         try inner.setMode(0o700)
         for child in try inner.names() { try inner.removeTree(child) }
         _ = try retrying(path.entry(name), "rmdir") {

@@ -92,6 +92,9 @@ final class LowerDirectory: Sendable {
         return there.st_ino == meant.st_ino && there.st_dev == meant.st_dev
     }
 
+    /// Leads to this directory, whatever its path leads to. For calls that take no descriptor.
+    var descriptorPath: FilePath { FilePath("/proc/self/fd/\(descriptor)") }
+
     // MARK: looking
 
     /// fstat(2).

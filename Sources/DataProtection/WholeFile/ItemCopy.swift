@@ -17,11 +17,16 @@ package struct ItemCopy {
         guard let status = try source.status() else {
             throw .system(source, operation: "lstat", .noSuchFileOrDirectory)
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { return try copyLeaf(source, status, to: target) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return try copyLeaf(DirectoryEntry(source), status, to: DirectoryEntry(target))
+        }
         try requireOutside(source, status, target)
+        let from = try LowerDirectory(source)
+        // A link may have taken its place.
+        guard try from.status().isSameItem(as: status) else { throw .busy(source) }
         let unfinished = try UnfinishedDirectory(for: target)
         do throws(DataProtectionError) {
-            try copyContents(of: source, to: unfinished.path)
+            try copyContents(of: from, to: unfinished.directory)
             try unfinished.publish(as: target)
         } catch {
             unfinished.remove()
@@ -29,47 +34,49 @@ package struct ItemCopy {
         }
     }
 
-    /// A directory's entries; last, what it carries itself: a read-only one takes no entries.
-    private func copyContents(of source: FilePath, to target: FilePath) throws(DataProtectionError) {
-        let from = try LowerFile(source, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-        let to = try LowerFile(target, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    /// A directory's entries; last, what it carries itself: a read-only one takes no entries. By descriptors and single names, so that
+    /// nobody who swaps directories and links meanwhile gets anything read or written elsewhere.
+    private func copyContents(of from: LowerDirectory, to: LowerDirectory) throws(DataProtectionError) {
         // First the default class, which new files below follow.
-        if let name = DirectoryDefault.value(of: source) {
-            try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array(name.utf8), of: target)
+        let value = DirectoryDefault.value(of: from.descriptorPath)
+        if let value {
+            try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array(value.utf8), of: to.descriptorPath)
         }
-        for name in try DirectoryListing.components(of: source) {
-            let (inner, copy) = (source.appending(name), target.appending(name))
-            guard let status = try inner.status() else { continue }  // it has just gone
+        for name in try from.names() {
+            guard let status = try from.status(of: name) else { continue }  // it has just gone
             if status.st_mode & S_IFMT == S_IFDIR {
-                _ = try retrying(copy, "mkdir") { copy.withPlatformString { mkdir($0, 0o700) } }
-                try copyContents(of: inner, to: copy)
+                try copyContents(of: from.directory(name, staying: false), to: to.subdirectory(name).0)
             } else {
-                try copyLeaf(inner, status, to: copy)
+                try copyLeaf(DirectoryEntry(name, in: from), status, to: DirectoryEntry(name, in: to))
             }
         }
-        try FileAttributes.copy(from: from, to: to, keepingOwner: false)
+        try FileAttributes.copy(from: from.asFile(), to: to.asFile(), keepingOwner: false)
         // That of somebody else's directory does not become ours.
-        if DirectoryDefault.value(of: source) == nil { try DirectoryDefault.remove(from: target) }
-        try to.flushAll()
+        if value == nil { try DirectoryDefault.remove(from: to.descriptorPath) }
+        try to.asFile().flushAll()
     }
 
-    private func copyLeaf(_ source: FilePath, _ status: stat, to target: FilePath) throws(DataProtectionError) {
+    private func copyLeaf(
+        _ source: DirectoryEntry, _ status: stat, to target: DirectoryEntry
+    ) throws(DataProtectionError) {
         switch status.st_mode & S_IFMT {
         case S_IFREG: try copyFile(source, to: target)
-        case S_IFLNK: try copyLink(source, to: target)
-        default: throw .notRegularFile(source)
+        case S_IFLNK:
+            try target.directory.makeLink(
+                target.name, to: source.directory.link(source.name), replacing: false)
+            try target.directory.flush()
+        default: throw .notRegularFile(source.path)
         }
     }
 
     // MARK: files
 
-    private func copyFile(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
-        let file = try LowerFile(source, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-        try file.requireRegular()
+    private func copyFile(_ source: DirectoryEntry, to target: DirectoryEntry) throws(DataProtectionError) {
+        let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         let new: NewFile
         if try file.isOneOfOurs() {
             // What somebody writes meanwhile would be in the copy by half.
-            guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
+            guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
             let open = OpenFile(file, keybag: keybag, isWritable: false)
             let size = try open.size(.open)
             let head = try open.operate(.open) { state, _ throws(Trouble) in state.heads.head }
@@ -81,7 +88,8 @@ package struct ItemCopy {
                 try open.read(into: buffer, at: offset)
             }
         } else {
-            let protectionClass = try keybag.classForNewFile(at: target, explicit: nil, replaced: nil)
+            let place = target.directory.descriptorPath.appending(target.name)
+            let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
             new = try NewFile(target, as: protectionClass, layout: .forWholeFile(of: try file.length()), keybag: keybag)
             try pour(into: new) { buffer, offset throws(DataProtectionError) in
                 try file.read(into: buffer, at: offset)
@@ -101,15 +109,6 @@ package struct ItemCopy {
             try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
             done += UInt64(count)
         }
-    }
-
-    private func copyLink(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
-        var text = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let count = try retrying(source, "readlink") {
-            source.withPlatformString { readlink($0, &text, text.count - 1) }
-        }
-        _ = try retrying(target, "symlink") { target.withPlatformString { symlink(Array(text[...count]), $0) } }
-        try AtomicReplace.flushDirectory(target.directory)
     }
 
     // MARK: names

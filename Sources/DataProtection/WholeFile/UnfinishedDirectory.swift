@@ -3,30 +3,41 @@ import SystemPackage
 
 /// A directory that is being filled under a hidden name beside the one it is to have.
 ///
-/// It is locked while its maker lives: one that a dead process left is taken away by the next who needs the name.
+/// It is locked while its maker lives: one that a dead process left is taken away by the next who needs the name. Everything is done by
+/// the descriptors of both directories, so that nobody who may rename things in the outer one has anything removed elsewhere.
 struct UnfinishedDirectory {
     let path: FilePath
-    private let directory: LowerFile
+    let directory: LowerDirectory
+    private let parent: LowerDirectory
+    private var name: FilePath.Component { path.lastComponent! }
 
     /// Makes `.NAME.protectfs-unfinished-N` beside `target`, mode 0700.
     init(for target: FilePath) throws(DataProtectionError) {
+        parent = try LowerDirectory(target.directory)
         var number = 0
         while true {
             let path = target.beside(unfinished: "\(number)")
+            let name = path.lastComponent!
             do throws(DataProtectionError) {
-                _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
+                if try !parent.subdirectory(name).isNew {
+                    guard number < 1000 else { throw .exists(path) }
+                    if !Self.removeAbandoned(name, in: parent) { number += 1 }
+                    continue
+                }
             } catch {
-                guard error.errno == .fileExists, number < 1000 else { throw error }
-                if !Self.removeAbandoned(path) { number += 1 }
+                // Something else has the name, or its directory got another one while it was being opened.
+                let passing: [Errno] = [.fileExists, .noSuchFileOrDirectory]
+                guard passing.contains(error.errno), number < 1000 else { throw error }
+                number += 1
                 continue
             }
             do throws(DataProtectionError) {
-                if let directory = try Self.locked(path) {
+                if let directory = try Self.locked(name, in: parent) {
                     (self.path, self.directory) = (path, directory)
                     return
                 }
             } catch {
-                _ = path.withPlatformString { rmdir($0) }
+                try? parent.removeTree(name)
                 throw error
             }
             number += 1
@@ -35,34 +46,37 @@ struct UnfinishedDirectory {
 
     /// The directory under that name, locked; nil if somebody else has it, or has just taken it away: before its maker has locked it, it
     /// looks like one that a dead process left.
-    private static func locked(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
+    private static func locked(
+        _ name: FilePath.Component, in parent: LowerDirectory
+    ) throws(DataProtectionError) -> LowerDirectory? {
         do throws(DataProtectionError) {
-            let directory = try LowerFile(path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-            _ = try retrying(path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
-            return try isThat(directory, path) ? directory : nil
+            let directory = try parent.directory(name)
+            _ = try retrying(directory.path, "flock") { flock(directory.descriptor, LOCK_EX | LOCK_NB) }
+            return try isThat(directory, name, in: parent) ? directory : nil
         } catch {
-            guard error.errno == .noSuchFileOrDirectory || error.errno == .wouldBlock else { throw error }
+            let others: [Errno] = [.noSuchFileOrDirectory, .wouldBlock, .notDirectory, .tooManySymbolicLinkLevels]
+            guard others.contains(error.errno) else { throw error }
             return nil
         }
     }
 
     /// Whether the directory has that name.
-    private static func isThat(_ directory: LowerFile, _ path: FilePath) throws(DataProtectionError) -> Bool {
-        let own = try directory.status()
-        var status = stat()
-        _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
-        return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
+    private static func isThat(
+        _ directory: LowerDirectory, _ name: FilePath.Component, in parent: LowerDirectory
+    ) throws(DataProtectionError) -> Bool {
+        guard let named = try parent.status(of: name) else { return false }
+        return try directory.status().isSameItem(as: named)
     }
 
     /// Gives the directory its name, and makes that last.
     ///
     /// - Throws: `exists` if there is something under that name.
     func publish(as target: FilePath) throws(DataProtectionError) {
+        guard let newName = target.lastComponent else { throw .exists(target) }
         do throws(DataProtectionError) {
             // rename(2) would also replace an empty directory that somebody has just made: nothing is lost by that.
-            var status = stat()
-            guard target.withPlatformString({ lstat($0, &status) }) != 0 else { throw .exists(target) }
-            try AtomicReplace.rename(path, to: target)
+            guard try parent.status(of: newName) == nil else { throw .exists(target) }
+            try parent.rename(name, to: newName)
         } catch {
             let taken: [Errno] = [.directoryNotEmpty, .notDirectory, .fileExists]
             throw taken.contains(error.errno) ? .exists(target) : error
@@ -75,21 +89,19 @@ struct UnfinishedDirectory {
         do throws(DataProtectionError) {
             try AtomicReplace.flushDirectory(target.directory)
         } catch {
-            withdraw(target)
+            if let newName = target.lastComponent { withdraw(newName) }
             throw error
         }
     }
 
     /// Under a hidden name again, if it can have one that nobody else has by now, it is taken away.
-    private func withdraw(_ target: FilePath) {
-        guard (try? Self.isThat(directory, target)) == true, let name = target.lastComponent,
-            let parent = try? LowerDirectory(target.directory)
-        else { return }
+    private func withdraw(_ newName: FilePath.Component) {
+        guard (try? Self.isThat(directory, newName, in: parent)) == true else { return }
         for number in 0...1000 {
-            let hidden = target.beside(unfinished: "\(number)")
+            let hidden = parent.path.entry(newName).beside(unfinished: "\(number)").lastComponent!
             do throws(DataProtectionError) {
-                try parent.renameIfFree(name, to: hidden.lastComponent!)
-                return Self.remove(hidden)
+                try parent.renameIfFree(newName, to: hidden)
+                return try parent.removeTree(hidden)
             } catch .exists {
                 continue
             } catch {
@@ -100,24 +112,13 @@ struct UnfinishedDirectory {
 
     /// Takes the directory away with all that is in it, as far as that goes; nothing that somebody else has made under its name, since
     /// it has got another one.
-    func remove() { if (try? Self.isThat(directory, path)) == true { Self.remove(path) } }
+    func remove() { if (try? Self.isThat(directory, name, in: parent)) == true { try? parent.removeTree(name) } }
 
-    private static func removeAbandoned(_ path: FilePath) -> Bool {
-        // In somebody else's directory, links would lead out of it while it is emptied.
-        guard let other = try? locked(path), (try? other.status().st_uid) == geteuid() else { return false }
-        remove(path)
-        return withExtendedLifetime(other) { !OwnDirectory.exists(path) }
-    }
-
-    private static func remove(_ path: FilePath) {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            _ = path.withPlatformString { unlink($0) }
-            return
+    private static func removeAbandoned(_ name: FilePath.Component, in parent: LowerDirectory) -> Bool {
+        guard let other = try? locked(name, in: parent), (try? other.status().st_uid) == geteuid() else { return false }
+        try? parent.removeTree(name)
+        return withExtendedLifetime(other) {
+            if case .some(.none) = try? parent.status(of: name) { true } else { false }
         }
-        _ = path.withPlatformString { chmod($0, 0o700) }
-        for name in (try? DirectoryListing.components(of: path)) ?? [] { remove(path.appending(name)) }
-        _ = path.withPlatformString { rmdir($0) }
     }
 }
