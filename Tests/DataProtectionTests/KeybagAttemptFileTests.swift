@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -102,6 +103,20 @@ struct KeybagAttemptFileTests {
         }
         #expect(bag.ringContents == [])
         #expect(try bag.keybag.status().retryAfter == nil)
+    }
+
+    @Test("An attempt waits until another process has counted its own")
+    func inTurn() async throws {
+        let bag = try TestKeybag()
+        let before = try bag.file("attempts").contents()
+        let holder = try LowerFile(bag.file("attempts"), flags: O_RDWR)
+        #expect(flock(holder.descriptor, LOCK_EX) == 0)
+        let attempt = Task.detached { expectError("wrongPasscode") { try bag.unlock("wrong") } }
+        try await Task.sleep(for: .milliseconds(300))  // a hundred times what it takes
+        #expect(try bag.file("attempts").contents() == before)
+        #expect(flock(holder.descriptor, LOCK_UN) == 0)
+        _ = await attempt.value
+        #expect(try bag.attempts()?.failures == 1)
     }
 
     @Test("Many at the same time are all counted")
