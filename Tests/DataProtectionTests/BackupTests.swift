@@ -105,6 +105,25 @@ struct BackupTests {
         #expect(try beds.text(beds.restored("appended")) == pattern(1, count: 9000) + [1, 2])
     }
 
+    @Test("A damaged file does not replace a whole copy, and is reported", arguments: [false, true])
+    func damaged(isCut: Bool) throws {
+        let beds = try BackupBed()
+        let (text, later) = (pattern(1, count: 20_000), pattern(2, count: 20_000))
+        for name in ["old", "new"] { try beds.bed.make(name, .complete, text) }
+        try beds.bed.path("new").remove()
+        try beds.backUp()
+        try beds.bed.make("new", .complete, later)
+        for name in ["old", "new"] {
+            var bytes = try beds.bed.path(name).contents()
+            if isCut { bytes.removeLast(100) } else { bytes[9000] ^= 1 }
+            try beds.bed.path(name).overwrite(bytes)
+        }
+        #expect(try beds.backUp() == ["old": "damaged", "new": "damaged"])
+        #expect(try beds.copy("new").contents() == beds.bed.path("new").contents(), "better than no copy")
+        try beds.restore()
+        #expect(try beds.text(beds.restored("old")) == text)
+    }
+
     @Test("A file that is being written to: what was synced is in the backup", arguments: all)
     func beingWritten(protectionClass: ProtectionClass) throws {
         let beds = try BackupBed()

@@ -33,6 +33,23 @@ struct RestoreTests {
         #expect(try beds.text(beds.restored("d")) == pattern(4, count: 20_000))
     }
 
+    @Test(
+        "A restored file that was damaged since is replaced, or named as being in the way", arguments: [0, 300, 9000])
+    func damagedSince(offset: Int) throws {
+        let beds = try BackupBed()
+        let text = pattern(4, count: 20_000)
+        try beds.bed.make("f", .complete, text)
+        try beds.backUp()
+        try beds.restore()
+        var bytes = try beds.restored("f").contents()
+        if offset == 0 { bytes.removeLast() } else { bytes[offset] ^= 1 }
+        try beds.restored("f").overwrite(bytes)
+        #expect(try beds.restore() == ["f": "exists"])
+        #expect(try beds.restore(to: "target", .replacing) == ["f": "copied"])
+        #expect(try beds.text(beds.restored("f")) == text)
+        #expect(try beds.restore() == ["f": "unchanged"])
+    }
+
     /// With the check of the head made anew in both: the seals must find it.
     @Test("Whatever byte of a head is altered: refused, or the right text")
     func alteredHeads() throws {

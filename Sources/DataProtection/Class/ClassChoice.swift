@@ -39,7 +39,9 @@ public struct ClassChoice: Hashable, Sendable {
 
     /// The class of a file that would be created, or replaced, at `path` now by a program without a default.
     ///
-    /// - Parameter keybag: checks the class of the file that would be replaced. Without it nothing can prove that class.
+    /// - Parameters:
+    ///   - path: the name; there may be a file, or nothing.
+    ///   - keybag: checks the class of the file that would be replaced. Without it nothing can prove that class.
     /// - Throws: `configuration`, `damaged`, `unsupported`, `system`.
     public init(forNewFileAt path: FilePath, keybag: Keybag? = nil) throws(DataProtectionError) {
         var replaced: InheritedClass?

@@ -23,7 +23,7 @@ extension Keybag {
     /// Loads class key C into the kernel keyring, and neither A nor B private: for a machine where nobody is.
     ///
     /// Files of class C open afterwards, as after an unlock and a lock; a keybag that is unlocked stays so. Everything else
-    /// is as with ``unlock(passcode:forSeconds:)``.
+    /// is as with ``unlock(passcode:forSeconds:allowsNamespace:)``.
     /// - Parameter passcode: 1 to 1,024 bytes.
     public func unlockOnlyFirstUnlock(passcode: borrowing SecretBytes) throws(DataProtectionError) {
         try unlock(.onlyFirstUnlock, passcode, nil)

@@ -14,7 +14,8 @@ struct BackupFile {
     /// Copies a file, unless the copy that is there is the same.
     ///
     /// - Returns: whether it was copied; the name does not last before the directory is flushed.
-    /// - Throws: `notProtected`; `foreignKeybag`, `keyLost`, `keyNotInBackup` if the copy could never be opened.
+    /// - Throws: `notProtected`; `foreignKeybag`, `keyLost`, `keyNotInBackup` if the copy could never be opened; `damaged` if the file
+    ///   is: then it was copied only if no undamaged copy would have been replaced.
     func copy(_ source: DirectoryEntry, into directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         let state = try ProtectedFileInfo.state(of: file)
@@ -31,9 +32,12 @@ struct BackupFile {
         }
         // A rotation may have been faster.
         try requireKey(ProtectedFileInfo.state(of: copy.file), source.path)
+        let damage = keybag.damage(of: copy.file, named: source.path, needsBothHeads: false)
+        if let damage, try hasWholeCopy(source.name, in: directory) { throw damage }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
         try copy.publish(replacing: true, isLast: false)
+        if let damage { throw damage }
         return true
     }
 
@@ -62,6 +66,16 @@ struct BackupFile {
         else { return false }
         if !now.st_ctim.isBefore(there.st_ctim) { try copyAttributes(from: file, to: old) }
         return true
+    }
+
+    private func hasWholeCopy(
+        _ name: FilePath.Component, in directory: LowerDirectory
+    ) throws(DataProtectionError) -> Bool {
+        guard let there = try directory.status(of: name), there.st_mode & S_IFMT == S_IFREG,
+            let old = try? directory.file(name, flags: O_RDONLY, path: directory.path.entry(name)),
+            try old.isOneOfOurs()
+        else { return false }
+        return keybag.damage(of: old, named: old.path, needsBothHeads: false) == nil
     }
 
     private func copyAttributes(from file: LowerFile, to copy: LowerFile) throws(DataProtectionError) {

@@ -10,7 +10,7 @@ struct RestoredFile {
 
     /// What a restore does where there is something already.
     enum Conflict {
-        /// `exists`, unless it is the same.
+        /// `exists`, unless it is the same and undamaged.
         case refuse
         case replace
         /// Everything is done but giving the file a name.
@@ -20,7 +20,7 @@ struct RestoredFile {
     /// Brings a file back. It appears whole, opened once from beginning to end, or not at all.
     ///
     /// - Parameter target: its directory; the name does not last before that is flushed.
-    /// - Returns: false if it is there already, with the same contents.
+    /// - Returns: false if it is there already, with the same contents and undamaged.
     /// - Throws: `damaged`, `keyLost`, `foreignKeybag`, `notProtected`; `exists`, `busy`; `locked` unless the keybag is unlocked.
     func restore(
         _ source: DirectoryEntry, to target: DirectoryEntry, _ conflict: Conflict
@@ -34,7 +34,10 @@ struct RestoredFile {
                 target.name, flags: O_RDONLY, path: target.path)
         if let old {
             if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
-            if isSame(old, file) { return false }
+            if isSame(old, file) {
+                let damage = keybag.damage(of: old, named: target.path, needsBothHeads: true)
+                if damage == nil { return false }
+            }
             guard conflict == .replace else { throw .exists(target.path) }
         } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {
             throw .exists(target.path)
@@ -43,7 +46,7 @@ struct RestoredFile {
         let copy = try UnnamedFile(target)
         try ProtectedFile.copyBytes(from: file, to: copy.file)
         try rewrap(copy.file, source.path)
-        try requireWhole(copy.file, source.path)
+        try keybag.requireWhole(copy.file, named: source.path)
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
@@ -78,27 +81,5 @@ struct RestoredFile {
         }
         // It has no name yet, and nobody reads it: the order of these two does not matter.
         for slot in 0..<2 { try file.write(bytes, at: UInt64(slot * Head.length)) }
-    }
-
-    /// Opens everything, with our own keybag.
-    private func requireWhole(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) {
-        let result: FileVerification?
-        do throws(DataProtectionError) { result = try keybag.verify(file) } catch { throw error.about(path) }
-        guard let damage = result?.findings.first(where: \.isDamage) else { return }
-        switch damage {
-        case .chunksDamaged(let range):
-            throw .damaged(path, .chunk, reason: "authentication failed", offset: range.lowerBound)
-        case .refused(let layer, let reason): throw .damaged(path, layer, reason: reason, offset: nil)
-        case .missing: throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
-        default: throw .damaged(path, .head, reason: "one head is damaged", offset: nil)
-        }
-    }
-}
-
-extension DataProtectionError {
-    /// The same about the file in the backup, where the damage is.
-    fileprivate func about(_ path: FilePath) -> DataProtectionError {
-        guard case .damaged(_, let layer, let reason, let offset) = self else { return self }
-        return .damaged(path, layer, reason: reason, offset: offset)
     }
 }

@@ -1,0 +1,52 @@
+import ProtectionFormat
+import SystemPackage
+
+extension Keybag {
+    /// Opens every chunk of a file.
+    ///
+    /// - Parameters:
+    ///   - path: for messages; the file may have no name yet.
+    ///   - needsBothHeads: whether one damaged head counts. All contents are there without it.
+    /// - Throws: `damaged` if bytes were altered or are missing; what ``verify(_:goOn:)`` throws.
+    func requireWhole(
+        _ file: LowerFile, named path: FilePath, needsBothHeads: Bool = true
+    ) throws(DataProtectionError) {
+        let result: FileVerification?
+        do throws(DataProtectionError) { result = try verify(file) } catch { throw error.about(path) }
+        for finding in result?.findings ?? [] {
+            switch finding {
+            case .chunksDamaged(let range):
+                throw .damaged(path, .chunk, reason: "authentication failed", offset: range.lowerBound)
+            case .refused(let layer, let reason): throw .damaged(path, layer, reason: reason, offset: nil)
+            case .missing: throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
+            case .headDamaged where needsBothHeads:
+                throw .damaged(path, .head, reason: "one head is damaged", offset: nil)
+            case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .excess: break
+            }
+        }
+    }
+
+    /// What is damaged in a file, as far as that can be told in this lock state; nil if nothing is.
+    func damage(of file: LowerFile, named path: FilePath, needsBothHeads: Bool) -> DataProtectionError? {
+        do throws(DataProtectionError) {
+            // The length needs no key.
+            let state = try ProtectedFileInfo.state(of: file)
+            let extent = state.layout.extent(of: state.record, generation: state.heads.head.generation)
+            guard try file.length() >= extent else {
+                throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
+            }
+            try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
+        } catch {
+            if case .damaged = error { return error.about(path) }
+        }
+        return nil
+    }
+}
+
+extension DataProtectionError {
+    /// The same about the file of that name.
+    func about(_ path: FilePath) -> DataProtectionError {
+        guard case .damaged(_, let layer, let reason, let offset) = self else { return self }
+        return .damaged(path, layer, reason: reason, offset: offset)
+    }
+}
