@@ -47,7 +47,13 @@ package struct RingPlaces: Sendable {
 
     /// Notes in a new keybag that it was made outside the initial namespace, for example in a container.
     func noteOrigin() throws(DataProtectionError) {
-        guard let current = Self.current, current != Self.initialNamespace else { return }
+        guard let current = Self.current else {
+            // Without /proc nothing can be noted. Any other error would make a keybag that no unlock here accepts.
+            let errno = Errno(rawValue: errno)
+            if errno == .noSuchFileOrDirectory { return }
+            throw .system("/proc/self/ns/user", operation: "stat", errno)
+        }
+        guard current != Self.initialNamespace else { return }
         try write(Contents(wasMadeElsewhere: true))
     }
 

@@ -27,7 +27,11 @@ struct UnfinishedDirectory {
             } catch {
                 // Something else has the name, or its directory got another one while it was being opened.
                 let passing: [Errno] = [.fileExists, .noSuchFileOrDirectory]
-                guard passing.contains(error.errno), number < 1000 else { throw error }
+                guard passing.contains(error.errno), number < 1000 else {
+                    // Ours, if it was made and could not be opened; empty in any case.
+                    _ = name.withPlatformString { [parent] in unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+                    throw error
+                }
                 number += 1
                 continue
             }
