@@ -36,8 +36,7 @@ extension Scene {
 
     private func setDirectoryClass() throws {
         try subject.setClass(protectionClass, of: directory)
-        let followed = protectionClass == .none ? .completeUntilFirstUserAuthentication : protectionClass
-        guard Keybag.defaultProtection(of: directory) == followed else {
+        guard Keybag.defaultProtection(of: directory) == protectionClass.inherited else {
             throw Contradiction("the directory has another default")
         }
     }

@@ -11,8 +11,7 @@ extension Scene {
     /// A directory's *none* counts as class C: nobody authenticates it.
     func createInherited() throws -> Finding {
         try backstage.setClass(protectionClass, of: directory)
-        let inherited = protectionClass == .none ? .completeUntilFirstUserAuthentication : protectionClass
-        (classes, finalClass) = ([inherited], inherited)
+        (classes, finalClass) = ([protectionClass.inherited], protectionClass.inherited)
         let finding = try act { try subject.create(file, as: nil, Self.text) }
         if finding == .goes { contents = Self.text }
         return try settled(finding)
@@ -51,11 +50,10 @@ extension Scene {
     func replace() throws -> Finding {
         try make()
         let before = try RawFile.bytes(of: file)
-        let inherited = protectionClass == .none ? .completeUntilFirstUserAuthentication : protectionClass
-        classes = [inherited]
+        classes = [protectionClass.inherited]
         let finding = try act { try subject.replace(file, by: [1, 2, 3]) }
         if finding == .goes {
-            (contents, finalClass) = ([1, 2, 3], inherited)
+            (contents, finalClass) = ([1, 2, 3], protectionClass.inherited)
         } else if try RawFile.bytes(of: file) != before {
             return .other("\(finding.words), but the old file is not as it was")
         }

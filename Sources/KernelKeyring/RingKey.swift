@@ -13,9 +13,6 @@ public struct RingKey: Hashable, Sendable {
     /// Finds the key. In every state but *here* this throws; see ``isAbsent(_:)``.
     public func find() throws(Errno) -> KeySerial { try KeySerial.userKeyring.search(description) }
 
-    /// Whether ``find()`` finds it.
-    public var isThere: Bool { (try? find()) != nil }
-
     /// Whether a key is there that this process may not search for or read (EACCES).
     public var isUnreadable: Bool {
         var byte: UInt8 = 0

@@ -129,7 +129,7 @@ import Testing
             #expect(try files.contents(atPath: path.string, protectedBy: bed.keybag) == contents ?? Data())
         }
         #expect(try files.createFile(atPath: path.string, contents: Self.data, protectedBy: bed.keybag))
-        #expect(try ProtectedFileInfo(of: path).protectionClass == its, "of the file that is replaced")
+        #expect(try ProtectedFileInfo(of: path).protectionClass == its.inherited, "of the file that is replaced")
     }
 
     @Test func createFileSaysWhyNot() throws {

@@ -28,7 +28,7 @@ struct KeybagPasscodeCrashTests {
         // And the unlock has cleared up: nothing tells any more that there was a change.
         let inForce = step.isNewInForce ? new : old
         for copy in [0, 1] { #expect(try bag.file("keybag.\(copy)").contents() == inForce.bytes) }
-        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "transition"])
+        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "rings", "transition"])
         try bag.changePasscode(from: right, to: "third")
         try bag.unlock("third")
     }
@@ -61,7 +61,7 @@ struct KeybagPasscodeCrashTests {
         let isNext = try bag.opens(with: "\(acknowledged + 1)")
         #expect(try isNext || bag.opens(with: "\(acknowledged)"), "\(acknowledged) was acknowledged")
         #expect(try bag.file("keybag.0").contents() == bag.file("keybag.1").contents())
-        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "transition"])
+        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "rings", "transition"])
         #expect(try !bag.opens(with: "\(isNext ? acknowledged : acknowledged - 1)"), "the one before opens no more")
     }
 

@@ -59,7 +59,7 @@ struct KeybagPasscodeTests {
         #expect(try bag.files(holding: old.salt) == [])
         let new = try bag.keybag.file.load().copy.slots[0]
         #expect(try bag.files(holding: new.wrapped.bytes) == ["keybag.0", "keybag.1"])
-        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "transition"])
+        #expect(try bag.directory.names() == ["attempts", "keybag.0", "keybag.1", "rings", "transition"])
         #expect(try bag.file("keybag.0").contents() == bag.file("keybag.1").contents())
     }
 

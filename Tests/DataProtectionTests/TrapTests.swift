@@ -70,13 +70,13 @@ import Testing
         }
     }
 
-    /// Its new contents are of the old file's class from their first byte on, and have no name.
+    /// Its new contents are of the class that they inherit from their first byte on, and have no name.
     @Test(arguments: ProtectionClass.allCases)
     func temporaryFileOfAReplacement(_ its: ProtectionClass) throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", its, [1])
         let writer = try ProtectedFileWriter(path, keybag: bed.keybag)
-        #expect(writer.protectionClass == its)
+        #expect(writer.protectionClass == its.inherited)
         try Self.text.withUnsafeBytes { try writer.append($0) }
         #expect(try bed.names() == ["f"], "it has no name")
         for temporary in try Self.openUnnamedFiles(in: bed.directory) {
@@ -84,7 +84,7 @@ import Testing
             #expect(!stored.isEmpty && stored.firstRange(of: [0x63, 0x63, 0x63, 0x63]) == nil, "it is sealed already")
         }
         try writer.finish()
-        #expect(try ProtectedFileInfo(of: path).protectionClass == its)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == its.inherited)
     }
 
     @Test("A temporary file that a kill left between its name and its place has the class of the old one")

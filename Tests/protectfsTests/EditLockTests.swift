@@ -111,7 +111,7 @@ struct EditLockTests {
             by: "\"$PROTECTFS\" lock; sleep 2; echo \"two $MARKER\" >>\"$1\"; until_reads file \"$(cat \"$1\")\"")
         #expect(done.status == 0, "\(done.errors)")
         #expect(try bed.contents("file") == bed.text("one") + bed.text("two"))
-        #expect(try bed.className("file") == className)
+        #expect(try bed.className("file") == "first-unlock")
         try bed.expectNoPlaintext()
     }
 }

@@ -33,6 +33,21 @@ struct KeybagVerbTests {
         #expect(try sandbox.run("lock").status == 0, "once more is fine")
     }
 
+    @Test("A key that cannot be read is not taken for an evicted one")
+    func unreadableKey() throws {
+        try sandbox.unlock()
+        let before = try sandbox.run("status", "--json").text
+        let uuid = try #require(before.firstMatch(of: /"uuid": "([^"]*)"/)).output.1
+        let key = try sandbox.shell("keyctl search @u user protectfs:\(uuid):1")
+        #expect(key.status == 0)
+        let serial = key.text.dropLast()
+        defer { _ = try? sandbox.shell("keyctl unlink \(serial) @u") }
+        #expect(try sandbox.shell("keyctl setperm \(serial) 0").status == 0)
+        let status = try sandbox.run("status")
+        #expect(status.status == 75 && status.text == "")
+        #expect(status.errors.contains("the lock state is unknown"))
+    }
+
     @Test("status is a table for people")
     func table() throws {
         try sandbox.unlock("--for", "2h")

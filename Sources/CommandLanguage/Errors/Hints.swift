@@ -30,8 +30,9 @@ extension DataProtectionError {
         case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces):
             "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"
-        case .outOfReachOfLocks:
+        case .outOfReachOfLocks(let directory):
             "unlock outside the container or namespace; or here, if you will lock here: protectfs unlock --in-namespace"
+                + KeybagOption.words(for: directory)
         case .throttled(_, let seconds): "try again in \(spoken(seconds: seconds))"
         case .attemptsNotRecorded: "no passcode is tried without its record; see that the keybag can be written to"
         case .otherDevice(let directory, _):

@@ -13,14 +13,9 @@ enum UserNamespace {
 
     /// The command that enters the first of `namespaces` that a visible process runs in, with a space behind it; else nothing.
     private static func entering(_ namespaces: [UInt64]) -> String {
-        guard let directory = opendir("/proc") else { return "" }
-        defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
+        for name in (try? DirectoryListing.components(of: "/proc")) ?? [] {
             var status = stat()
-            guard let pid = Int32(name), stat("/proc/\(pid)/ns/user", &status) == 0,
+            guard let pid = Int32(name.string), stat("/proc/\(pid)/ns/user", &status) == 0,
                 namespaces.contains(UInt64(status.st_ino))
             else { continue }
             return "nsenter --user --preserve-credentials --target \(pid) "

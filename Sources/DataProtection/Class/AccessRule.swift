@@ -10,7 +10,8 @@ public enum FileOperation: String, Sendable, Hashable, CaseIterable {
     case openToWrite
     /// truncate(2), by name.
     case truncateByPath
-    /// A new file in the place of an old one: the old contents are never read.
+    /// A new file in the place of an old one, whose contents are never read. It inherits the class, but not `none`: where no rule
+    /// says otherwise it is of class C then.
     case replace
     /// Reading, writing and cutting through a handle that was opened while unlocked.
     case useHandle
@@ -58,6 +59,8 @@ public enum AccessRule {
         case opening
         /// That it wraps new ones.
         case wrapping
+        /// The same for the class that is inherited.
+        case wrappingInherited
         case handle, createdHandle
         case impossible
     }
@@ -70,6 +73,7 @@ public enum AccessRule {
         case .nothing: .allowed
         case .opening: opens(protectionClass, in: state) ? .allowed : .locked
         case .wrapping: wraps(protectionClass, in: state) ? .allowed : .locked
+        case .wrappingInherited: wraps(protectionClass.inherited, in: state) ? .allowed : .locked
         // A handle dies with the boot that it was opened in; only class A asks the ring again.
         case .handle where state == .beforeFirstUnlock: .cannotArise
         case .handle: protectionClass != .complete || opens(protectionClass, in: state) ? .allowed : .locked
@@ -104,7 +108,8 @@ public enum AccessRule {
     private static func need(_ operation: FileOperation) -> Need {
         switch operation {
         case .openToRead, .openToWrite, .truncateByPath, .unprotect, .rekey: .opening
-        case .create, .replace, .protect: .wrapping
+        case .create, .protect: .wrapping
+        case .replace: .wrappingInherited
         case .useHandle: .handle
         case .useCreatedHandle: .createdHandle
         case .syncAndClose, .inspect, .rename, .setDirectoryDefault, .copyCiphertext: .nothing

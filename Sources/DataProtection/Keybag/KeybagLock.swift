@@ -21,9 +21,8 @@ extension Keybag {
     ///   keys. The keys in this process's keyring are gone even then.
     public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            let hadKeys = ring.unlocked.isThere
             try ring.evict()
-            rings.remove(hadKeys: hadKeys)
+            rings.remove()
             (record.deadline, record.limit) = (0, 0)
             announce(.didBecomeUnavailable, record)
         }

@@ -2,7 +2,7 @@ import Glibc
 import ProtectionKeys
 import SystemPackage
 
-/// The user namespaces whose keyrings hold class keys A and B: the file `rings` in the keybag directory. FORMAT.md §2.17.
+/// The user namespaces whose keyrings hold class keys A and B: the file `rings` in the keybag directory. FORMAT.md §2.18.
 ///
 /// The kernel keeps one user keyring for each user *and* user namespace (keyrings(7), user_namespaces(7)). A lock reaches only the
 /// keyring of the namespace that it runs in. With this record it notices keys that it cannot reach.
@@ -18,15 +18,25 @@ package struct RingPlaces: Sendable {
 
     let directory: FilePath
 
-    /// The inode number of this process's user namespace; nil where /proc does not show it. namespaces(7).
-    static var current: UInt64? {
+    /// The inode number of this process's user namespace, namespaces(7); nil where /proc is not mounted.
+    ///
+    /// - Throws: `system`.
+    private static func namespace() throws(DataProtectionError) -> UInt64? {
         var status = stat()
-        return stat("/proc/self/ns/user", &status) == 0 ? UInt64(status.st_ino) : nil
+        let path: FilePath = "/proc/self/ns/user"
+        do throws(DataProtectionError) { _ = try retrying(path, "stat") { stat(path.string, &status) } } catch {
+            if error.errno == .noSuchFileOrDirectory { return nil }
+            throw error
+        }
+        return UInt64(status.st_ino)
     }
+
+    /// The same; 0 where it cannot be known.
+    private static var current: UInt64 { (try? namespace()) ?? 0 }
 
     /// One keyring that holds keys.
     struct Place: Hashable {
-        /// See ``RingPlaces/current``; 0 where it was not known.
+        /// Its inode number; 0 where it was not known.
         var namespace: UInt64
         /// The boot that the keys were loaded in, 16 bytes.
         var bootID: [UInt8]
@@ -47,21 +57,16 @@ package struct RingPlaces: Sendable {
 
     /// Notes in a new keybag that it was made outside the initial namespace, for example in a container.
     func noteOrigin() throws(DataProtectionError) {
-        guard let current = Self.current else {
-            // Without /proc nothing can be noted. Any other error would make a keybag that no unlock here accepts.
-            let errno = Errno(rawValue: errno)
-            if errno == .noSuchFileOrDirectory { return }
-            throw .system("/proc/self/ns/user", operation: "stat", errno)
-        }
-        guard current != Self.initialNamespace else { return }
+        // Without /proc nothing can be noted. Any other error would make a keybag that no unlock here accepts.
+        guard let here = try Self.namespace(), here != Self.initialNamespace else { return }
         try write(Contents(wasMadeElsewhere: true))
     }
 
     /// Whether a lock can be expected to run in this process's namespace. True for the initial namespace, and for every namespace if
     /// the keybag was made outside the initial one.
     var isAtHome: Bool {
-        guard let current = Self.current, current != Self.initialNamespace else { return true }
-        return read().wasMadeElsewhere
+        let here = Self.current
+        return here == 0 || here == Self.initialNamespace || read().wasMadeElsewhere
     }
 
     /// Adds this process's namespace. Call within the turn that loads the keys.
@@ -70,30 +75,23 @@ package struct RingPlaces: Sendable {
     func add(expiry: UInt64) throws(DataProtectionError) {
         let before = read()
         var contents = before
-        let here = Place(namespace: Self.current ?? 0, bootID: Clock.bootID(), expiry: expiry)
+        let here = Place(namespace: Self.current, bootID: Clock.bootID(), expiry: expiry)
         contents.places.removeAll { $0.namespace == here.namespace || !$0.isPossible }
         contents.places.append(here)
         if contents != before { try write(contents) }
     }
 
     /// Removes this process's namespace. Call after the keys have gone.
-    ///
-    /// - Parameter hadKeys: whether its keyring held the keys. Without /proc that is all there is to go by.
-    func remove(hadKeys: Bool) {
-        let before = read()
+    func remove() {
+        let (before, here) = (read(), Self.current)
         var contents = before
-        if let current = Self.current {
-            contents.places.removeAll { $0.namespace == current }
-        } else if hadKeys, contents.places.count == 1 {
-            contents.places = []
-        }
-        contents.places.removeAll { !$0.isPossible }
+        contents.places.removeAll { $0.namespace == here || !$0.isPossible }
         if contents != before { try? write(contents) }
     }
 
     /// The other namespaces whose keyrings may hold the keys.
     var elsewhere: [UInt64] {
-        let here = Self.current ?? 0
+        let here = Self.current
         return read().places.filter { $0.namespace != here && $0.isPossible }.map(\.namespace)
     }
 

@@ -15,10 +15,12 @@ struct RotatedLog {
 
     /// Whether `path`, which has no links in its directory, is one of the names of ``segment(_:)``.
     func hasSegment(_ path: FilePath) -> Bool {
-        guard let name = log.lastComponent?.string, let last = path.lastComponent?.string,
-            last.hasPrefix(name + ".segment-"), UInt64(last.dropFirst(name.utf8.count + 9)) != nil
+        let directory = path.directory
+        guard let name = log.lastComponent, directory == log.directory || directory == (try? log.directory.resolved())
         else { return false }
-        return path.directory == log.directory || path.directory == (try? log.directory.resolved())
+        let digits = path.bytes.reversed().prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }.reversed()
+        guard let number = UInt64(String(decoding: Array(digits), as: UTF8.self)) else { return false }
+        return RotatedLog(directory.appending(name)).segment(number) == path
     }
 
     /// A number that no segment has: one more than the highest.

@@ -15,15 +15,15 @@ struct QueueTries {
         path = keybag.appending(QueueNote.directoryName).appending("\(number).tries")
     }
 
-    /// Counts one more.
+    /// Counts one more, where that can be written down: a full disk does not keep the work from being done.
     ///
-    /// - Throws: `setAside` if there were too many already; `system`.
+    /// - Throws: `setAside` if there were too many already.
     func begin() throws(DataProtectionError) {
         let bytes = (try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW).bytes(at: 0, count: 8)) ?? []
         let count = Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)) ?? 0
         guard count < Self.most else { throw .setAside(path) }
-        let file = try LowerFile(path, flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-        try file.write(Array("\(max(count, 0) + 1)\n".utf8), at: 0)
+        try? LowerFile(path, flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+            .write(Array("\(max(count, 0) + 1)\n".utf8), at: 0)
     }
 
     /// The work ended, whatever came of it.

@@ -23,11 +23,8 @@ extension Explanation {
             for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
         }
         if mayReplace {
-            // None is not inherited.
-            let next =
-                info.protectionClass == .none
-                ? try ClassChoice(forNewFileAt: path).protectionClass : info.protectionClass
-            add(.replace, named: "replace", next, in: state)
+            let next = try ClassChoice(forNewFileAt: path, keybag: keybag.keybag)
+            add(.create, named: "replace", next.protectionClass, in: state)
         } else {
             add("replace", false, "the permissions of its directory do not let you")
         }

@@ -64,7 +64,7 @@ struct Explain: ParsableCommand {
 struct ExplainedKeybag {
     /// Nil where it cannot be used.
     var state: ProtectionState?
-    var directory: FilePath?
+    var keybag: Keybag?
     /// Where it is and what state it is in, or why it cannot be used.
     var spoken: String
     /// What would help where it cannot be used.
@@ -72,12 +72,14 @@ struct ExplainedKeybag {
     /// Why class none cannot be used, and class unless-open before the first unlock.
     var deviceKeyProblem: DataProtectionError?
 
+    var directory: FilePath? { keybag?.directory }
+
     init(_ open: () throws(DataProtectionError) -> Keybag) {
         do throws(DataProtectionError) {
             let keybag = try open()
             let status = try keybag.status()
             state = status.state
-            directory = keybag.directory
+            self.keybag = keybag
             deviceKeyProblem = KeybagHealth(of: keybag.directory).deviceKeyProblem
             let words = status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition)
             spoken = "\(quoted(keybag.directory)), \(words)"

@@ -83,7 +83,8 @@ private enum PasswordSearch {
             })
     }
 
-    struct Found: Error {}
+    struct Found: Error { let place: String }
+    struct Refused: Error {}
     /// The search itself is no good.
     struct NotFound: Error {}
 
@@ -94,7 +95,7 @@ private enum PasswordSearch {
         let (hasSearched, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let isFound = Mutex(false)
         Thread.detachNewThread {
-            isFound.withLock { $0 = (try? isInMemory()) == true }
+            isFound.withLock { $0 = (try? place()) != nil }
             hasSearched.signal()
             mayEnd.wait()
         }
@@ -108,7 +109,7 @@ private enum PasswordSearch {
         guard isFound.withLock({ $0 }) else { throw NotFound() }
         SecretBytes.wipe(copy)
         copy.deallocate()
-        guard try !isInMemory() else { throw Found() }
+        if let place = try place() { throw Found(place: place) }
 
         let server = try FaultServer()
         try server.answer("/", Answer(status: 200, "inside"))
@@ -119,13 +120,18 @@ private enum PasswordSearch {
             await store.keep(Credential(.password(user: "user", password())), for: space)
             var request = try server.request("/")
             request.authentication = HTTPAuthentication([space], credentials: store)
-            guard try await client.send(request).response.status == 200 else { throw Found() }
+            guard try await client.send(request).response.status == 200 else { throw Refused() }
         }
-        for _ in 0..<1000 {  // until the engine's thread has let its connections go
-            if try !isInMemory() { return }
+        try await expectThatItGoes()
+    }
+
+    /// Waits until the engine's thread has let its connections go.
+    private static func expectThatItGoes() async throws {
+        for _ in 0..<1000 {
+            guard try place() != nil else { return }
             try await Task.sleep(for: .milliseconds(20))
         }
-        throw Found()
+        if let place = try place() { throw Found(place: place) }
     }
 
     /// The same for a token, which goes out unasked, to a server that would rather speak HTTP/2: libnghttp2 wipes nothing.
@@ -143,15 +149,11 @@ private enum PasswordSearch {
                 [ProtectionSpace(host: "localhost", port: nginx.port)], tokens: Token())
             guard try await HTTPClient().send(request).response.status == 200 else { throw NotFound() }
         }
-        for _ in 0..<1000 {
-            if try !isInMemory() { return }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        throw Found()
+        try await expectThatItGoes()
     }
 
-    /// Whether eight bytes of it are in any memory that can be read.
-    private static func isInMemory() throws -> Bool {
+    /// Where eight bytes of it are in memory that can be read: the line of /proc/self/maps, and how far from there. Nil: nowhere.
+    private static func place() throws -> String? {
         let memory = open("/proc/self/mem", O_RDONLY)
         defer { close(memory) }
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -169,19 +171,19 @@ private enum PasswordSearch {
                 guard count > 0 else { break }
                 if offset > UInt(bitPattern: piece.baseAddress)
                     || offset + UInt64(count) <= UInt(bitPattern: piece.baseAddress),
-                    hasPassword(UnsafeRawBufferPointer(start: piece.baseAddress, count: count))
+                    let index = password(in: UnsafeRawBufferPointer(start: piece.baseAddress, count: count))
                 {
-                    return true
+                    return "\(line) at \(offset + UInt64(index) - bounds[0])"
                 }
                 offset += UInt64(max(1, count - (offset + UInt64(count) < bounds[1] ? 32 : 0)))
             }
         }
-        return false
+        return nil
     }
 
-    /// Whether any eight bytes of it are there that begin at a multiple of eight: memory that was given back loses its first 16.
-    private static func hasPassword(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        stride(from: 0, to: masked.count - 7, by: 8).contains { start in
+    /// Where any eight bytes of it are that begin at a multiple of eight: memory that was given back loses its first 16.
+    private static func password(in bytes: UnsafeRawBufferPointer) -> Int? {
+        for start in stride(from: 0, to: masked.count - 7, by: 8) {
             var index = 0
             while let found = memchr(bytes.baseAddress! + index, Int32(masked[start] ^ 1), bytes.count - index) {
                 index = UnsafeRawPointer(found) - bytes.baseAddress!
@@ -189,10 +191,10 @@ private enum PasswordSearch {
                 // Byte by byte: a word that was compared stays on this thread's stack, and is found by the next search on another.
                 var same = 1
                 while same < 8, bytes[index + same] ^ 1 == masked[start + same] { same += 1 }
-                if same == 8 { return true }
+                if same == 8 { return index }
                 index += 1
             }
-            return false
         }
+        return nil
     }
 }
