@@ -318,7 +318,9 @@ if Context.environment["PROTECTFS_TESTING"] != nil {
             target.dependencies.insert("TestRuntime", at: 0)
         case .executable:
             // SwiftPM puts the flags of these two behind those of TestRuntime: then the bundle cannot be linked.
-            if !["download-worker", "secrets-worker"].contains(target.name) {
+            // And what the thread sanitizer has to be told of, .ci/mutex-edges.c, it can only be told of a shared runtime.
+            let isSanitized = Context.environment["PROTECTFS_SANITIZED"] != nil
+            if !isSanitized, !["download-worker", "secrets-worker"].contains(target.name) {
                 target.linkerSettings = (target.linkerSettings ?? []) + [containsRuntime]
             }
             fallthrough

@@ -91,22 +91,7 @@ private enum PasswordSearch {
     static func run(_ method: AuthenticationMethod) async throws {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: 100_000, alignment: 1)
         for (index, byte) in masked.enumerated() { copy[90_000 + index] = byte ^ 1 }
-        // On a thread that stays: what a search finds must not be left on its stack, for the next one to find.
-        let (hasSearched, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let isFound = Mutex(false)
-        Thread.detachNewThread {
-            isFound.withLock { $0 = (try? place()) != nil }
-            hasSearched.signal()
-            mayEnd.wait()
-        }
-        defer { mayEnd.signal() }
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                hasSearched.wait()
-                continuation.resume()
-            }
-        }
-        guard isFound.withLock({ $0 }) else { throw NotFound() }
+        guard try Self.place() != nil else { throw NotFound() }
         SecretBytes.wipe(copy)
         copy.deallocate()
         if let place = try place() { throw Found(place: place) }
@@ -153,7 +138,12 @@ private enum PasswordSearch {
     }
 
     /// Where eight bytes of it are in memory that can be read: the line of /proc/self/maps, and how far from there. Nil: nowhere.
-    private static func place() throws -> String? {
+    private static func place() throws -> String? { try search.withLock { try $0.place() } }
+
+    private static let search = Mutex(SearchThread(search: Self.place(below:)))
+
+    /// - Parameter frame: where the stack of this thread is in use; nothing below it, in the same mapping, is looked at.
+    private static func place(below frame: UInt64) throws -> String? {
         let memory = open("/proc/self/mem", O_RDONLY)
         defer { close(memory) }
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -161,22 +151,39 @@ private enum PasswordSearch {
             SecretBytes.wipe(piece)
             piece.deallocate()
         }
+        let own = UInt64(UInt(bitPattern: piece.baseAddress))
         for line in try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n") {
             let fields = line.split(separator: " ")
             let bounds = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
             guard fields[1].hasPrefix("rw"), bounds.count == 2 else { continue }
-            var offset = bounds[0]
-            while offset < bounds[1] {
-                let count = pread(memory, piece.baseAddress, min(piece.count, Int(bounds[1] - offset)), off_t(offset))
-                guard count > 0 else { break }
-                if offset > UInt(bitPattern: piece.baseAddress)
-                    || offset + UInt64(count) <= UInt(bitPattern: piece.baseAddress),
-                    let index = password(in: UnsafeRawBufferPointer(start: piece.baseAddress, count: count))
-                {
-                    return "\(line) at \(offset + UInt64(index) - bounds[0])"
+            var parts = [bounds[0]..<bounds[1]]
+            let stack = bounds[0]..<(bounds[0]..<bounds[1] ~= frame ? frame : bounds[0])
+            for hidden in [stack, own..<own + UInt64(piece.count)] {
+                parts = parts.flatMap { part in
+                    [part.clamped(to: 0..<hidden.lowerBound), part.clamped(to: hidden.upperBound..<UInt64.max)]
                 }
-                offset += UInt64(max(1, count - (offset + UInt64(count) < bounds[1] ? 32 : 0)))
             }
+            for part in parts where !part.isEmpty {
+                if let place = password(in: part, of: memory, by: piece) { return "\(line) at \(place - bounds[0])" }
+            }
+        }
+        return nil
+    }
+
+    /// The address of eight bytes of it in a part of memory.
+    private static func password(
+        in part: Range<UInt64>, of memory: Int32, by piece: UnsafeMutableRawBufferPointer
+    ) -> UInt64? {
+        var offset = part.lowerBound
+        while offset < part.upperBound {
+            let wanted = min(piece.count, Int(part.upperBound - offset))
+            let count = pread(memory, piece.baseAddress, wanted, off_t(offset))
+            guard count > 0 else { return nil }
+            if let index = password(in: UnsafeRawBufferPointer(start: piece.baseAddress, count: count)) {
+                return offset + UInt64(index)
+            }
+            // What lies across the end of this piece is whole in the next one.
+            offset += UInt64(max(1, count - (offset + UInt64(count) < part.upperBound ? 32 : 0)))
         }
         return nil
     }
@@ -188,7 +195,6 @@ private enum PasswordSearch {
             while let found = memchr(bytes.baseAddress! + index, Int32(masked[start] ^ 1), bytes.count - index) {
                 index = UnsafeRawPointer(found) - bytes.baseAddress!
                 guard bytes.count - index >= 8 else { break }
-                // Byte by byte: a word that was compared stays on this thread's stack, and is found by the next search on another.
                 var same = 1
                 while same < 8, bytes[index + same] ^ 1 == masked[start + same] { same += 1 }
                 if same == 8 { return index }
@@ -196,5 +202,34 @@ private enum PasswordSearch {
             }
         }
         return nil
+    }
+}
+
+/// A thread that searches, and does not look at its own stack: what it compared may have stayed there.
+private struct SearchThread: Sendable {
+    private let asked = DispatchSemaphore(value: 0)
+    private let answered = DispatchSemaphore(value: 0)
+    private let answer = Answer()
+
+    /// The last answer; the semaphores say whose turn it is.
+    private final class Answer: @unchecked Sendable { var result: Result<String?, any Error> = .success(nil) }
+
+    init(search: @escaping @Sendable (UInt64) throws -> String?) {
+        Thread.detachNewThread { [asked, answered, answer] in
+            var mark = 0
+            withUnsafePointer(to: &mark) { frame in
+                while true {
+                    asked.wait()
+                    answer.result = Result { try search(UInt64(UInt(bitPattern: frame))) }
+                    answered.signal()
+                }
+            }
+        }
+    }
+
+    func place() throws -> String? {
+        asked.signal()
+        answered.wait()
+        return try answer.result.get()
     }
 }
