@@ -3,21 +3,22 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// The two keys of one keybag in the kernel keyring: their presence is the lock state. FORMAT.md §2.5.
+/// The keys of one keybag in the kernel keyring. The presence of the first two is the lock state. FORMAT.md §2.5.
 struct RingKeys: Sendable {
     /// Class keys A and B private: there only while unlocked.
     let unlocked: RingKey
     /// Class key C: there since the first unlock.
     let firstUnlock: RingKey
+    /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
+    let guessTag: RingKey
 
-    /// What every description begins with.
+    /// What the descriptions of class keys begin with.
     static let prefix = "protectfs:"
 
-    init(_ keybag: KeybagUUID) { self.init(description: Self.prefix + keybag.description) }
-
-    private init(description: String) {
-        unlocked = RingKey(description: description + ":1")
-        firstUnlock = RingKey(description: description + ":2")
+    init(_ keybag: KeybagUUID) {
+        unlocked = RingKey(description: "\(Self.prefix)\(keybag):1")
+        firstUnlock = RingKey(description: "\(Self.prefix)\(keybag):2")
+        guessTag = RingKey(description: "protectfs-attempts:\(keybag)")
     }
 
     /// The key that holds the keys of a class; nil for class D, which is in none.
@@ -76,14 +77,17 @@ struct RingKeys: Sendable {
         return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
     }
 
-    /// Removes the key with A and B private from the ring, and with `everything` C's too.
+    /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
     func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
             try RingWriter.run { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
                 var failure: Errno?
                 do throws(Errno) { try unlocked.evict() } catch { failure = error }
-                if everything { try firstUnlock.evict() }
+                if everything {
+                    try firstUnlock.evict()
+                    try? guessTag.evict()  // it opens nothing
+                }
                 if let failure { throw failure }
             }
         } catch {
@@ -112,7 +116,7 @@ struct RingKeys: Sendable {
         return false
     }
 
-    /// The keybags with any key in the ring, dead remnants included.
+    /// The keybags with any class key in the ring, dead remnants included.
     static func keybagsInRing() throws(DataProtectionError) -> [KeybagUUID] {
         let descriptions: Set<String>
         do throws(Errno) {
