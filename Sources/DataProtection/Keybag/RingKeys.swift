@@ -98,7 +98,8 @@ struct RingKeys: Sendable {
         }
     }
 
-    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s).
+    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s). And class keys
+    /// A and B whose time is over by CLOCK_BOOTTIME: the kernel counts by the wall clock, which can be set back.
     ///
     /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
     ///   done is no remnant.
@@ -108,6 +109,13 @@ struct RingKeys: Sendable {
                 guard Self.isRemnant(key) else { return }
                 try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
             }
+        }
+        let transition = TransitionFile(directory: keybag)
+        guard (try? unlocked.find()) != nil, transition.read().isOverdue else { return }
+        transition.ifFree {
+            guard transition.read().isOverdue else { return }
+            try? evict()
+            RingPlaces(directory: keybag).remove()
         }
     }
 
