@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "secret_memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <string.h>
@@ -35,6 +36,18 @@ void *protectfs_secret_map(size_t bytes, enum protectfs_backing *backing) {
     madvise(memory, bytes, MADV_DONTFORK);
     madvise(memory, bytes, MADV_DONTDUMP);
     return memory;
+}
+
+int protectfs_random(void *bytes, size_t count) {
+    char *next = bytes;
+    while (count > 0) {
+        long made = syscall(SYS_getrandom, next, count, 0);
+        if (made < 0 && errno == EINTR) continue;
+        if (made < 0) return errno;
+        next += made;
+        count -= (size_t)made;
+    }
+    return 0;
 }
 
 __attribute__((noinline)) void protectfs_scrub_stack(void) {

@@ -8,7 +8,7 @@ public struct AttemptRecord: Hashable, Sendable {
     public let keybag: KeybagUUID
     /// Since the last success.
     public var failures: UInt32
-    /// 16 bits of the last wrong passcode.
+    /// 16 bits of a MAC of the last wrong passcode, under a key that is in the kernel keyring alone.
     public var guessTag: UInt16?
     /// CLOCK_BOOTTIME of the last attempt, in nanoseconds.
     public var bootTime: UInt64

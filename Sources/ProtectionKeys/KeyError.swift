@@ -8,6 +8,6 @@ public enum KeyError: Error, Hashable, Sendable {
     case unusablePublicKey
     /// A field has the wrong length, in bytes.
     case wrongLength(of: String, expected: Int, actual: Int)
-    /// libcrypto refused an operation that cannot fail on good input; `code` is ERR_get_error(3)'s.
+    /// libcrypto refused an operation that cannot fail on good input; `code` is ERR_get_error(3)'s. Or getrandom(2) failed; `code` is errno.
     case libraryFailed(operation: String, code: UInt)
 }

@@ -57,7 +57,7 @@ public struct KeybagKey: ~Copyable, Sendable {
 
 /// The key that a passcode gives: it wraps the keybag key. PBKDF2 (RFC 8018 §5.2), then HKDF with the device key as salt.
 public struct PasscodeKEK: ~Copyable, Sendable {
-    /// 16 bits of the passcode, to count the same wrong one once. FORMAT.md §1.1 row 7.
+    /// 16 bits of the passcode, to count the same wrong one once. Never stored as it is. FORMAT.md §1.1 row 7.
     public let guessTag: UInt16
     private let keybag: KeybagUUID
     private let secret: SecretBytes

@@ -28,14 +28,6 @@ enum LibCrypto {
         a.count == b.count && CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0
     }
 
-    static func random(into bytes: UnsafeMutableRawBufferPointer) throws(KeyError) {
-        try check("RAND_bytes", RAND_bytes(bytes.pointer, Int32(bytes.count)))
-    }
-
-    static func randomPrivate(into bytes: UnsafeMutableRawBufferPointer) throws(KeyError) {
-        try check("RAND_priv_bytes", RAND_priv_bytes(bytes.pointer, Int32(bytes.count)))
-    }
-
     // MARK: digests and derivation
 
     static func sha256(_ data: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) throws(KeyError) {

@@ -1,10 +1,22 @@
-/// Random bytes for what is not secret: nonces, salts, ids. RAND_bytes(3).
+import CSecretMemory
+
+/// Random bytes from the kernel: getrandom(2), by a system call each time.
+///
+/// A generator in the process's memory, such as libcrypto's, is part of a virtual machine's snapshot. A machine that is resumed twice from
+/// one snapshot would repeat its output, and use a nonce twice under one key. The kernel's generator is seeded anew when the
+/// hypervisor says that the machine was resumed. A call for 12 bytes costs less than RAND_bytes(3) does.
 public enum Randomness {
-    /// `count` random bytes.
+    /// `count` random bytes for what is not secret: nonces, salts, ids.
     public static func bytes(_ count: Int) throws(KeyError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        try bytes.lendMutableBytes { bytes throws(KeyError) in try LibCrypto.random(into: bytes) }
+        try bytes.lendMutableBytes { bytes throws(KeyError) in try fill(bytes) }
         return bytes
+    }
+
+    /// Fills `bytes`, which may be secret.
+    static func fill(_ bytes: UnsafeMutableRawBufferPointer) throws(KeyError) {
+        let errno = protectfs_random(bytes.baseAddress, bytes.count)
+        guard errno == 0 else { throw .libraryFailed(operation: "getrandom", code: UInt(errno)) }
     }
 
     /// 64 random bits, never zero.

@@ -43,9 +43,9 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
         count = byteCount
     }
 
-    /// `byteCount` random bytes from libcrypto's private generator (RAND_priv_bytes(3)).
+    /// `byteCount` random bytes from the kernel (``Randomness``).
     public init(randomByteCount byteCount: Int) throws(KeyError) {
-        try self.init(byteCount: byteCount) { slot throws(KeyError) in try LibCrypto.randomPrivate(into: slot) }
+        try self.init(byteCount: byteCount) { slot throws(KeyError) in try Randomness.fill(slot) }
     }
 
     /// A second owner of the same bytes, in a slot of its own.

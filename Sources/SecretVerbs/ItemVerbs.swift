@@ -21,7 +21,10 @@ package struct SecretAdd: SecretVerb {
 package struct SecretSet: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Keep a secret, whether it is there already or not.",
-        discussion: "Without --accessibility one that is there keeps its own. The value is taken as by add.")
+        discussion: """
+            Without --accessibility the secret is when-unlocked. One that is of this device only stays so, and one that has this \
+            value already keeps its accessibility; update keeps it for any value. The value is taken as by add.
+            """)
 
     @OptionGroup package var name: NameOptions
     @Option(help: "In which lock states it can be read.")

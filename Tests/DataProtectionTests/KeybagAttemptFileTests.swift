@@ -39,13 +39,14 @@ struct KeybagAttemptFileTests {
     @Test("The right passcode's tag is never on disk, not even while it is tried")
     func rightTag() throws {
         let bag = try TestKeybag()
-        let right = try bag.tag(of: TestKeybag.passcode)
+        let right = try #require(try bag.tag(of: TestKeybag.passcode))
         var tags: Set<UInt16> = []
         func look() throws { tags.formUnion(try bag.attemptSectors().compactMap { $0?.guessTag }) }
 
         expectError("wrongPasscode") { try bag.unlock("wrong") }
         try look()
-        #expect(tags == [try bag.tag(of: "wrong")])
+        let wrong = try #require(try bag.tag(of: "wrong"))
+        #expect(tags == [wrong])
         let loaded = try bag.keybag.file.load()
         _ = try bag.keybag.attempts.begin()
         try look()
@@ -55,6 +56,41 @@ struct KeybagAttemptFileTests {
         try look()
         #expect(!tags.contains(right))
         #expect(tags.count == 1)
+    }
+
+    @Test("A stolen disk has nothing to test a guess against")
+    func nothingToTest() throws {
+        let bag = try TestKeybag()
+        var (stored, derived): ([UInt16?], [UInt16?]) = ([], [])
+        for guess in ["a", "b", "c"] {
+            expectError("wrongPasscode") { try bag.unlock(guess) }
+            stored.append(try bag.attempts()?.guessTag)
+            derived.append(try bag.guessTag(of: guess))
+        }
+        #expect(!stored.contains(nil))
+        #expect(stored != derived, "a tag of 16 bits can be equal by chance, three cannot")
+    }
+
+    @Test("Without its key in the keyring, as after a boot, a stored tag matches nothing")
+    func keyIsGone() throws {
+        let bag = try TestKeybag()
+        expectError("wrongPasscode") { try bag.unlock("a") }
+        try bag.keybag.ring.evict(everything: true)
+        let error = expectError("wrongPasscode") { try bag.unlock("a") }
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: 0))
+        let again = expectError("wrongPasscode") { try bag.unlock("a") }
+        #expect(again == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: 0))
+    }
+
+    @Test("The key of the tag leaves the keyring with the right passcode, and is never taken for a class key")
+    func keyLeaves() throws {
+        let bag = try TestKeybag()
+        expectError("wrongPasscode") { try bag.unlock("a") }
+        #expect((try? bag.keybag.ring.guessTag.find()) != nil)
+        #expect(try bag.keybag.state() == .beforeFirstUnlock)
+        #expect(try !Keybag.loaded().contains(bag.keybag.uuid))
+        try bag.unlock()
+        #expect((try? bag.keybag.ring.guessTag.find()) == nil)
     }
 
     @Test("One damaged sector: the other one counts", arguments: [0, 1])

@@ -117,7 +117,7 @@ struct KeybagAttemptTests {
         #expect(record.bootTime <= Clock.bootTime())
     }
 
-    @Test("Another boot forgets neither the count nor the tag")
+    @Test("A record of another boot keeps its count, and its tag where the keyring has the key")
     func otherBootKeeps() throws {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 3)

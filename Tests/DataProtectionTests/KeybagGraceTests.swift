@@ -54,6 +54,21 @@ struct KeybagGraceTests {
         #expect(bag.timeoutColumn(.unlocked) == "perm")
     }
 
+    @Test("Keys whose time is over by CLOCK_BOOTTIME go, whatever the kernel's timeout says", arguments: [false, true])
+    func clockSetBack(isLimited: Bool) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        if isLimited { try bag.unlock(forSeconds: 1000) } else { _ = try bag.keybag.armLock(seconds: 1000) }
+        for (seconds, contents) in [(1, [1, 2]), (3, [2])] as [(UInt64, Set<Int>)] {
+            try bag.keybag.transition.exclusively { record in
+                let end = Clock.bootTime() - seconds * 1_000_000_000
+                if isLimited { record.limit = end } else { record.deadline = end }
+            }
+            #expect(try bag.keybag.state() == .unlocked)
+            _ = try bag.reopened()
+            #expect(bag.ringContents == contents, "\(seconds) s over: the kernel has two to be first")
+        }
+    }
+
     @Test("Can be cancelled: kernel timeout and deadline go, and it does not lock any more")
     func cancel() throws {
         let bag = try TestKeybag(state: .unlocked)

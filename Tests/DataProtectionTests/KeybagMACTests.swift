@@ -72,6 +72,28 @@ struct KeybagMACTests {
         #expect(bag.ringContents == [] && other.ringContents == [])
     }
 
+    @Test("With class key C, as a process of the same user has it while locked: the next unlock loads nothing")
+    func forgedWithClassKeyC() throws {
+        let bag = try TestKeybag(state: .locked)
+        let loaded = try bag.keybag.file.load().copy
+        let nameB = loaded.activeName(.completeUnlessOpen)
+        let nameC = loaded.activeName(.completeUntilFirstUserAuthentication)
+        let payload = try bag.payload(.firstUnlock)
+        let bytes = payload.withUnsafeBytes { payload in RingPayload.key(of: nameC, in: payload).map { Array($0) } }
+        let c = try ClassKey(name: nameC, secret: secret(try #require(bytes)))
+        let planted = try ClassBPrivateKey.random(name: nameB)
+        let message = ClassKeyEntry.PublicHalf.message(name: nameB, key: planted.publicKey)
+        var copy = try StoredKeybag(of: bag)
+        let b = copy.entry(.completeUnlessOpen)
+        copy.set(planted.publicKey.bytes, at: b + 104)
+        copy.set(try c.bPublicMACKey().tag(of: message), at: b + 136)
+        copy.finish()
+        try copy.store(in: bag)
+        expectError("keybagDamaged") { try bag.unlock() }
+        #expect(bag.ringContents == [2])
+        #expect(try bag.file("keybag.0").contents() == copy.bytes, "nothing is written")
+    }
+
     @Test("With the keybag key: a class key that is not the one its entry names loads nothing", arguments: Mix.allCases)
     func authenticMix(mix: Mix) throws {
         let bag = try TestKeybag()

@@ -47,7 +47,33 @@ import Testing
 
     @Test(arguments: SecretAccessibility.allCases) func unaltered(_ accessibility: SecretAccessibility) throws {
         try bed.store.add(name, value: secret("old"), accessibility: accessibility)
-        #expect(try bed.store.set(name, value: secret("new")).accessibility == accessibility)
+        #expect(try bed.store.set(name, value: secret("old")).accessibility == accessibility)
         #expect(try bed.store.update(name, value: secret("newer")).accessibility == accessibility)
+    }
+
+    /// A process of the same user has the class key of *after first unlock* while locked: what it adds opens like any other secret.
+    @Test func planted() throws {
+        try bed.store.add(name, value: secret("old"))
+        try bed.keybag.lock()
+        try bed.store.delete(name)
+        try bed.store.add(name, value: secret("planted"), accessibility: .afterFirstUnlock)
+        #expect {
+            try bed.store.set(name, value: secret("new"))
+        } throws: {
+            if case .locked? = $0 as? SecretError { true } else { false }
+        }
+        try bed.enter(.unlocked)
+        #expect(try bed.store.set(name, value: secret("new")).accessibility == .whenUnlocked)
+        try bed.keybag.lock()
+        #expect(throws: SecretError.self) { try bed.store.text(name) }
+    }
+
+    @Test(arguments: SecretAccessibility.allCases) func setWithANewValue(_ accessibility: SecretAccessibility) throws {
+        try bed.store.add(name, value: secret("old"), accessibility: accessibility)
+        let expected =
+            accessibility.isThisDeviceOnly ? SecretAccessibility.whenUnlockedThisDeviceOnly : .whenUnlocked
+        #expect(try bed.store.set(name, value: secret("new")).accessibility == expected)
+        let given = try bed.store.set(name, value: secret("newer"), accessibility: accessibility)
+        #expect(given.accessibility == accessibility)
     }
 }

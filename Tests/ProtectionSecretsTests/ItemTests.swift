@@ -91,7 +91,7 @@ import Testing
     @Test func accessibilityAlone() throws {
         try store.add(.account("kim"), value: secret("a"))
         try store.setAccessibility(.afterFirstUnlockThisDeviceOnly, of: .account("kim"))
-        try store.set(.account("kim"), value: secret("b"))
+        try store.update(.account("kim"), value: secret("b"))
         #expect(try store.record(of: .account("kim"))?.accessibility == .afterFirstUnlockThisDeviceOnly)
         #expect(try store.text(.account("kim")) == "b")
     }

@@ -13,6 +13,9 @@ enum protectfs_backing {
 // Maps `bytes` (a multiple of the page size) of zeroed memory that a forked child does not get. NULL on failure.
 void *protectfs_secret_map(size_t bytes, enum protectfs_backing *backing);
 
+// Fills `bytes` from the kernel's generator, getrandom(2), by the system call itself. 0, or an errno.
+int protectfs_random(void *bytes, size_t count);
+
 // Overwrites 64 KiB of the stack below the caller, where earlier calls may have left key bytes.
 void protectfs_scrub_stack(void);
 

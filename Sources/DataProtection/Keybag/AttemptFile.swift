@@ -11,6 +11,7 @@ struct AttemptFile: Sendable {
     let keybag: KeybagUUID
 
     private var path: FilePath { directory.appending(Self.name) }
+    private var tagKey: GuessTagKey { GuessTagKey(RingKeys(keybag)) }
 
     /// Makes the file of a new keybag: both sectors, no failures.
     func create() throws(DataProtectionError) {
@@ -24,7 +25,7 @@ struct AttemptFile: Sendable {
 
     /// Counts an attempt before it is made.
     ///
-    /// - Returns: the record as it was, for ``failed(tag:before:)``.
+    /// - Returns: the record as it was, for ``failed(guess:before:)``.
     /// - Throws: `throttled` while a delay runs; `attemptsNotRecorded` if the count cannot be written.
     func begin() throws(DataProtectionError) -> AttemptRecord {
         try withLock { file throws(DataProtectionError) in
@@ -40,12 +41,16 @@ struct AttemptFile: Sendable {
 
     /// Notes that the attempt was wrong; the same wrong passcode twice in a row counts once.
     ///
+    /// - Parameters:
+    ///   - guess: what the derivation gave, FORMAT.md §1.1 row 7.
+    ///   - before: what ``begin()`` returned.
     /// - Returns: failures so far, and the delay in seconds before the next try.
-    func failed(tag: UInt16, before: AttemptRecord) throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
+    func failed(guess: UInt16, before: AttemptRecord) throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
         try withLock { file throws(DataProtectionError) in
             let (record, sector) = try current(in: file)
             var next = record
-            if before.guessTag == tag, before.failures > 0, record.failures > 0 {
+            let tag = tagKey.tag(of: guess)
+            if let tag, before.guessTag == tag, before.failures > 0, record.failures > 0 {
                 next.failures = record.failures - 1
             } else {
                 next.guessTag = tag
@@ -55,7 +60,7 @@ struct AttemptFile: Sendable {
         }
     }
 
-    /// Notes that the passcode was right: both sectors forget everything.
+    /// Notes that the passcode was right: both sectors forget everything, and the keyring forgets the key of the tag.
     func succeeded() throws(DataProtectionError) {
         try withLock { file throws(DataProtectionError) in
             for _ in 0..<2 {
@@ -64,6 +69,7 @@ struct AttemptFile: Sendable {
                 record.guessTag = nil
                 try write(record, replacing: sector, in: file)
             }
+            tagKey.forget()
         }
     }
 

@@ -4,8 +4,8 @@ import SystemPackage
 
 /// The fewest PBKDF2 iterations that a passcode is derived with.
 ///
-/// The number is read from a file that nothing has authenticated yet. Whoever can write the file could lower it, and whatever the
-/// derivation leaves behind, such as the tag of a wrong passcode, would then be cheap to test guesses against.
+/// The number is read from a file that nothing has authenticated yet, so an attacker who can write the file can lower it. A process of
+/// the same user that reads ``GuessTagKey`` could then test guesses against the tag of a wrong passcode, cheaply.
 enum DerivationFloor {
     /// Call before the derivation.
     ///

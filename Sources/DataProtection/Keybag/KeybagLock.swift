@@ -132,6 +132,13 @@ extension TransitionRecord {
         let now = Clock.bootTime()
         return KeyTimeout.seconds(for: end > now ? end - now : 0, wallTime: Clock.wallTime())
     }
+
+    /// Whether class keys A and B should have gone by now. The kernel is given two seconds to remove them.
+    var isOverdue: Bool {
+        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
+        let now = Clock.bootTime()
+        return now > end && now - end > 2_000_000_000
+    }
 }
 
 /// A lock that is going to happen.

@@ -115,7 +115,7 @@ extension Keybag {
         let before = try attempts.begin()
         let trial = try Self.trial(passcode, slot, device, uuid)
         guard let key = trial.key else {
-            let (failures, retryAfter) = try attempts.failed(tag: trial.guessTag, before: before)
+            let (failures, retryAfter) = try attempts.failed(guess: trial.guessTag, before: before)
             throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: retryAfter)
         }
         try attempts.succeeded()

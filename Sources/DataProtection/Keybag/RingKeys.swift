@@ -3,21 +3,22 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// The two keys of one keybag in the kernel keyring: their presence is the lock state. FORMAT.md §2.5.
+/// The keys of one keybag in the kernel keyring. The presence of the first two is the lock state. FORMAT.md §2.5.
 struct RingKeys: Sendable {
     /// Class keys A and B private: there only while unlocked.
     let unlocked: RingKey
     /// Class key C: there since the first unlock.
     let firstUnlock: RingKey
+    /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
+    let guessTag: RingKey
 
-    /// What every description begins with.
+    /// What the descriptions of class keys begin with.
     static let prefix = "protectfs:"
 
-    init(_ keybag: KeybagUUID) { self.init(description: Self.prefix + keybag.description) }
-
-    private init(description: String) {
-        unlocked = RingKey(description: description + ":1")
-        firstUnlock = RingKey(description: description + ":2")
+    init(_ keybag: KeybagUUID) {
+        unlocked = RingKey(description: "\(Self.prefix)\(keybag):1")
+        firstUnlock = RingKey(description: "\(Self.prefix)\(keybag):2")
+        guessTag = RingKey(description: "protectfs-attempts:\(keybag)")
     }
 
     /// The key that holds the keys of a class; nil for class D, which is in none.
@@ -76,14 +77,17 @@ struct RingKeys: Sendable {
         return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
     }
 
-    /// Removes the key with A and B private from the ring, and with `everything` C's too.
+    /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
     func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
             try RingWriter.run { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
                 var failure: Errno?
                 do throws(Errno) { try unlocked.evict() } catch { failure = error }
-                if everything { try firstUnlock.evict() }
+                if everything {
+                    try firstUnlock.evict()
+                    try? guessTag.evict()  // it opens nothing
+                }
                 if let failure { throw failure }
             }
         } catch {
@@ -94,7 +98,8 @@ struct RingKeys: Sendable {
         }
     }
 
-    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s).
+    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s). And class keys
+    /// A and B whose time is over by CLOCK_BOOTTIME: the kernel counts by the wall clock, which can be set back.
     ///
     /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
     ///   done is no remnant.
@@ -105,6 +110,13 @@ struct RingKeys: Sendable {
                 try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
             }
         }
+        let transition = TransitionFile(directory: keybag)
+        guard (try? unlocked.find()) != nil, transition.read().isOverdue else { return }
+        transition.ifFree {
+            guard transition.read().isOverdue else { return }
+            try? evict()
+            RingPlaces(directory: keybag).remove()
+        }
     }
 
     private static func isRemnant(_ key: RingKey) -> Bool {
@@ -112,7 +124,7 @@ struct RingKeys: Sendable {
         return false
     }
 
-    /// The keybags with any key in the ring, dead remnants included.
+    /// The keybags with any class key in the ring, dead remnants included.
     static func keybagsInRing() throws(DataProtectionError) -> [KeybagUUID] {
         let descriptions: Set<String>
         do throws(Errno) {

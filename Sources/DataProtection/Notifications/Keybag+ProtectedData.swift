@@ -72,9 +72,9 @@ extension Keybag {
         init(isAvailable: Bool) { view = Mutex(ProtectedDataView(isAvailable: isAvailable)) }
 
         func look(_ keybag: Keybag, _ event: EventRecord?) -> (changes: [ProtectedDataView.Change], next: UInt64?) {
+            // Where only the kernel's timeout locked it may keep the payload for minutes; and after the clock was set back it does not lock.
+            keybag.ring.clearExpired(in: keybag.directory)
             let isAvailable = (try? keybag.state()).map { $0 == .unlocked }
-            // Where only the kernel's timeout locked it may keep the payload for minutes.
-            if isAvailable == false { keybag.ring.clearExpired(in: keybag.directory) }
             return view.withLock {
                 $0.look(
                     isAvailable: isAvailable, event: event ?? keybag.lastTransition, now: Clock.bootTime(),

@@ -48,9 +48,6 @@ final class DownloadStore: Sendable {
         }
     }
 
-    /// What the user has excepted from trust: hosts and certificates, in clear.
-    var trustExceptions: TrustExceptionStore { TrustExceptionStore(directory.appending("trust-exceptions")) }
-
     /// What is noted of time: milliseconds since 1970.
     static var now: Int64 { Int64(clamping: Clock.wallTime() / 1_000_000) }
 

@@ -9,6 +9,8 @@ enum SealedColumn: String, Sendable {
     case credentialEntry = "credentials\0entry"
     case credentialSecret = "credentials\0secret"
     case credentialIdentity = "credentials\0identity"
+    /// No column: the file of exceptions from trust.
+    case trustExceptions = "trust-exceptions\0exceptions"
 
     /// What a value of this column is bound to. FORMAT.md §2.14.
     func place(row: [UInt8]) -> [UInt8] { Array(rawValue.utf8) + [0] + row }

@@ -28,8 +28,11 @@ struct TryTerms: Sendable {
         try await tokens.noteRefused()
     }
 
+    /// Exceptions that are not authenticated are none. A download that needs none of them goes on.
     private func trustExceptions() throws -> Set<TrustException> {
-        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch {
+        do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch .unauthenticated {
+            return []
+        } catch {
             throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
         }
     }

@@ -16,6 +16,9 @@ public enum SecretAccessibility: UInt8, Sendable, Hashable, CaseIterable {
     /// Whether it is left out of backups: to open it takes this machine's device key.
     public var isThisDeviceOnly: Bool { self == .whenUnlockedThisDeviceOnly || self == .afterFirstUnlockThisDeviceOnly }
 
+    /// The same, readable only while unlocked.
+    var whenUnlocked: SecretAccessibility { isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked }
+
     /// The class of files with the same lock states.
     public var protectionClass: ProtectionClass {
         switch self {

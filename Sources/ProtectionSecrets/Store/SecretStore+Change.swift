@@ -24,8 +24,11 @@ extension SecretStore {
 
     /// Stores a secret, whether it is there already or not; in the place of a damaged one, too.
     ///
-    /// - Parameter accessibility: nil: as it is; of a new one ``SecretAccessibility/whenUnlocked``, and so too if the one that is there
-    ///   does not open, because nobody has authenticated then what it says: no more of it is taken than that it is of this device only.
+    /// A new value never gets a weaker accessibility from the row that it replaces. While locked, a process of the same user can delete
+    /// a secret and add one of the same name *after first unlock*, and an attacker with the disk can put an old row back.
+    /// ``update(_:value:accessibility:in:)`` keeps what it finds.
+    /// - Parameter accessibility: nil: ``SecretAccessibility/whenUnlocked``, and of this device only if the row that is there says so. A
+    ///   secret that has this value already keeps its accessibility.
     /// - Throws: `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`, `needsUnlock`; `store`,
     ///   `storeDamaged`, `protection`.
     @discardableResult
@@ -35,10 +38,13 @@ extension SecretStore {
     ) throws(SecretError) -> SecretRecord {
         try put(name, value, group, heals: true) { old in
             guard let old else { return accessibility ?? .whenUnlocked }
-            do throws(SecretError) { return try self.accessibility(accessibility, replacing: old) } catch {
+            do throws(SecretError) {
+                let stored = try open(old)
+                if accessibility == nil, stored.isEqual(to: value) { return old.record.accessibility }
+            } catch {
                 guard error.leavesNoValue else { throw error }
-                return old.record.accessibility.isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked
             }
+            return accessibility ?? old.record.accessibility.whenUnlocked
         }
     }
 

@@ -8,12 +8,17 @@ public import SystemPackage
 ///       "reasons":["expired"]}]}
 ///
 /// Whoever can write it can make connections go to another server: so a file that is not wholly understood, or that others may
-/// write, is an error and never a list. A file that is not there holds no exceptions.
+/// write, is an error and never a list. A file that is not there holds no exceptions. A list of downloads also keeps a
+/// seal in its file, `"seal":"…hexadecimal digits…"`, and believes no exceptions without it.
 public struct TrustExceptionStore: Sendable {
     public let path: FilePath
+    private let seal: (any TrustExceptionSeal)?
 
     /// - Parameter path: its directory must be there.
-    public init(_ path: FilePath) { self.path = path }
+    public init(_ path: FilePath) { self.init(path, seal: nil) }
+
+    /// - Parameter seal: what authenticates the exceptions; nil: nothing does.
+    package init(_ path: FilePath, seal: (any TrustExceptionSeal)?) { (self.path, self.seal) = (path, seal) }
 
     /// All of them.
     ///
@@ -27,7 +32,12 @@ public struct TrustExceptionStore: Sendable {
             throw .garbled(path: path, why: "not the JSON that is expected")
         }
         guard contents.version == 1 else { throw .garbled(path: path, why: "version \(contents.version)") }
-        return Set(contents.exceptions)
+        let exceptions = Set(contents.exceptions)
+        guard let seal, !exceptions.isEmpty else { return exceptions }
+        guard let sealed = contents.seal.flatMap(Hexadecimal.bytes),
+            try seal.isSeal(sealed, of: Self.message(Self.sorted(exceptions)))
+        else { throw .unauthenticated(path: path) }
+        return exceptions
     }
 
     /// Adds one; its reasons are added to those of the same host, port and certificate.
@@ -60,6 +70,26 @@ public struct TrustExceptionStore: Sendable {
     private struct Contents: Codable {
         let version: Int
         let exceptions: [TrustException]
+        /// Hexadecimal. Older versions do not know it, and remove it when they write.
+        let seal: String?
+    }
+
+    private static func sorted(_ exceptions: Set<TrustException>) -> [TrustException] {
+        exceptions.sorted {
+            ($0.host, $0.port, Hexadecimal.text($0.certificateSHA256))
+                < ($1.host, $1.port, Hexadecimal.text($1.certificateSHA256))
+        }
+    }
+
+    /// What is sealed: four lines for each exception. FORMAT.md §2.14.
+    private static func message(_ exceptions: [TrustException]) -> [UInt8] {
+        let lines = exceptions.flatMap { exception in
+            [
+                exception.host, String(exception.port), Hexadecimal.text(exception.certificateSHA256),
+                exception.reasons.map(\.rawValue).sorted().joined(separator: ","),
+            ]
+        }
+        return Array(lines.map { $0 + "\n" }.joined().utf8)
     }
 
     private func change(_ change: (inout Set<TrustException>) -> Void) throws(TrustExceptionStoreError) {
@@ -71,20 +101,32 @@ public struct TrustExceptionStore: Sendable {
         change(&exceptions)
         guard exceptions != before else { return }
 
-        let sorted = exceptions.sorted {
-            ($0.host, $0.port, Hexadecimal.text($0.certificateSHA256))
-                < ($1.host, $1.port, Hexadecimal.text($1.certificateSHA256))
-        }
+        let sorted = Self.sorted(exceptions)
+        let sealed = try seal?.seal(Self.message(sorted))
+        let contents = Contents(version: 1, exceptions: sorted, seal: sealed.map(Hexadecimal.text))
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
         do {
-            try file.replace(by: Array(encoder.encode(Contents(version: 1, exceptions: sorted))))
+            try file.replace(by: Array(encoder.encode(contents)))
         } catch let error as TrustExceptionStoreError {
             throw error
         } catch {
             throw .garbled(path: path, why: "cannot be encoded")
         }
     }
+}
+
+/// What authenticates the exceptions in a file.
+package protocol TrustExceptionSeal: Sendable {
+    /// Seals what describes the exceptions.
+    ///
+    /// - Throws: `locked`, `keyUnavailable`.
+    func seal(_ message: [UInt8]) throws(TrustExceptionStoreError) -> [UInt8]
+
+    /// Whether `sealed` was made by ``seal(_:)`` of that message.
+    ///
+    /// - Throws: `locked`, `keyUnavailable`.
+    func isSeal(_ sealed: [UInt8], of message: [UInt8]) throws(TrustExceptionStoreError) -> Bool
 }
 
 /// Why the file of exceptions cannot be used. Nothing is excepted then, and nothing was changed.
@@ -94,6 +136,12 @@ public enum TrustExceptionStoreError: Error, Hashable {
     case garbled(path: FilePath, why: String)
     /// Somebody else owns it, or may write it, or it is no regular file.
     case notOurs(path: FilePath)
+    /// Its exceptions have no seal, or another one: an older version wrote it, or something else changed it.
+    case unauthenticated(path: FilePath)
+    /// The key of the seal is not here before the first unlock after a boot.
+    case locked(path: FilePath)
+    /// The key of the seal cannot be read.
+    case keyUnavailable(path: FilePath)
     /// A system call failed.
     case system(path: FilePath, call: String, Errno)
 }
@@ -103,6 +151,11 @@ extension TrustExceptionStoreError: CustomStringConvertible {
         switch self {
         case .garbled(let path, let why): "cannot read the exceptions in \(path): \(why)"
         case .notOurs(let path): "the exceptions in \(path) could be another user's: its owner and mode allow that"
+        case .unauthenticated(let path):
+            "the exceptions in \(path) are not authenticated: an older version wrote them, or something else changed them"
+        case .locked(let path): "the exceptions in \(path) cannot be authenticated before the first unlock"
+        case .keyUnavailable(let path):
+            "the exceptions in \(path) cannot be authenticated: the key of the list of downloads cannot be read"
         case .system(let path, let call, let errno): "\(path): \(call): \(errno)"
         }
     }

@@ -107,9 +107,17 @@ extension TrustExceptionStoreError: SpokenError {
     package var exitStatus: ExitStatus {
         switch self {
         case .system(_, _, let errno): ExitStatus(errno)
+        case .locked: .notNow
         default: .damaged
         }
     }
     package var message: String { description }
-    package var hint: String? { nil }
+    package var hint: String? {
+        switch self {
+        case .unauthenticated(let path):
+            "look at it, remove it, and add again what you still accept: rm \(quoted(path)); protectfs download trust add"
+        case .locked: "unlock first: protectfs unlock"
+        default: nil
+        }
+    }
 }

@@ -44,8 +44,13 @@ extension TestKeybag {
         for number in 0..<times { expectError("wrongPasscode") { try unlock("wrong \(number)") } }
     }
 
-    /// The tag that the record would keep of a passcode.
-    func tag(of passcode: String) throws -> UInt16 {
+    /// The tag that the record would keep of a passcode now.
+    func tag(of passcode: String) throws -> UInt16? {
+        GuessTagKey(keybag.ring).tag(of: try guessTag(of: passcode))
+    }
+
+    /// What the derivation gives of a passcode: FORMAT.md §1.1 row 7.
+    func guessTag(of passcode: String) throws -> UInt16 {
         let slot = try KeybagCopy(decoding: try file("keybag.0").contents()).slots[0]
         let device = try DeviceKey(secret: secret(try deviceKey.contents()))
         return try PasscodeKEK(

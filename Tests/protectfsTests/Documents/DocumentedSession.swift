@@ -86,6 +86,7 @@ final class Reader {
             """
             for uuid in home/.local/state/protectfs/keybags/*; do
                 for key in 1 2; do keyctl purge user "protectfs:${uuid##*/}:$key"; done
+                keyctl purge user "protectfs-attempts:${uuid##*/}"
             done
             """)
     }
