@@ -10,6 +10,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case locked(path: FilePath, ProtectionClass, Operation, state: ProtectionState, since: UInt64?)
     /// Not one of our files. Its bytes are never given out as if they had been protected.
     case notProtected(FilePath)
+    /// It was a protected file, and another program has changed its beginning: it cannot be read, and must not be taken for plaintext.
+    case mangled(FilePath, Mangling)
     /// Stored bytes break the format; nothing of them is given out. `offset`: of the plaintext, in bytes, for chunks.
     case damaged(FilePath, FormatError.Layer, reason: String, offset: Int64?)
     /// Made by a newer version.
@@ -122,7 +124,8 @@ extension DataProtectionError {
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno):
             errno
-        case .notProtected, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration, .unverifiedOrigin:
+        case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
+            .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
         case .busy, .throttled, .setAside: .resourceBusy

@@ -85,6 +85,7 @@ struct UpgradeWork: Sendable {
         if isDryRun {
             let count = Int(try source.file.status().st_nlink)
             guard count == 1 else { throw .hasHardLinks(file.entry.path, count: count) }
+            try source.requireConvertible()
             return AccessRule.wraps(wanted, in: try keybag.state()) ? .converted : .queued
         }
         var conversion = Conversion(source)
@@ -104,7 +105,9 @@ struct UpgradeWork: Sendable {
 
     // MARK: judging
 
+    /// As ``ConversionSource/isProtected()``, of bytes that were read already.
     private static func isOurs(_ start: [UInt8]) throws(DataProtectionError) -> Bool {
+        guard start.count >= Prefix.magic.count else { return false }
         let (first, second) = (Array(start.prefix(Head.length)), Array(start.dropFirst(Head.length).prefix(8)))
         return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: first, second: second) }
     }

@@ -22,14 +22,15 @@ extension Keybag {
     ///   - path: the file.
     ///   - protectionClass: the class that it has afterwards, at least.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `busy` if somebody has the file open for
-    ///   writing or it changes meanwhile, `locked`, `system`. The original is then as it was.
+    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `mangled` for what was a protected file before another
+    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `system`. The
+    ///   original is then as it was.
     @discardableResult
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        if try source.file.isOneOfOurs() {
+        if try source.isProtected() {
             source.clearUp()
             return try raise(source, to: protectionClass)
         }
@@ -67,7 +68,7 @@ extension Keybag {
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        guard try source.file.isOneOfOurs() else {
+        guard try source.isProtected() else {
             source.clearUp()
             return .unchanged
         }
@@ -102,10 +103,14 @@ struct Conversion {
 
     /// - Parameter goOn: called with the number of bytes done; whether to go on.
     /// - Returns: false if it was to stop: the original is as it was.
+    /// - Throws: as ``ConversionSource/requireConvertible()`` and ``ConversionSource/hold()``; `locked`, `system`.
     func seal(
         as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
     ) throws(DataProtectionError) -> Bool {
+        // Before it is held, so that the error says what it is even while a program has it open; and once nobody can change it.
+        try source.requireConvertible()
         try source.hold()
+        try source.requireConvertible()
         let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
         try source.entry.directory.requireRoom(for: min(source.size, source.allocated), in: layout, source.entry.path)
@@ -154,6 +159,20 @@ extension LowerFile {
         let start = try bytes(at: 0, count: Head.length)
         let second = try bytes(at: UInt64(Head.length), count: 8)
         return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: start, second: second) }
+    }
+
+    /// - Throws: `notProtected`; `mangled` if another program has changed the beginning of a protected file.
+    func requireOneOfOurs() throws(DataProtectionError) {
+        guard try !isOneOfOurs() else { return }
+        try requireUnmangled()
+        throw .notProtected(path)
+    }
+
+    /// - Throws: `mangled`: what looks like plaintext was a protected file.
+    func requireUnmangled() throws(DataProtectionError) {
+        let start = try bytes(at: 0, count: Head.length)
+        let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
+        if let mangling { throw .mangled(path, mangling) }
     }
 }
 
