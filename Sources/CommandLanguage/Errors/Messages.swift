@@ -27,6 +27,12 @@ extension DataProtectionError {
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
             "\(quoted(path)) has \(count) names; the others would keep what it is now"
+        case .database(let path, let database):
+            path == database
+                ? "\(quoted(path)) is a SQLite database; SQLite could not open it any more"
+                : "\(quoted(path)) belongs to the SQLite database \(quoted(database))"
+        case .databaseInUse(let path, let holding):
+            "\(quoted(path)) is a SQLite database, and \(quoted(holding)) may hold data that is not in it yet"
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"

@@ -36,6 +36,10 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notRegularFile(FilePath)
     /// Other names lead to the same bytes; `count` includes this one.
     case hasHardLinks(FilePath, count: Int)
+    /// A SQLite database, or the `-wal`, `-shm` or `-journal` of the database `of`: SQLite could not use it any more.
+    case database(FilePath, of: FilePath)
+    /// A SQLite database, beside which the file `holding` may hold data that is not in it yet.
+    case databaseInUse(FilePath, holding: FilePath)
     /// There is something under that name already.
     case exists(FilePath)
     /// A weaker class than the file has, without saying so explicitly.
@@ -128,10 +132,10 @@ extension DataProtectionError {
             .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
-        case .busy, .throttled, .setAside: .resourceBusy
+        case .busy, .databaseInUse, .throttled, .setAside: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
+        case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
             .notForBackup:
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists

@@ -74,6 +74,11 @@ extension Explanation {
             add("protect", false, "it has \(item.nameCount) names; the others would keep the plaintext")
             return
         }
+        if let obstacle = Keybag.obstacle(toProtecting: path) {
+            add("protect", false, obstacle.message)
+            help = obstacle.hint
+            return
+        }
         guard mayReplace else {
             add("protect", false, "the permissions of its directory do not let you")
             return
