@@ -1,5 +1,6 @@
 // What an application needs of the layers below: the classes and the names in errors, not the keys.
 @_exported public import enum ProtectionFormat.FormatError
+@_exported public import enum ProtectionFormat.Mangling
 @_exported public import struct ProtectionFormat.OriginMark
 @_exported public import enum ProtectionKeys.Base64  // package
 @_exported public import enum ProtectionKeys.CryptographyLibrary

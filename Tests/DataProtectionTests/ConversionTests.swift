@@ -1,4 +1,5 @@
 import Foundation
+import ProtectionFormat
 import SystemPackage
 import Testing
 
@@ -113,6 +114,59 @@ import Testing
         expectError("system") { try bed.keybag.protect(bed.path("missing"), as: .complete) }
         #expect(try plain.contents() == Self.text)
         #expect(try bed.names() == ["fifo", "other", "own", "plain", "second"])
+    }
+
+    /// What an editor leaves of a protected file looks like plaintext: protected once more, nobody would look for the damage.
+    @Test func refusesWhatWasProtectedBefore() async throws {
+        let bed = try FileTestBed()
+        let stored = try bed.makeWhole("own", .complete, Self.text).contents()
+        let mangled: [(bytes: [UInt8], mangling: Mangling)] = [
+            (stored.flatMap { $0 == 0x0A ? [0x0D, 0x0A] : [$0] }, .converted),
+            (Array(stored.dropFirst(3)), .beginningMissing(bytes: 3)),
+            (
+                Array("PFS".utf8) + stored.dropFirst(3).prefix(90) + [stored[93] ^ 1] + stored.dropFirst(94),
+                .overwritten
+            ),
+        ]
+        for (bytes, mangling) in mangled {
+            let path = try bed.makePlain("f", bytes)
+            let expected = DataProtectionError.mangled(path, mangling)
+            #expect(throws: expected) { try bed.keybag.protect(path, as: .complete) }
+            #expect(throws: expected) { _ = try ProtectedFile.open(path, keybag: bed.keybag) }
+            #expect(throws: expected) { _ = try ProtectedFileInfo(of: path) }
+            #expect(throws: expected) { _ = try FileInspection(of: path, keybag: nil) }
+            expectCocoa(.fileReadCorruptFile, "mangled") {
+                _ = try Data(contentsOf: path.url, protectedBy: bed.keybag, ifPlaintext: .upgrade(to: .complete))
+            }
+            for isDryRun in [true, false] {
+                var options = UpgradeOptions()
+                options.isDryRun = isDryRun
+                let upgrade = try bed.keybag.upgrade(directory: bed.directory, to: .complete, options: options)
+                for await _ in upgrade {}
+                #expect(upgrade.summary.failures.map(\.error) == [expected])
+            }
+            #expect(try path.contents() == bytes)
+        }
+    }
+
+    /// Shorter than the magic it holds nothing of a protected file, however it begins.
+    @Test(arguments: 1...7) func aFewBytesAreProtectedWhateverTheyAre(_ count: Int) async throws {
+        let bed = try FileTestBed()
+        let bytes = Array(Prefix.magic[..<count])
+        let path = try bed.makePlain("f", bytes)
+        #expect(try bed.keybag.protect(path, as: .complete) == .converted)
+        #expect(try bed.read(path) == bytes)
+        #expect(try bed.keybag.unprotect(path) == .converted)
+        #expect(try path.contents() == bytes)
+        #expect(try bed.keybag.unprotect(path) == .unchanged)
+        let upgrade = try bed.keybag.upgrade(directory: bed.directory, to: .complete)
+        for await _ in upgrade {}
+        #expect(upgrade.summary.converted == 1 && upgrade.summary.failures == [])
+        #expect(try bed.read(path) == bytes)
+        let other = try bed.makePlain("g", bytes)
+        try FileManager.default.setAttributes(
+            [.protectionKey: FileProtectionType.complete], ofItemAtPath: other.string, protectedBy: bed.keybag)
+        #expect(try bed.read(other) == bytes)
     }
 
     @Test func notBesideAWriter() throws {

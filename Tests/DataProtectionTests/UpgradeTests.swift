@@ -142,12 +142,20 @@ import Testing
         #expect(first["lonely-wal"] == .converted, "there is no database to go with")
         var options = UpgradeOptions()
         options.includesDatabases = true
-        let rules = try UpgradeRules("*-wal none\n*.db unless-open")
+        let path = tree.bed.path("data.db")
         let second = await tree.results(
-            of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, rules: rules, options: options))
-        for name in ["data.db", "data.db-wal", "data.db-shm", "data.db-journal"] {
-            #expect(second[name] == .converted, "\(name)")
-            #expect(try ProtectedFileInfo(of: tree.bed.path(name)).protectionClass == .completeUnlessOpen)
+            of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options))
+        #expect(second["data.db"] == .failed(.databaseInUse(path, holding: tree.bed.path("data.db-wal"))))
+        for name in ["data.db-wal", "data.db-shm", "data.db-journal"] {
+            #expect(second[name] == .skipped(.database), "\(name)")
+            try tree.bed.path(name).overwrite([])
+        }
+        #expect(try path.contents() == magic)
+        let third = await tree.results(
+            of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options))
+        #expect(third["data.db"] == .converted)
+        for name in ["data.db-wal", "data.db-shm", "data.db-journal"] {
+            #expect(third[name] == .skipped(.database), "\(name)")
         }
     }
 

@@ -30,6 +30,9 @@ struct ExitStatusTests {
 
     static let errors: [(DataProtectionError, Int32)] = [
         (.locked(path: "f", .complete, .read, state: .locked, since: 0), 75),
+        (.mangled("f", .overwritten), 65), (.mangled("f", .beginningMissing(bytes: 1)), 65),
+        (.mangled("f", .converted), 65),
+        (.database("f", of: "f"), 77), (.database("f-wal", of: "f"), 77), (.databaseInUse("f", holding: "f-wal"), 75),
         (.notProtected("f"), 65), (.damaged("f", .chunk, reason: "r", offset: 5), 65),
         (.unsupported("f", what: "w"), 65), (.unverifiedOrigin("f", .unverified), 65),
         (.foreignKeybag("f", one), 66),

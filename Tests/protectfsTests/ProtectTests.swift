@@ -83,6 +83,50 @@ struct ProtectTests {
         #expect(try sandbox.stored("home/documents/.ssh/id") == Data("key".utf8))
     }
 
+    @Test("A protected file that an editor has saved as text is called that by every verb, and protect leaves it alone")
+    func mangled() throws {
+        try sandbox.protectedFile("file")
+        let bytes = try sandbox.stored("file").flatMap { $0 == 0x0A ? [0x0D, 0x0A] : [$0] }
+        try Data(bytes).write(to: URL(fileURLWithPath: sandbox.path("file")))
+        try sandbox.put("text", at: "tree/other")
+        try Data(bytes).write(to: URL(fileURLWithPath: sandbox.path("tree/file")))
+        let given = [
+            ["cat", "file"], ["inspect", "file"], ["verify", "file"], ["protect", "file"],
+            ["protect", "--recursive", "--yes", "tree"], ["upgrade", "tree"],
+        ]
+        for words in given {
+            let done = try sandbox.run(words)
+            #expect(done.status == 65, "\(words): \(done.errors)")
+            #expect(done.errors.contains("was a protected file until another program changed it: its line ends"))
+            #expect(done.errors.contains("hint: put back a copy of the file from a backup"))
+            #expect(!done.errors.contains("protect it first"))
+        }
+        let explained = try sandbox.run("explain", "file")
+        #expect(explained.status == 0 && explained.text.contains("was a protected file"))
+        #expect(explained.text.contains("put back a copy of the file from a backup"))
+        #expect(try sandbox.stored("file") == Data(bytes))
+    }
+
+    @Test(
+        "A SQLite database is refused, with the files beside it; explain says why, and --include-databases converts it alone"
+    )
+    func databases() throws {
+        try sandbox.put("SQLite format 3\0and more", at: "data.db")
+        try sandbox.put("log", at: "data.db-wal")
+        let refused = try sandbox.run("protect", "data.db", "data.db-wal")
+        #expect(refused.status == 77)
+        #expect(refused.errors.contains("error: 'data.db' is a SQLite database"))
+        #expect(refused.errors.contains("protectfs protect --include-databases 'data.db'"))
+        #expect(refused.errors.contains("error: 'data.db-wal' belongs to the SQLite database 'data.db'"))
+        let explained = try sandbox.run("explain", "data.db")
+        #expect(explained.status == 0 && explained.text.contains("is a SQLite database"))
+        #expect(try sandbox.run("protect", "--include-databases", "data.db").status == 75, "it is in use")
+        #expect(try sandbox.stored("data.db") == Data("SQLite format 3\0and more".utf8))
+        try sandbox.put("", at: "data.db-wal")
+        #expect(try sandbox.run("protect", "--include-databases", "data.db").status == 0)
+        #expect(try word("data.db") == "complete\n")
+    }
+
     @Test("While locked: one error, not one a file; unless-open works")
     func locked() throws {
         try sandbox.put("1", at: "tree/one")

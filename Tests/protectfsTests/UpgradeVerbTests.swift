@@ -158,8 +158,14 @@ struct UpgradeVerbTests {
         let done = try sandbox.run("upgrade", "tree")
         #expect(done.status == 0)
         #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
+        let inUse = try sandbox.run("upgrade", "--include-databases", "tree")
+        #expect(inUse.status == 75)
+        #expect(inUse.errors.contains("'tree/data.db-wal' may hold data that is not in it yet"))
+        #expect(inUse.errors.contains("sqlite3 'tree/data.db' 'PRAGMA journal_mode=DELETE'"))
+        #expect(try sandbox.stored("tree/data.db") == Data("SQLite format 3\0and more".utf8))
+        unlink(sandbox.path("tree/data.db-wal"))
         #expect(try sandbox.run("upgrade", "--include-databases", "tree").status == 0)
-        for name in ["tree/data.db", "tree/data.db-wal"] { #expect(try word(name) == "complete\n") }
+        #expect(try word("tree/data.db") == "complete\n")
     }
 
     @Test("What is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])

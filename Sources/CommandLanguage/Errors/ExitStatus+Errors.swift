@@ -5,13 +5,13 @@ extension DataProtectionError: SpokenError {
     package var exitStatus: ExitStatus {
         switch self {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
-            .outOfReachOfLocks, .keyNotInBackup:
+            .outOfReachOfLocks, .keyNotInBackup, .databaseInUse:
             .notNow
-        case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
+        case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
             .backupNotFound:
             .notFound
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
+        case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
             .tooManyGenerations:
             .refused
         case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused

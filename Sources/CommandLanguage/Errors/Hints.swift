@@ -7,6 +7,7 @@ extension DataProtectionError {
         case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
+        case .mangled: "put back a copy of the file from a backup, and keep this one until that copy opens"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
         case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):
@@ -18,6 +19,13 @@ extension DataProtectionError {
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
             "work on a copy of it; its names are found by: find / -xdev -samefile \(quoted(path))"
+        case .database(let path, let database):
+            path == database
+                ? "protect a copy of it, which sqlite3 makes with .backup; if SQLite need not open it: "
+                    + "protectfs protect --include-databases \(quoted(path))"
+                : "close the programs that use the database, then protect the database itself"
+        case .databaseInUse(let path, _):
+            "close the programs that use it, then run: sqlite3 \(quoted(path)) 'PRAGMA journal_mode=DELETE'"
         case .keyringUnavailable(.diskQuotaExceeded):
             "the kernel limits each user's keys, and an unlocked keybag takes about 340 bytes of 20,000: lock keybags that are not "
                 + "used, or run: sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"

@@ -7,6 +7,8 @@ extension DataProtectionError {
         case .locked(let path, let protectionClass, let operation, let state, let since):
             lockedMessage(path, protectionClass, operation, state, since)
         case .notProtected(let path): "\(quoted(path)) is not a protected file"
+        case .mangled(let path, let mangling):
+            "\(quoted(path)) was a protected file until another program changed it: \(mangling.spoken)"
         case .damaged(let path, let layer, let reason, let offset):
             "\(quoted(path)) is damaged or altered\(offset.map { " at byte \($0)" } ?? "") (\(layer.rawValue): \(reason))"
         case .unsupported(let path, let what): "\(quoted(path)) was made by a newer version: \(what)"
@@ -25,6 +27,12 @@ extension DataProtectionError {
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
             "\(quoted(path)) has \(count) names; the others would keep what it is now"
+        case .database(let path, let database):
+            path == database
+                ? "\(quoted(path)) is a SQLite database; SQLite could not open it any more"
+                : "\(quoted(path)) belongs to the SQLite database \(quoted(database))"
+        case .databaseInUse(let path, let holding):
+            "\(quoted(path)) is a SQLite database, and \(quoted(holding)) may hold data that is not in it yet"
         case .exists(let path): "\(quoted(path)) exists already"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
@@ -104,6 +112,18 @@ extension DataProtectionError {
         let isOfKeybag = [.changePasscode, .rotateKeys, .backUp, .restore].contains(operation)
         let about = isOfKeybag ? "" : "class \(protectionClass.shortName), "
         return "cannot \(operation.spoken) \(quoted(path)): \(about)\(state.spoken(since: since))"
+    }
+}
+
+extension Mangling {
+    /// What happened, behind a colon.
+    package var spoken: String {
+        switch self {
+        case .overwritten: "some of its first 24 bytes were replaced"
+        case .beginningMissing(let count):
+            "its first \(count == 1 ? "byte is" : "\(count) bytes are") missing"
+        case .converted: "its line ends or its character encoding were converted, as if it were text"
+        }
     }
 }
 

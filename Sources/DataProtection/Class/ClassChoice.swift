@@ -54,7 +54,7 @@ public struct ClassChoice: Hashable, Sendable {
             }
         } catch {
             switch error {
-            case .notProtected, .system(_, _, .noSuchFileOrDirectory): break
+            case .notProtected, .mangled, .system(_, _, .noSuchFileOrDirectory): break
             default: throw error
             }
         }

@@ -10,6 +10,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case locked(path: FilePath, ProtectionClass, Operation, state: ProtectionState, since: UInt64?)
     /// Not one of our files. Its bytes are never given out as if they had been protected.
     case notProtected(FilePath)
+    /// It was a protected file, and another program has changed its beginning: it cannot be read, and must not be taken for plaintext.
+    case mangled(FilePath, Mangling)
     /// Stored bytes break the format; nothing of them is given out. `offset`: of the plaintext, in bytes, for chunks.
     case damaged(FilePath, FormatError.Layer, reason: String, offset: Int64?)
     /// Made by a newer version.
@@ -34,6 +36,10 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notRegularFile(FilePath)
     /// Other names lead to the same bytes; `count` includes this one.
     case hasHardLinks(FilePath, count: Int)
+    /// A SQLite database, or the `-wal`, `-shm` or `-journal` of the database `of`: SQLite could not use it any more.
+    case database(FilePath, of: FilePath)
+    /// A SQLite database, beside which the file `holding` may hold data that is not in it yet.
+    case databaseInUse(FilePath, holding: FilePath)
     /// There is something under that name already.
     case exists(FilePath)
     /// A weaker class than the file has, without saying so explicitly.
@@ -122,13 +128,14 @@ extension DataProtectionError {
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno):
             errno
-        case .notProtected, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration, .unverifiedOrigin:
+        case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
+            .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
-        case .busy, .throttled, .setAside: .resourceBusy
+        case .busy, .databaseInUse, .throttled, .setAside: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
-        case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
+        case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
             .notForBackup:
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists

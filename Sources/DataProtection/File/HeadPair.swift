@@ -130,7 +130,10 @@ struct HeadPair {
     private static func noHead(_ slots: [[UInt8]], _ path: FilePath) throws(Trouble) -> Trouble {
         let second = Array(slots[1].prefix(Prefix.magic.count))
         do throws(KeyError) {
-            guard try Head.looksLikeOurs(start: slots[0], second: second) else { return .certain(.notProtected(path)) }
+            guard try Head.looksLikeOurs(start: slots[0], second: second) else {
+                return .certain(
+                    try Mangling(in: slots[0]).map { DataProtectionError.mangled(path, $0) } ?? .notProtected(path))
+            }
         } catch {
             throw .certain(.cryptography(error))
         }

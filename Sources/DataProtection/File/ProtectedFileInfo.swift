@@ -16,7 +16,7 @@ public struct ProtectedFileInfo: Hashable, Sendable {
 
     /// Reads the heads, and records if there are any.
     ///
-    /// - Throws: `notProtected`, `damaged`, `unsupported`, `notRegularFile`, `system`.
+    /// - Throws: `notProtected`, `mangled`, `damaged`, `unsupported`, `notRegularFile`, `system`.
     public init(of path: FilePath) throws(DataProtectionError) {
         try self.init(path: path, file: LowerFile(regular: path, flags: O_RDONLY))
     }

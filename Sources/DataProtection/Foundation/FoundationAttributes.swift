@@ -85,8 +85,20 @@ extension Keybag {
     ) throws(DataProtectionError) {
         do throws(DataProtectionError) {
             try setProtection(protectionClass, ofItemAt: path)
-        } catch .notProtected {
+        } catch {
+            guard try Self.isOfPlaintext(error, path) else { throw error }
             try protect(path, as: protectionClass)
+        }
+    }
+
+    /// A few bytes of plaintext can look like what is left of a protected file: ``ConversionSource/isProtected()``.
+    private static func isOfPlaintext(
+        _ error: DataProtectionError, _ path: FilePath
+    ) throws(DataProtectionError) -> Bool {
+        switch error {
+        case .notProtected: true
+        case .damaged(_, .head, _, _): try !ConversionSource(path).isProtected()
+        default: false
         }
     }
 

@@ -41,7 +41,7 @@ extension DataProtectionError {
         case .system(_, _, .fileNameTooLong): isWriting ? .fileWriteInvalidFileName : .fileReadInvalidFileName
         case .exists: .fileWriteFileExists
         case .unknownClass: .featureUnsupported
-        case .damaged, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
+        case .damaged, .mangled, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
         case .locked, .foreignKeybag, .keyLost, .unverifiedOrigin, .system(_, _, .permissionDenied),
             .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice:
             isWriting ? .fileWriteNoPermission : .fileReadNoPermission

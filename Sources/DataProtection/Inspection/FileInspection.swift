@@ -70,10 +70,10 @@ public struct FileInspection: Hashable, Sendable {
     /// - Parameters:
     ///   - path: the file; a link is followed.
     ///   - keybag: to say whether the header is authentic; nil: it is not known which.
-    /// - Throws: `notProtected`, `notRegularFile`, `system`; damage is no error.
+    /// - Throws: `notProtected`, `mangled`, `notRegularFile`, `system`; damage is no error.
     public init(of path: FilePath, keybag: Keybag?) throws(DataProtectionError) {
         let file = try LowerFile(regular: path, flags: O_RDONLY)
-        guard try file.isOneOfOurs() else { throw .notProtected(path) }
+        try file.requireOneOfOurs()
         self.path = path
         var state: FileState?
         do throws(DataProtectionError) { state = try ProtectedFileInfo.state(of: file) } catch { problem = error }

@@ -26,7 +26,7 @@ struct RestoredFile {
         _ source: DirectoryEntry, to target: DirectoryEntry, _ conflict: Conflict
     ) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
-        guard try file.isOneOfOurs() else { throw .notProtected(source.path) }
+        try file.requireOneOfOurs()
         let old =
             conflict == .onlyTry
             ? nil

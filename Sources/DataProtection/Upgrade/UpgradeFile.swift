@@ -48,15 +48,8 @@ struct UpgradeWork: Sendable {
     private func perform(
         _ file: UpgradeFile, _ wanted: inout ProtectionClass?
     ) throws(DataProtectionError) -> UpgradeResult.Outcome? {
-        var names = file.names
-        var isWithDatabase = false
-        if let name = names.last, let database = DatabaseFile.database(of: name, in: file.entry.directory) {
-            names[names.count - 1] = FilePath(root: nil, [database]).bytes
-            isWithDatabase = try isPlainDatabase(DirectoryEntry(database, in: file.entry.directory))
-        }
-        wanted = plan.wanted(for: names)
+        wanted = plan.wanted(for: file.names)
         guard let wanted else { return .skipped(.rules) }
-        if isWithDatabase, !plan.includesDatabases { return .skipped(.database) }
         let source = try ConversionSource(file.entry)
         // The one look at a file that is as it should be.
         let start = try source.file.bytes(at: 0, count: 2 * Head.length)
@@ -64,8 +57,11 @@ struct UpgradeWork: Sendable {
             let now = try Self.protectionClass(start, of: source.file)
             return now >= wanted ? .unchanged : try raise(source, from: now, to: wanted)
         }
-        if DatabaseFile.isDatabase(start), !plan.includesDatabases { return .skipped(.database) }
-        return try convert(source, file, to: wanted)
+        switch try DatabaseFile(file.entry, start: start.prefix(16)) {
+        case .part: return .skipped(.database)
+        case .database where !plan.includesDatabases: return .skipped(.database)
+        case .database, nil: return try convert(source, file, to: wanted)
+        }
     }
 
     private func raise(
@@ -85,9 +81,11 @@ struct UpgradeWork: Sendable {
         if isDryRun {
             let count = Int(try source.file.status().st_nlink)
             guard count == 1 else { throw .hasHardLinks(file.entry.path, count: count) }
+            try source.requireConvertible(includingDatabases: plan.includesDatabases)
             return AccessRule.wraps(wanted, in: try keybag.state()) ? .converted : .queued
         }
         var conversion = Conversion(source)
+        conversion.includesDatabases = plan.includesDatabases
         conversion.isInPlace = { () throws(DataProtectionError) in
             let above = file.names.dropLast().map { FilePath(bytes: $0).lastComponent! }
             return try root.leads(by: above, to: file.entry.directory)
@@ -104,7 +102,9 @@ struct UpgradeWork: Sendable {
 
     // MARK: judging
 
+    /// As ``ConversionSource/isProtected()``, of bytes that were read already.
     private static func isOurs(_ start: [UInt8]) throws(DataProtectionError) -> Bool {
+        guard start.count >= Prefix.magic.count else { return false }
         let (first, second) = (Array(start.prefix(Head.length)), Array(start.dropFirst(Head.length).prefix(8)))
         return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: first, second: second) }
     }
@@ -117,16 +117,6 @@ struct UpgradeWork: Sendable {
             return try HeadPair(start, of: file, isLocked: false).head.wrap.classKey.protectionClass
         } catch {
             return try ProtectedFileInfo(path: file.path, file: file).protectionClass
-        }
-    }
-
-    private func isPlainDatabase(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
-        do throws(DataProtectionError) {
-            let file = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
-            return DatabaseFile.isDatabase(try file.bytes(at: 0, count: 16))
-        } catch {
-            if error.isGone { return false }
-            throw error
         }
     }
 }

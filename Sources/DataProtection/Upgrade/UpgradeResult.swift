@@ -37,7 +37,7 @@ public enum UpgradeSkip: Hashable, Sendable {
     case notRegularFile
     /// A directory on which another file system is mounted.
     case otherFileSystem
-    /// A SQLite database, or a file that goes with one, without ``UpgradeOptions/includesDatabases``.
+    /// A SQLite database without ``UpgradeOptions/includesDatabases``, or the `-wal`, `-shm` or `-journal` of one.
     case database
     /// A rule leaves it as it is, or none says anything of it.
     case rules
@@ -95,7 +95,7 @@ public struct UpgradeFailure: Hashable, Sendable {
 
 /// How an upgrade goes about it.
 public struct UpgradeOptions: Hashable, Sendable {
-    /// SQLite databases too, with their `-wal`, `-shm` and `-journal`. SQLite itself cannot read them then.
+    /// SQLite databases too, unless their `-wal`, `-shm` or `-journal` holds data. SQLite itself cannot open them then.
     public var includesDatabases = false
     /// Nothing is changed: results say what would be done.
     public var isDryRun = false

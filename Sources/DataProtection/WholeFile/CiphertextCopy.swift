@@ -11,7 +11,7 @@ extension ProtectedFile {
     ) throws(DataProtectionError) {
         let file = try LowerFile(source, flags: O_RDONLY | O_NONBLOCK)
         try file.requireRegular()
-        guard try file.isOneOfOurs() else { throw .notProtected(source) }
+        try file.requireOneOfOurs()
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
         let old = replacing ? try? LowerFile(target, flags: O_RDONLY | O_NONBLOCK) : nil
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target) }

@@ -21,19 +21,25 @@ extension Keybag {
     /// - Parameters:
     ///   - path: the file.
     ///   - protectionClass: the class that it has afterwards, at least.
+    ///   - includingDatabases: whether a SQLite database is converted. SQLite cannot open it then. Its `-wal`, `-shm` and `-journal`
+    ///     are never converted, and while one of them holds data the database is not converted either.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `busy` if somebody has the file open for
-    ///   writing or it changes meanwhile, `locked`, `system`. The original is then as it was.
+    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
+    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `system`. The
+    ///   original is then as it was.
     @discardableResult
     public func protect(
-        _ path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
+        _ path: FilePath, as protectionClass: ProtectionClass, includingDatabases: Bool = false,
+        progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        if try source.file.isOneOfOurs() {
+        if try source.isProtected() {
             source.clearUp()
             return try raise(source, to: protectionClass)
         }
-        _ = try Conversion(source).seal(as: protectionClass, keybag: self) {
+        var conversion = Conversion(source)
+        conversion.includesDatabases = includingDatabases
+        _ = try conversion.seal(as: protectionClass, keybag: self) {
             progress($0)
             return true
         }
@@ -59,7 +65,7 @@ extension Keybag {
         }
     }
 
-    /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:progress:)``.
+    /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)``.
     ///
     /// - Throws: `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `system`. The original is then as it was.
     @discardableResult
@@ -67,7 +73,7 @@ extension Keybag {
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
-        guard try source.file.isOneOfOurs() else {
+        guard try source.isProtected() else {
             source.clearUp()
             return .unchanged
         }
@@ -95,6 +101,7 @@ extension Keybag {
 /// Turns one plaintext file into a protected one in its place.
 struct Conversion {
     let source: ConversionSource
+    var includesDatabases = false
     /// Asked at the last moment whether the directory is where it belongs.
     var isInPlace: () throws(DataProtectionError) -> Bool = { () throws(DataProtectionError) in true }
 
@@ -102,10 +109,14 @@ struct Conversion {
 
     /// - Parameter goOn: called with the number of bytes done; whether to go on.
     /// - Returns: false if it was to stop: the original is as it was.
+    /// - Throws: as ``ConversionSource/requireConvertible(includingDatabases:)`` and ``ConversionSource/hold()``; `locked`, `system`.
     func seal(
         as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
     ) throws(DataProtectionError) -> Bool {
+        // Before it is held, so that the error says what it is even while a program has it open; and once nobody can change it.
+        try source.requireConvertible(includingDatabases: includesDatabases)
         try source.hold()
+        try source.requireConvertible(includingDatabases: includesDatabases)
         let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
         try source.entry.directory.requireRoom(for: min(source.size, source.allocated), in: layout, source.entry.path)
@@ -154,6 +165,20 @@ extension LowerFile {
         let start = try bytes(at: 0, count: Head.length)
         let second = try bytes(at: UInt64(Head.length), count: 8)
         return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: start, second: second) }
+    }
+
+    /// - Throws: `notProtected`; `mangled` if another program has changed the beginning of a protected file.
+    func requireOneOfOurs() throws(DataProtectionError) {
+        guard try !isOneOfOurs() else { return }
+        try requireUnmangled()
+        throw .notProtected(path)
+    }
+
+    /// - Throws: `mangled`: what looks like plaintext was a protected file.
+    func requireUnmangled() throws(DataProtectionError) {
+        let start = try bytes(at: 0, count: Head.length)
+        let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
+        if let mangling { throw .mangled(path, mangling) }
     }
 }
 

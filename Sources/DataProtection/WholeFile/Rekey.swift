@@ -17,7 +17,7 @@ extension Keybag {
         fileAt path: FilePath, as protectionClass: ProtectionClass? = nil, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) {
         let source = try ConversionSource(path)
-        guard try source.file.isOneOfOurs() else { throw .notProtected(path) }
+        try source.file.requireOneOfOurs()
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)

@@ -66,7 +66,7 @@ struct Publication {
     private func isMeant(_ path: FilePath) throws(DataProtectionError) -> Bool {
         do throws(DataProtectionError) { return try ProtectedFile.fileID(at: path) == file.fileID } catch {
             switch error {
-            case .notProtected, .damaged, .notRegularFile, .unsupported: return false
+            case .notProtected, .mangled, .damaged, .notRegularFile, .unsupported: return false
             case .system(_, _, .noSuchFileOrDirectory), .system(_, _, .tooManySymbolicLinkLevels): return false
             default: throw error
             }

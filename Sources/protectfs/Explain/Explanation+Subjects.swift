@@ -49,6 +49,13 @@ extension Explanation {
         facts.append(("applies to", "new files right in it; those in directories below go by their own directory"))
     }
 
+    /// What was a protected file.
+    init(of mangling: Mangling, help: String?) {
+        self.init("mangled", "was a protected file until another program changed it: \(mangling.spoken)")
+        for action in ["read", "write", "protect"] { add(action, false, "the file is damaged") }
+        self.help = help
+    }
+
     /// A plaintext file.
     init(ofPlaintext item: NamedItem, _ keybag: ExplainedKeybag, mayReplace: Bool) throws(DataProtectionError) {
         let path = item.path
@@ -65,6 +72,11 @@ extension Explanation {
         }
         guard item.nameCount == 1 else {
             add("protect", false, "it has \(item.nameCount) names; the others would keep the plaintext")
+            return
+        }
+        if let obstacle = Keybag.obstacle(toProtecting: path) {
+            add("protect", false, obstacle.message)
+            help = obstacle.hint
             return
         }
         guard mayReplace else {

@@ -57,7 +57,7 @@ extension UpgradeSkip {
         case .notRegularFile: isDetailed ? "it is not a regular file" : nil
         case .otherFileSystem: "another file system is mounted there"
         case .needed(let reason): reason
-        case .database where isDetailed: "it belongs to a SQLite database; name it to protect it"
+        case .database where isDetailed: "it belongs to a SQLite database"
         case .database, .rules, .gone: nil
         }
     }

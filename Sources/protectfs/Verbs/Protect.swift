@@ -19,7 +19,7 @@ struct Protect: ParsableCommand {
     private var protectionClass: ProtectionClass { wantedClass ?? .complete }
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
-    @Flag(help: "SQLite databases below a directory too; SQLite cannot read them then.")
+    @Flag(help: "SQLite databases that are not in use too; SQLite cannot open them then.")
     var includeDatabases = false
     @Flag(help: "Do not ask.")
     var yes = false
@@ -163,7 +163,8 @@ private final class ProtectionRun {
 
     private func convert(_ item: NamedItem) throws(DataProtectionError) {
         let result = try progress.during(item.size) { step throws(DataProtectionError) in
-            try keybag.protect(item.path, as: protectionClass, progress: step)
+            try keybag.protect(
+                item.path, as: protectionClass, includingDatabases: includesDatabases, progress: step)
         }
         if result == .converted { report.countConverted() }
     }

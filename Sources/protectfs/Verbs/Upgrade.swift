@@ -25,7 +25,7 @@ struct Upgrade: ParsableCommand {
     var wantedClass: ProtectionClass?
     @Option(help: ArgumentHelp("Which file gets which class: a file with lines GLOB CLASS.", valueName: "file"))
     var rules: PathArgument?
-    @Flag(help: "SQLite databases too; SQLite cannot read them then.")
+    @Flag(help: "SQLite databases that are not in use too; SQLite cannot open them then.")
     var includeDatabases = false
     @Flag(help: "Only list what would be done.")
     var dryRun = false
