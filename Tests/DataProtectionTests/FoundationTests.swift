@@ -28,6 +28,26 @@ import Testing
         #expect(try bed.names() == ["f"])
     }
 
+    @Test("A write that fails lowers no class: the old content keeps the class it had")
+    func failedWriteKeepsTheClass() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, Array(Self.data))
+        // The write fails once the file is open: another handle is writing.
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try writer.write([0x41], at: 0)
+        expectCocoa(.fileWriteUnknown, "busy") {
+            try Data([1]).write(to: path.url, options: .noFileProtection, protectedBy: bed.keybag)
+        }
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+        try writer.close()
+        #expect(try bed.read(path) == [0x41] + Array(Self.data).dropFirst())
+        try Data([1]).write(to: path.url, options: .noFileProtection, protectedBy: bed.keybag)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .none && bed.read(path) == [1])
+        try Data([2]).write(to: path.url, options: .completeFileProtection, protectedBy: bed.keybag)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete && bed.read(path) == [2])
+        try StoredFile(path).expectClosed()
+    }
+
     @Test func codesOfCocoa() throws {
         let bed = try FileTestBed()
         let url = bed.path("f").url

@@ -19,6 +19,11 @@ extension Keybag {
             guard hasAlready(protectionClass, path) else { throw error }
             return
         }
+        try setProtection(protectionClass, of: file)
+    }
+
+    /// The same for an open file, whatever its name leads to by now.
+    func setProtection(_ protectionClass: ProtectionClass, of file: LowerFile) throws(DataProtectionError) {
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             try change(file, to: protectionClass)
         }

@@ -34,6 +34,8 @@ extension Data {
     /// The class is the one in `options` (`.completeFileProtection` …), else that of the file that is replaced, else the
     /// directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`. Without `.atomic` an existing
     /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
+    /// A stronger class is set before the new content is written, a weaker one afterwards: if the write fails, the old content is
+    /// not in a weaker class than before.
     /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then. The
     ///   file appears as a whole.
     /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, 3328 (`featureUnsupported`) for a class in `options`
@@ -99,10 +101,16 @@ extension Data {
         // More than fits into one commit appears whole by way of a new file.
         let limit = 4 << 20
         guard count <= limit, try file.size() <= limit else { return false }
-        if let explicit { try keybag.setProtection(explicit, ofItemAt: path) }
         do throws(DataProtectionError) {
+            let own = try file.openedClass()
+            // New bytes are never in the weaker class, and old bytes keep their class until they are gone.
+            if let explicit, explicit > own { try keybag.setProtection(explicit, of: file.lower) }
             try file.truncate(to: 0)
             try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
+            if let explicit, explicit <= own {
+                try file.sync()
+                try keybag.setProtection(explicit, of: file.lower)
+            }
         } catch {
             file.discard()
             throw error
