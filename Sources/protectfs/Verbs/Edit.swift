@@ -26,7 +26,7 @@ struct Edit: ParsableCommand {
     var file: PathArgument
     @Option(help: ArgumentHelp("The editor, for a shell (default: VISUAL, EDITOR, vi, nano).", valueName: "command"))
     var editor: String?
-    @Option(name: .customLong("class"), help: "The class of a new file.")
+    @Option(name: .customLong("class"), help: "The class of a new file (default: as for protectfs write).")
     var protectionClass: ProtectionClass?
     @OptionGroup var keybag: KeybagOption
 
