@@ -4,7 +4,8 @@ package struct DownloadGet: DownloadVerb {
         commandName: "get", abstract: "Download files, and wait until they are there.",
         discussion: """
             Adds them to the list and runs it, or follows the process that runs it already. Interrupted, it leaves them in the \
-            list; the same get again goes on with them. Shows on a terminal how far it is.
+            list; the same get again goes on with them. Shows on a terminal how far it is, and why a try failed. A host that \
+            has no address fails at once.
             """)
 
     @OptionGroup package var wanted: WantedFiles

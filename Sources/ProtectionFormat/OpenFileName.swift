@@ -1,4 +1,5 @@
-/// A class B file that a process has open, as the process's file in `run/clients/` names it. FORMAT.md §2.13.
+/// A class B file that a process has open, or a file whose plaintext it was given, as the process's file in `run/clients/` names
+/// it. FORMAT.md §2.13.
 ///
 /// For people: who has moved the file since does not matter to anybody else.
 public enum OpenFileName {

@@ -65,6 +65,21 @@ import Testing
         #expect(names().count == before)
     }
 
+    @Test("Plaintext that a program was given keeps a lock from being clean until its note is removed")
+    func heldPlaintext() throws {
+        let held = HeldPlaintext(by: "editor", keybag: bed.keybag)
+        #expect(bed.keybag.clients() == [])
+        for name in ["one", "two", "one"] { held.add(bed.path(name)) }
+        let report = try bed.keybag.lock(waiting: 600)
+        #expect(!report.isClean)
+        #expect(report.clients.map(\.program) == ["editor"])
+        #expect(report.clients.map(\.plaintextFileCount) == [2])
+        #expect(report.clients.flatMap(\.plaintextFiles) == [bed.path("one"), bed.path("two")])
+        #expect(report.clients.flatMap(\.unlessOpenFiles) == [])
+        held.remove()
+        #expect(try bed.keybag.lock(waiting: 600).isClean)
+    }
+
     @Test("What is no client's file is left alone, and waited for by nobody")
     func foreign() throws {
         try bed.make("file", .complete, [1])

@@ -44,6 +44,18 @@ import Testing
             sources: DefaultClass(
                 explicit: ProtectionClass.none, replaced: proven(.complete), directory: "complete",
                 program: .complete, user: .complete), result: .none),
+        // What commands take, where the library takes class C: only for a new name, and only if nothing else says one.
+        Row(sources: DefaultClass(fallback: .complete), result: .complete),
+        Row(
+            sources: DefaultClass(user: .completeUntilFirstUserAuthentication, fallback: .complete),
+            result: .completeUntilFirstUserAuthentication),
+        Row(sources: DefaultClass(directory: "unless-open", fallback: .complete), result: .completeUnlessOpen),
+        Row(
+            sources: DefaultClass(replaced: claimed(.completeUnlessOpen), fallback: .complete),
+            result: .completeUnlessOpen),
+        Row(
+            sources: DefaultClass(replaced: proven(.none), fallback: .complete),
+            result: .completeUntilFirstUserAuthentication),
         // None is never inherited.
         Row(sources: DefaultClass(replaced: proven(.none)), result: .completeUntilFirstUserAuthentication),
         Row(sources: DefaultClass(replaced: proven(.none), directory: "complete"), result: .complete),

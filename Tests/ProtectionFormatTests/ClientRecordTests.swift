@@ -8,6 +8,7 @@ import Testing
     private var record: ClientRecord {
         var record = ClientRecord(pid: 0x0102, program: "browser")
         (record.acknowledged, record.completeHandles, record.unlessOpenHandles) = (0x0506_0708, 3, 4)
+        record.plaintextFiles = 5
         return record
     }
 
@@ -24,6 +25,7 @@ import Testing
         #expect(UInt64(record.completeHandles) == (try vector.number("complete handles")))
         #expect(UInt64(record.unlessOpenHandles) == (try vector.number("unless-open handles")))
         #expect(UInt64(record.pid) == (try vector.number("process")))
+        #expect(UInt64(record.plaintextFiles) == (try vector.number("plaintext files")))
         #expect(Array(record.program.utf8) == (try vector.bytes("program")))
         #expect(record.encoded == bytes)
     }
@@ -34,7 +36,8 @@ import Testing
         #expect(bytes[0..<8] == ArraySlice("PFSCLIEN".utf8))
         #expect(bytes[8..<16] == [8, 7, 6, 5, 0, 0, 0, 0])
         #expect(bytes[16..<28] == [3, 0, 0, 0, 4, 0, 0, 0, 2, 1, 0, 0])
-        #expect(bytes[28..<48].allSatisfy { $0 == 0 })
+        #expect(bytes[28..<32] == [5, 0, 0, 0])
+        #expect(bytes[32..<48].allSatisfy { $0 == 0 })
         #expect(bytes[48..<56] == ArraySlice("browser\0".utf8))
         #expect(ClientRecord(decoding: bytes) == record)
     }
@@ -45,7 +48,7 @@ import Testing
         #expect(try #require(ClientRecord(decoding: long.encoded)).program.count == 208)
     }
 
-    @Test(arguments: [0, 7, 28, 47])
+    @Test(arguments: [0, 7, 32, 47])
     func whatBreaksTheTableIsNone(offset: Int) {
         var bytes = record.encoded
         bytes[offset] ^= 1

@@ -66,7 +66,17 @@ struct DoctorFindingTests {
     func agent() {
         let agent = AgentRecord(pid: 12, since: 0, program: "/usr/bin/protectfs-agent", followsAll: true)
         #expect(level(\.agentFinding) { $0.agent = agent } == .ok)
-        #expect(level(\.agentFinding) { $0.agent = nil } == .warning)
+        for (hasSystemd, hasBus, expected) in [
+            (true, true, "protectfs agent install"), (false, true, "protectfs agent run"),
+            (false, false, "~/.bash_logout"),
+        ] {
+            var facts = DoctorFacts()
+            (facts.hasSystemd, facts.hasBus) = (hasSystemd, hasBus)
+            #expect(level(\.agentFinding) { $0 = facts } == .warning)
+            #expect(facts.agentFinding.text.hasSuffix("after a logout too"))
+            let mend = facts.agentFinding.mend ?? ""
+            #expect(mend.contains(expected) && mend.contains("protectfs unlock --for 2h"), "\(mend)")
+        }
     }
 
     @Test("The kernel keyring")

@@ -103,6 +103,25 @@ struct EditLockTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test("lock --require-clean fails until the editor has ended, and names the file and the editor")
+    func requireClean() throws {
+        try bed.make("file", "one")
+        let done = try bed.edit(
+            "file",
+            by: """
+                "$PROTECTFS" lock --require-clean 2>locked || echo $? >>locked
+                until_gone "$1"
+                "$PROTECTFS" lock --require-clean 2>/dev/null || echo $? >>locked
+                """)
+        #expect(done.status == 0, "\(done.errors)")
+        let locked = String(decoding: try sandbox.stored("locked"), as: UTF8.self)
+        let warning = locked.split(separator: "\n").first ?? ""
+        #expect(warning.hasPrefix("protectfs: warning: 'sh' (process "), "\(locked)")
+        #expect(warning.hasSuffix(") still holds plaintext of '\(sandbox.path("file"))'"), "\(locked)")
+        #expect(locked.hasSuffix("\n75\n75\n"), "\(locked)")
+        #expect(try sandbox.run("lock", "--require-clean").status == 0)
+    }
+
     @Test("Files that a lock does not shut go on", arguments: ["first-unlock", "none"])
     func goesOn(className: String) throws {
         try bed.make("file", "one", className)

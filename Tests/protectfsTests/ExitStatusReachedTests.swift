@@ -33,7 +33,8 @@ struct ExitStatusReachedTests {
                 """, says: "the kernel keyring cannot be used", needsTrace: true),
         Way(
             status: 70, name: "libcrypto fails where it cannot fail: there are no random numbers",
-            script: "exec strace -f -o /dev/null -e inject=getrandom:error=EPERM \"$PROTECTFS\" write new <plain",
+            script: "exec strace -f -o /dev/null -e inject=getrandom:error=EPERM \"$PROTECTFS\" "
+                + "write --class first-unlock new <plain",
             says: "please report this", needsTrace: true),
         Way(
             status: 73, name: "exists already",
@@ -83,7 +84,8 @@ struct ExitStatusReachedTests {
         let sandbox = try sandbox()
         var found: Set<Int32> = []
         for limit in 3...16 {
-            let done = try sandbox.shell("exec <plain; ulimit -n \(limit); exec \"$PROTECTFS\" write new")
+            let done = try sandbox.shell(
+                "exec <plain; ulimit -n \(limit); exec \"$PROTECTFS\" write --class first-unlock new")
             // The dynamic linker itself needs one, and says 127.
             if done.status != 127 { found.insert(done.status) }
         }

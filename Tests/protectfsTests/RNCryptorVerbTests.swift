@@ -51,7 +51,7 @@ struct RNCryptorVerbTests {
         let done = try importing("file.rncryptor", "-o", "copy")
         #expect(done.status == 0 && done.text + done.errors == "")
         #expect(try sandbox.run("cat", "copy").output == data)
-        #expect(try sandbox.run("class", "copy").text == "first-unlock\n")
+        #expect(try sandbox.run("class", "copy").text == "complete\n")
         #expect(try importing("file.rncryptor", "-o", "-").output == data)
         let message = try sandbox.stored("file.rncryptor")
         #expect(try piping(message, "-o", "piped", "--class", "unless-open").status == 0)

@@ -123,6 +123,33 @@ struct RunTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test(
+        "lock --require-clean fails while the command, or a child that outlives it, has plaintext, and names it",
+        arguments: ["echo >ready; read -r _ <end", "(echo >ready; read -r _ <end) & exit"])
+    func requireClean(command: String) throws {
+        let done = try sandbox.shell(
+            """
+            mkfifo ready end
+            "$PROTECTFS" run a b -- sh -c "$0" &
+            read -r _ <ready
+            "$PROTECTFS" lock; echo $?
+            "$PROTECTFS" lock --require-clean; echo $?
+            "$PROTECTFS" status --clients | tail -n 1 | grep -c "'sh', with plaintext of '.*/a'$"
+            echo >end
+            wait
+            until "$PROTECTFS" lock --require-clean 2>/dev/null; do sleep 0.05; done; echo $?
+            """, [command])
+        #expect(done.text == "0\n75\n1\n0\n", "\(done.errors)")
+        let lines = done.errors.split(separator: "\n")
+        #expect(lines.count == 4, "\(done.errors)")
+        for line in lines.prefix(2) {
+            #expect(line.hasPrefix("protectfs: warning: 'sh' (process "))
+            #expect(line.hasSuffix(") still holds plaintext of '\(sandbox.path("a"))'"), "class none is not named")
+        }
+        let error = "protectfs: error: the keys were taken away, but 1 program still holds plaintext"
+        #expect(lines.dropFirst(2).first?.hasPrefix(error) == true)
+    }
+
     @Test("Arguments arrive byte for byte, however many; options behind -- are the command's")
     func arguments() throws {
         let script = "\"$PROTECTFS\" run a -- printf '%s|' \"$(printf 'a\\377')\" '' --help -- --keybag '{}'"

@@ -41,6 +41,29 @@ struct WriteAndCatTests {
         #expect(try sandbox.run("write", "file", "--class", "high").status == 64)
     }
 
+    @Test("Without --class a new file is complete, unless the directory or the configuration says otherwise")
+    func defaultClass() throws {
+        for verb in [["write"], ["write", "--append"]] {
+            #expect(try sandbox.run(verb + ["new"], input: Data("x".utf8)).status == 0)
+            #expect(try sandbox.run("class", "new").text == "complete\n")
+            try sandbox.run("lock")
+            #expect(try sandbox.run("cat", "new").status == 75)
+            try sandbox.unlock()
+            try FileManager.default.removeItem(atPath: sandbox.path("new"))
+        }
+        #expect(try sandbox.run("explain", "new").text.contains("class complete"))
+        try sandbox.protectedFile("replaced", Data("1".utf8), "first-unlock")
+        #expect(try sandbox.run("write", "replaced", input: Data("2".utf8)).status == 0)
+        #expect(try sandbox.run("class", "replaced").text == "first-unlock\n")
+        try FileManager.default.createDirectory(atPath: sandbox.path("inbox"), withIntermediateDirectories: false)
+        #expect(try sandbox.run("class", "inbox", "first-unlock").status == 0)
+        try sandbox.put("default-class = unless-open\n", at: "config/protectfs/config")
+        for (name, className) in [("inbox/new", "first-unlock"), ("configured", "unless-open")] {
+            #expect(try sandbox.run("write", name, input: Data("x".utf8)).status == 0)
+            #expect(try sandbox.run("class", name).text == className + "\n")
+        }
+    }
+
     @Test("While locked nothing is left behind, and nothing is lost")
     func locked() throws {
         try sandbox.protectedFile("old", Data("old".utf8))

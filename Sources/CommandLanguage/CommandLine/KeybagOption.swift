@@ -31,7 +31,20 @@ package struct KeybagOption: ParsableArguments {
     /// Opens the keybag. No key is needed.
     package func open() throws(DataProtectionError) -> Keybag {
         Self.lastOpened.withLock { $0 = location }
-        return try Keybag(at: location, warn: ProtectionWarning.print)
+        return try Keybag(at: location, warn: ProtectionWarning.print).forCommands()
+    }
+}
+
+extension Keybag {
+    /// The class of a new file that a command makes, if neither `--class`, the directory nor the configuration says one.
+    ///
+    /// The library takes iOS's default, because programs also run while the machine is locked. A person is there.
+    package static let fallbackForCommands = ProtectionClass.complete
+
+    /// The same keybag, with that class.
+    fileprivate func forCommands() -> Keybag {
+        fallbackProtection = Self.fallbackForCommands
+        return self
     }
 }
 
@@ -93,7 +106,7 @@ package final class Keybags: Sendable {
         keybags.withLock { known in
             if let own = known.own, own.uuid == uuid { return own }
             if let keybag = known.remembered[uuid] { return keybag }
-            let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print)
+            let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print).forCommands()
             known.remembered[uuid] = keybag
             return keybag
         }

@@ -22,6 +22,14 @@ package func spoken(seconds: Int) -> String {
     return text + " \(rest / units[first + 1].0) \(units[first + 1].1)"
 }
 
+/// `512 bytes`, `1.5 KiB`, `20.0 MiB`, `3.2 GiB`.
+package func spoken(bytes: UInt64) -> String {
+    let units: [(shift: UInt64, name: String)] = [(30, "GiB"), (20, "MiB"), (10, "KiB")]
+    guard let unit = units.first(where: { bytes >> $0.shift > 0 }) else { return spoken(bytes, "byte") }
+    let tenths = (bytes >> (unit.shift - 10)) * 10 >> 10
+    return "\(tenths / 10).\(tenths % 10) \(unit.name)"
+}
+
 extension Errno {
     /// errno of this thread, now.
     package static var current: Errno { Errno(rawValue: errno) }

@@ -42,8 +42,12 @@ public struct ClassChoice: Hashable, Sendable {
     /// - Parameters:
     ///   - path: the name; there may be a file, or nothing.
     ///   - keybag: checks the class of the file that would be replaced. Without it nothing can prove that class.
+    ///   - fallback: the class of a new name if no rule says anything. `protectfs` takes `complete`.
     /// - Throws: `configuration`, `damaged`, `unsupported`, `system`.
-    public init(forNewFileAt path: FilePath, keybag: Keybag? = nil) throws(DataProtectionError) {
+    public init(
+        forNewFileAt path: FilePath, keybag: Keybag? = nil,
+        fallback: ProtectionClass = .completeUntilFirstUserAuthentication
+    ) throws(DataProtectionError) {
         var replaced: InheritedClass?
         do throws(DataProtectionError) {
             if let keybag {
@@ -58,20 +62,27 @@ public struct ClassChoice: Hashable, Sendable {
             default: throw error
             }
         }
-        try self.init(forNewFileAt: path, explicit: nil, replaced: replaced, program: nil)
+        try self.init(forNewFileAt: path, explicit: nil, replaced: replaced, program: nil, fallback: fallback)
     }
 
     /// The same for new files in `directory`, whatever their names.
     ///
+    /// - Parameters:
+    ///   - directory: the directory.
+    ///   - fallback: the class if no rule says anything. `protectfs` takes `complete`.
     /// - Throws: `configuration`.
-    public init(forNewFilesIn directory: FilePath) throws(DataProtectionError) {
-        try self.init(forNewFileAt: directory.appending("new"), explicit: nil, replaced: nil, program: nil)
+    public init(
+        forNewFilesIn directory: FilePath, fallback: ProtectionClass = .completeUntilFirstUserAuthentication
+    ) throws(DataProtectionError) {
+        try self.init(
+            forNewFileAt: directory.appending("new"), explicit: nil, replaced: nil, program: nil, fallback: fallback)
     }
 
     init(
-        forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?, program: ProtectionClass?
+        forNewFileAt path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?, program: ProtectionClass?,
+        fallback: ProtectionClass
     ) throws(DataProtectionError) {
-        var sources = DefaultClass(explicit: explicit, replaced: replaced, program: program)
+        var sources = DefaultClass(explicit: explicit, replaced: replaced, program: program, fallback: fallback)
         var ignored: String?
         if sources.isOpen {
             switch DirectoryDefault.attribute(of: path.directory) {

@@ -14,6 +14,8 @@ struct DefaultClass: Hashable {
     var program: ProtectionClass?
     /// The user's configuration.
     var user: ProtectionClass?
+    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C.
+    var fallback = ProtectionClass.completeUntilFirstUserAuthentication
 
     /// Whether the directory, the program and the user's configuration have a say.
     var isOpen: Bool { explicit == nil && inherited == nil }
@@ -43,7 +45,7 @@ struct DefaultClass: Hashable {
         }
         if let program { return ClassChoice(program, .program) }
         if let user { return ClassChoice(user, .configuration) }
-        return ClassChoice(.completeUntilFirstUserAuthentication, .fallback)
+        return ClassChoice(replaced == nil ? fallback : .completeUntilFirstUserAuthentication, .fallback)
     }
 }
 
@@ -110,7 +112,8 @@ extension Keybag {
         at path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?
     ) throws(DataProtectionError) -> ProtectionClass {
         let choice = try ClassChoice(
-            forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection)
+            forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
+            fallback: fallbackProtection)
         if case .directoryRaised(let value) = choice.rule {
             warn(.directoryDefaultRaised(path.directory, value: value))
         }

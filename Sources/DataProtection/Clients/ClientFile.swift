@@ -3,7 +3,7 @@ import ProtectionFormat
 import Synchronization
 import SystemPackage
 
-/// The file by which a process says that it has protected files open: `run/clients/PID.N`. FORMAT.md §2.13.
+/// The file by which a process says that it has protected files open, or their plaintext: `run/clients/PID.N`. FORMAT.md §2.13.
 ///
 /// Its first byte is locked for as long as the process lives, however that ends: the lock is the truth, the name is for people.
 /// Counters are written in place and not mapped: a page that cannot get its block, on a full disk, would end the process.
@@ -57,10 +57,18 @@ struct ClientFile {
         try? file.write(record.encoded, at: 0)
     }
 
-    /// Names a class B file in one of the places, or none there.
+    /// Names a file in one of the places, or none there.
     func name(_ path: FilePath?, at slot: Int) {
         let absolute = path.map { path in (try? Keybag.absolute(path)) ?? path }
         try? file.write(OpenFileName.encode(absolute?.bytes ?? []), at: UInt64(OpenFileName.offset(of: slot)))
+    }
+
+    /// Gives the lock to every program that this process starts, or becomes, too.
+    ///
+    /// - Parameter lowest: the number of the descriptor is this or a higher one: 100, above the numbers that scripts use, if the
+    ///   limit of open files allows it.
+    func passOn(from lowest: Int32) {
+        if fcntl(file.descriptor, F_DUPFD, max(lowest, 100)) < 0 { _ = fcntl(file.descriptor, F_DUPFD, lowest) }
     }
 
     /// Takes the file away.
@@ -131,7 +139,7 @@ struct ClientOfKeybag {
         (try? file.bytes(at: 0, count: ClientRecord.length)).flatMap(ClientRecord.init(decoding:))
     }
 
-    /// The class B files that it names.
+    /// The files that it names.
     var names: [FilePath] {
         let length = OpenFileName.offset(of: OpenFileName.maximumCount)
         return OpenFileName.decodeAll((try? file.bytes(at: 0, count: length)) ?? []).map { FilePath(bytes: $0) }

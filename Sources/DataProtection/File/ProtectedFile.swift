@@ -174,7 +174,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     }
 
     /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
-    func openedClass() throws(DataProtectionError) -> ProtectionClass {
+    package func openedClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
             try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.wrap.classKey.protectionClass }
         }

@@ -42,6 +42,7 @@ public final class Keybag: Sendable {
         var stamp: KeybagFile.Stamp?
         var classD: KeptKey?
         var defaultProtection: ProtectionClass?
+        var fallbackProtection = ProtectionClass.completeUntilFirstUserAuthentication
     }
     private let cached: Mutex<Cached>
 
@@ -86,6 +87,12 @@ public final class Keybag: Sendable {
     public var defaultProtection: ProtectionClass? {
         get { cached.withLock { $0.defaultProtection } }
         set { cached.withLock { $0.defaultProtection = newValue } }
+    }
+
+    /// The class of new files if nothing else says one, the user's configuration included. iOS's, unless it is set.
+    package var fallbackProtection: ProtectionClass {
+        get { cached.withLock { $0.fallbackProtection } }
+        set { cached.withLock { $0.fallbackProtection = newValue } }
     }
 
     /// Whether files of every class can be opened now: class keys A and B private are in the ring.

@@ -37,8 +37,18 @@ public struct DownloadFailure: Error, Hashable, Sendable, Codable {
     public let message: String
     /// The server's status, if that is the reason.
     public var status: Int?
+    /// The host that has no address, if that is the reason: its name is wrong, or there is no network.
+    public var unknownHost: String?
 
-    public init(_ kind: Kind, _ message: String, status: Int? = nil) {
+    /// A failure.
+    ///
+    /// - Parameters:
+    ///   - kind: in which way.
+    ///   - message: in words; what is longer than 4,000 characters is cut.
+    ///   - status: the server's status, if that is the reason.
+    ///   - unknownHost: the host that has no address, if that is the reason.
+    public init(_ kind: Kind, _ message: String, status: Int? = nil, unknownHost: String? = nil) {
         (self.kind, self.message, self.status) = (kind, String(message.prefix(4000)), status)
+        self.unknownHost = unknownHost
     }
 }

@@ -49,6 +49,9 @@ enum EndOfTry: Error {
         case .responseTooLarge, .unexpectedType: return .failedForGood(DownloadFailure(.unusable, words))
         case .tooManyRedirects, .redirectToPlainHTTP, .redirectOfBody, .malformedRedirect:
             return .failedForGood(DownloadFailure(.refused, words))
+        case .hostNotFound(let host):
+            return .failed(
+                .connection(isTransient: true), DownloadFailure(.connection, words, unknownHost: host))
         default: return .failed(.connection(isTransient: error.isTransient), DownloadFailure(.connection, words))
         }
     }

@@ -5,7 +5,9 @@ extension DownloadFailure {
         case .checksum, .unusable, .lost, .damaged: .damaged
         case .untrusted: .untrusted
         case .credentials, .authenticationUnsupported: .refused
-        case .gaveUp, .connection, .refused: .notNow
+        // Not Found and Gone: RFC 9110 §15.5.5, §15.5.11.
+        case .refused: status == 404 || status == 410 ? .notFound : .notNow
+        case .gaveUp, .connection: .notNow
         case .disk: .inputOutput
         case .targetExists: .exists
         case .integrityKey: .configuration
@@ -64,6 +66,8 @@ extension DownloadError: SpokenError {
 
     package var hint: String? {
         switch self {
+        case .invalidRequest(let reason) where reason.hasPrefix("http:// must be allowed"):
+            "to allow it for this download: --allow-plain-http"
         case .targetExists: "to replace it: --replace; for another name: --output FILE"
         case .targetInList(_, let id):
             "for another name: --output FILE; to have the later one: --replace; to end that one: protectfs download cancel \(id)"

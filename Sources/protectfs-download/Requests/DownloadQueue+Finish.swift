@@ -31,15 +31,18 @@ extension Failure {
         let plain = Failure(error)
         let url = download.request.map { $0.url.absoluteString } ?? ""
         let hint: String? =
-            switch (error as? DownloadError)?.failureKind {
+            switch (error as? DownloadError)?.failure?.kind {
             case .untrusted: "see what it presents: protectfs download probe \(quoted(url))"
             case .credentials:
                 if let url = download.request?.url, let host = url.host() {
-                    "keep them for it: protectfs download credentials add "
+                    "give them: --user NAME; or keep them: protectfs download credentials add "
                         + "\(quoted(Origin.authority(host, url.port ?? 443))) --user NAME"
                 } else {
                     plain.hint
                 }
+            case .connection where (error as? DownloadError)?.failure?.unknownHost != nil:
+                "check the name, and the network; the same command tries again; or forget it: "
+                    + "protectfs download cancel \(download.id)"
             default: plain.hint
             }
         self.init(plain.status, url.isEmpty ? plain.message : "\(quoted(url)): \(plain.message)", hint: hint)
@@ -47,8 +50,8 @@ extension Failure {
 }
 
 extension DownloadError {
-    fileprivate var failureKind: DownloadFailure.Kind? {
-        if case .failed(let failure) = self { failure.kind } else { nil }
+    fileprivate var failure: DownloadFailure? {
+        if case .failed(let failure) = self { failure } else { nil }
     }
 }
 

@@ -79,10 +79,14 @@ extension Download {
             ("added", .optional(added)), ("nextTry", .optional(nextTry)),
         ]
         if let failure {
-            members.append(
-                ("failure", .object([("kind", .string(failure.kind.rawValue)), ("message", .string(failure.message))])))
+            members.append(("failure", failure.json))
         }
         if let file { members.append(("isTamperProof", .bool(file.isTamperProof))) }
         return .object(members)
     }
+}
+
+extension DownloadFailure {
+    /// For `--json`.
+    var json: JSON { .object([("kind", .string(kind.rawValue)), ("message", .string(message))]) }
 }

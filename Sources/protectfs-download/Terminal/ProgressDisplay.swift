@@ -10,6 +10,9 @@ final class ProgressDisplay: Sendable {
         /// Lines that stand on the terminal now.
         var height = 0
         var lastDrawn: ContinuousClock.Instant?
+        /// The reasons that were printed, where there is no terminal.
+        var reasons: [DownloadID: String] = [:]
+        var isOver = false
     }
     private let order: [DownloadID]
     private let isJSON: Bool
@@ -25,28 +28,40 @@ final class ProgressDisplay: Sendable {
         shown = Mutex(Shown(rows: Dictionary(rows) { first, _ in first }))
     }
 
-    func show(_ event: DownloadEvent, of id: DownloadID) {
+    /// - Parameter trouble: why it waits for its next try; nil if it does not.
+    func show(_ event: DownloadEvent, of id: DownloadID, _ trouble: DownloadTrouble?) {
         if isJSON {
             // A reader that has gone is no reason to stop downloading.
-            try? StandardOutput.write(event.members(of: id).onOneLine + "\n")
+            try? StandardOutput.write(event.members(of: id, trouble).onOneLine + "\n")
             return
         }
-        guard isTerminal else { return }
         shown.withLock { shown in
-            shown.rows[id]?.take(event)
+            guard isTerminal else { return say(trouble, of: id, &shown) }
+            shown.rows[id]?.take(event, trouble)
             let now = ContinuousClock.now
-            guard now - began > .seconds(1), shown.lastDrawn.map({ now - $0 > .milliseconds(100) }) ?? true else {
-                return
-            }
-            shown.lastDrawn = now
-            draw(&shown)
+            let isDue = now - began > .seconds(1) && shown.lastDrawn.map { now - $0 > .milliseconds(100) } ?? true
+            if isDue || trouble?.isHopeless == false { draw(&shown) }
         }
+    }
+
+    /// A second has gone by: rates change although nothing comes, and a server may not answer.
+    func tick() {
+        guard isTerminal else { return }
+        shown.withLock { draw(&$0) }
+    }
+
+    /// Once for each reason.
+    private func say(_ trouble: DownloadTrouble?, of id: DownloadID, _ shown: inout Shown) {
+        guard let trouble, !trouble.isHopeless, shown.reasons[id] != trouble.failure.message else { return }
+        shown.reasons[id] = trouble.failure.message
+        StandardError.line(.note, "\(shown.rows[id]?.name ?? "\(id)"): \(trouble.words)")
     }
 
     /// The bars go.
     func finish() {
         guard isTerminal else { return }
         shown.withLock { shown in
+            shown.isOver = true
             guard shown.height > 0 else { return }
             StandardError.raw("\u{1B}[\(shown.height)A\r\u{1B}[J")
             shown.height = 0
@@ -54,6 +69,8 @@ final class ProgressDisplay: Sendable {
     }
 
     private func draw(_ shown: inout Shown) {
+        if shown.isOver { return }
+        shown.lastDrawn = .now
         let size = ScreenSize.now
         let rows = order.compactMap { shown.rows[$0] }
         let lines = ProgressRow.lines(rows, columns: size.columns - 1, atMost: size.rows - 1)
@@ -84,7 +101,7 @@ private struct ScreenSize {
 
 extension DownloadEvent {
     /// For `--json`.
-    fileprivate func members(of id: DownloadID) -> JSON {
+    fileprivate func members(of id: DownloadID, _ trouble: DownloadTrouble?) -> JSON {
         let (event, details): (String, [(String, JSON)]) =
             switch self {
             case .progress(let received, let length):
@@ -94,6 +111,11 @@ extension DownloadEvent {
                     "state",
                     [("state", .string(state.word))]
                         + (state == .queued ? [("activity", .string(activity.word))] : [])
+                        + (trouble.map { trouble in
+                            [
+                                ("failure", trouble.failure.json), ("nextTry", .optional(trouble.nextTry)),
+                            ]
+                        } ?? [])
                 )
             case .finished(let file):
                 (

@@ -5,6 +5,10 @@ struct ProgressRow {
     private(set) var length: UInt64?
     private(set) var state: DownloadState
     private(set) var activity: DownloadActivity
+    /// Why it waits for its next try.
+    private var trouble: DownloadTrouble?
+    /// How much had come when, in the last ten seconds of this try, a quarter of a second apart at least.
+    private var samples: [(time: ContinuousClock.Instant, received: UInt64)] = []
 
     init(_ download: Download) {
         let name = download.request?.target.lastComponent?.string ?? "\(download.id)"
@@ -17,10 +21,17 @@ struct ProgressRow {
         (state, activity) = (.queued, .waiting)
     }
 
-    mutating func take(_ event: DownloadEvent) {
+    mutating func take(
+        _ event: DownloadEvent, _ trouble: DownloadTrouble? = nil, at now: ContinuousClock.Instant = .now
+    ) {
         switch event {
-        case .progress(let received, let length): (self.received, self.length) = (received, length ?? self.length)
-        case .state(let state, let activity): (self.state, self.activity) = (state, activity)
+        case .progress(let received, let length):
+            (self.received, self.length) = (received, length ?? self.length)
+            if samples.last.map({ now - $0.time >= .milliseconds(250) }) ?? true { samples.append((now, received)) }
+            samples.removeAll { now - $0.time > .seconds(10) }
+        case .state(let state, let activity):
+            (self.state, self.activity, self.trouble) = (state, activity, trouble)
+            if activity != .transferring { samples = [] }
         case .finished: state = .finished
         case .failed: state = .failed
         case .cancelled: state = .cancelled
@@ -40,24 +51,41 @@ struct ProgressRow {
 
     private var isMoving: Bool { state == .queued && activity == .transferring || state == .publishing }
 
-    /// `alps.map  [########      ]  45 %`, or a word where nothing moves; never longer than `columns`.
-    func line(_ columns: Int) -> String {
+    /// `alps.map  [########      ]  45 %  4.5 MiB of 10.0 MiB  1.1 MiB/s  5 s left`, or a word where nothing moves; never longer
+    /// than `columns`.
+    func line(_ columns: Int, at now: ContinuousClock.Instant = .now) -> String {
         let room = max(8, columns / 3)
         let shown = name.fitted(to: room, mark: "…")
         let head = shown + String(repeating: " ", count: room - shown.columns + 2)
-        return (head + tail(columns - head.columns)).fitted(to: max(0, columns))
+        return (head + tail(columns - head.columns, now)).fitted(to: max(0, columns))
     }
 
-    private func tail(_ columns: Int) -> String {
+    private func tail(_ columns: Int, _ now: ContinuousClock.Instant) -> String {
         if let word { return word }
-        guard let length, length > 0 else { return "\(received >> 20) MiB" }
+        let rate = rate(at: now)
+        guard let length, length > 0 else {
+            return "\(received >> 20) MiB" + (rate.map { "  \(spoken(bytes: UInt64($0)))/s" } ?? "")
+        }
         let share = min(1, Double(received) / Double(length))
         let percent = "\(Int(share * 100)) %"
-        let number = String(repeating: " ", count: max(0, 6 - percent.count)) + percent
+        var number = String(repeating: " ", count: max(0, 6 - percent.count)) + percent
+        var details = "  \(spoken(bytes: received)) of \(spoken(bytes: length))"
+        if let rate {
+            details += "  \(spoken(bytes: UInt64(rate)))/s"
+            let left = Double(length - min(received, length)) / rate
+            if rate >= 1, left < 1_000_000 { details += "  \(spoken(seconds: Int(left.rounded(.up)))) left" }
+        }
+        if columns - number.count - details.count >= 12 { number += details }
         let room = columns - number.count - 2
         guard room >= 4 else { return number }
         let filled = Int(share * Double(room))
         return "[" + String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled) + "]" + number
+    }
+
+    /// Bytes a second, of what came in the last ten seconds; nil for less than a second.
+    private func rate(at now: ContinuousClock.Instant) -> Double? {
+        guard let first = samples.first, now - first.time >= .seconds(1), received >= first.received else { return nil }
+        return Double(received - first.received) / ((now - first.time) / .seconds(1))
     }
 
     /// What it does, if that is not to receive.
@@ -67,9 +95,9 @@ struct ProgressRow {
         case .publishing: "getting its name"
         case .queued:
             switch activity {
-            case .transferring: nil
+            case .transferring: received == 0 && length == nil ? "waiting for the server" : nil
             case .waiting: received > 0 ? nil : "waiting"
-            case .waitingToRetry: "waiting to try again"
+            case .waitingToRetry: trouble?.words ?? "waiting to try again"
             case .waitingForFirstUnlock: "waiting for the first unlock"
             case .waitingForUnlock: "waiting for an unlock"
             case .checking: "being checked"

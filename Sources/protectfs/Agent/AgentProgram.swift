@@ -24,8 +24,28 @@ enum AgentProgram {
         let descriptor = marker.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { return }
         close(descriptor)
-        StandardError.line(.warning, "no agent runs: the keys stay until protectfs lock, or a restart of the machine")
         StandardError.line(
-            .hint, "have them taken away when the screen locks: protectfs agent install; or: unlock --for 2h")
+            .warning,
+            "no agent runs: the keys stay until protectfs lock or a restart of the machine, after a logout too")
+        StandardError.line(.hint, remedy(hasSystemd: UserUnit.isSystemdRunning, hasBus: hasBus))
+    }
+
+    /// Whether there is a system bus, without which an agent cannot hear of sessions.
+    static var hasBus: Bool {
+        getenv("DBUS_SYSTEM_BUS_ADDRESS") != nil || access("/run/dbus/system_bus_socket", F_OK) == 0
+            || access("/var/run/dbus/system_bus_socket", F_OK) == 0
+    }
+
+    /// What evicts the keys of somebody who has left, on a machine with these programs.
+    ///
+    /// - Parameters:
+    ///   - hasSystemd: whether systemd can start an agent.
+    ///   - hasBus: whether an agent that is started otherwise hears of sessions.
+    ///   - option: names the keybag behind a verb.
+    static func remedy(hasSystemd: Bool, hasBus: Bool, option: String = "") -> String {
+        let limit = "limit each unlock: protectfs unlock\(option) --for 2h"
+        if hasSystemd { return "lock with the screen and at logout: protectfs agent install; or \(limit)" }
+        if hasBus { return "lock with the screen and at logout: protectfs agent run\(option) &; or \(limit)" }
+        return "\(limit); or lock at logout, by the line protectfs lock\(option) in ~/.bash_logout"
     }
 }

@@ -105,8 +105,9 @@ extension DoctorFacts {
     var agentFinding: DoctorFinding {
         if let agent { return .ok("agent", "process \(agent.pid) locks when the session does") }
         return .warning(
-            "agent", "none runs: the keys stay until protectfs lock\(keybagOption), or a restart of the machine",
-            mend: "protectfs agent install; without systemd: protectfs agent run\(keybagOption) &")
+            "agent",
+            "none runs: the keys stay until protectfs lock\(keybagOption) or a restart of the machine, after a logout too",
+            mend: AgentProgram.remedy(hasSystemd: hasSystemd, hasBus: hasBus, option: keybagOption))
     }
 
     var fileSystemFinding: DoctorFinding {

@@ -31,6 +31,7 @@ extension DoctorFacts {
         let health = KeybagHealth(of: directory)
         facts.health = health
         facts.agent = AgentProgram.following(directory)
+        (facts.hasSystemd, facts.hasBus) = (UserUnit.isSystemdRunning, AgentProgram.hasBus)
         facts.fileSystem = fileSystem(of: directory)
         var own = [directory]
         if case .success(let keybag) = health.inspection { own.append(keybag.deviceKey) }

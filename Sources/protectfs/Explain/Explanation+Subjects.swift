@@ -23,7 +23,8 @@ extension Explanation {
             for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
         }
         if mayReplace {
-            let next = try ClassChoice(forNewFileAt: path, keybag: keybag.keybag)
+            let next = try ClassChoice(
+                forNewFileAt: path, keybag: keybag.keybag, fallback: Keybag.fallbackForCommands)
             add(.create, named: "replace", next.protectionClass, in: state)
         } else {
             add("replace", false, "the permissions of its directory do not let you")
@@ -35,7 +36,7 @@ extension Explanation {
     init(ofNewFileAt path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
         self.init("missing", "not there")
         let directory = path.removingLastComponent()
-        let choice = try ClassChoice(forNewFileAt: path)
+        let choice = try ClassChoice(forNewFileAt: path, fallback: Keybag.fallbackForCommands)
         try add(choice, keybag, in: directory.isEmpty ? "." : directory)
     }
 
@@ -45,7 +46,7 @@ extension Explanation {
         self.init(
             "directory", "directory" + (own.map { ", default class \($0.shortName)" } ?? " without a default class"))
         members.append(("default", own.map { .string($0.shortName) } ?? .null))
-        try add(try ClassChoice(forNewFilesIn: path), keybag, in: path)
+        try add(try ClassChoice(forNewFilesIn: path, fallback: Keybag.fallbackForCommands), keybag, in: path)
         facts.append(("applies to", "new files right in it; those in directories below go by their own directory"))
     }
 

@@ -6,6 +6,7 @@ import Glibc
 final class EditSession {
     private let file: EditedFile
     private let directory: EditDirectory
+    private let held: HeldPlaintext
     private let saves: Int32
     private let signals: Int32
     private var editor: pid_t = -1
@@ -26,10 +27,12 @@ final class EditSession {
 
     /// Starts the editor.
     ///
+    /// - Parameter held: notes that the editor has the plaintext, for as long as it lives.
     /// - Throws: status 71.
-    init(_ file: EditedFile, _ editor: Editor, in directory: EditDirectory) throws(Failure) {
-        self.file = file
-        self.directory = directory
+    init(
+        _ file: EditedFile, _ editor: Editor, in directory: EditDirectory, notedBy held: HeldPlaintext
+    ) throws(Failure) {
+        (self.file, self.directory, self.held) = (file, directory, held)
         var watched = sigset_t(Self.watched)
         signalsBefore = SignalState(blocking: watched, ignoring: Self.ignored)
         signals = signalfd(-1, &watched, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))
@@ -40,8 +43,10 @@ final class EditSession {
         guard isWatching, directory.copies.withPlatformString({ inotify_add_watch(saves, $0, events) }) >= 0 else {
             throw Failure(.systemRefused, "cannot watch what the editor does: \(Errno.current.spoken)")
         }
+        held.passOn(from: 3)
         self.editor = try editor.start(
             on: file.copyPath(in: directory), temporary: directory.temporary, mask: signalsBefore.mask)
+        held.name(process: self.editor)
     }
 
     deinit {
@@ -104,7 +109,10 @@ final class EditSession {
 
     private func checkLock() {
         let wasLocked = isLocked
-        isLocked = file.isShutByLock && !file.keybag.isProtectedDataAvailable
+        let isShutByLock = file.isShutByLock
+        // Somebody may have raised its class meanwhile.
+        if isShutByLock { held.add(file.path) }
+        isLocked = isShutByLock && !file.keybag.isProtectedDataAvailable
         if isLocked && !wasLocked { save() }
         if !isLocked { plaintextSince = nil }
     }

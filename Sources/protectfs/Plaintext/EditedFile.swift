@@ -57,7 +57,7 @@ final class EditedFile {
     /// somebody has put in its place says nothing of the text that we have.
     var isShutByLock: Bool {
         if let now = try? ProtectedFileInfo(of: path).protectionClass { protectionClass = max(protectionClass, now) }
-        return protectionClass == .complete || protectionClass == .completeUnlessOpen
+        return protectionClass.isShutByLock
     }
 
     /// A file that is replaced gives its other names up.

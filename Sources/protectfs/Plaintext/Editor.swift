@@ -19,7 +19,7 @@ struct Editor {
     }
 
     /// The program's name, as a shell takes it: behind assignments, without quotes.
-    private var name: String {
+    var name: String {
         var words = [""]
         var quote: Character?
         var isEscaped = false

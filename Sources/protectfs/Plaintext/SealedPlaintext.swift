@@ -9,13 +9,17 @@ struct SealedPlaintext: ~Copyable {
 
     /// Decrypts all of `path`.
     ///
-    /// - Parameter floor: the descriptor's number is this or a higher one.
-    init(_ path: FilePath, _ keybags: Keybags, floor: Int32) throws {
+    /// - Parameters:
+    ///   - floor: the descriptor's number is this or a higher one.
+    ///   - holders: notes the file, if a lock is meant to shut it, before there is any plaintext.
+    init(_ path: FilePath, _ keybags: Keybags, floor: Int32, notedBy holders: PlaintextHolders) throws {
         let memory = protectfs_memory_file()
         guard memory >= 0 else { throw Self.failure(path) }
         defer { close(memory) }
         let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
-            try ProtectedFile.open(path, keybag: keybag)
+            let file = try ProtectedFile.open(path, keybag: keybag)
+            if try file.openedClass().isShutByLock { holders.add(path, of: keybag) }
+            return file
         }
         try MemoryStorage.requireRoom(for: try file.size(), of: path)
         try Self.copy(file, to: memory)

@@ -14,7 +14,8 @@ struct ClientTable {
             + clients.map { client in
                 [
                     "\(client.pid)", "\(client.completeHandles)", "\(client.unlessOpenHandles)",
-                    client.hasAnswered ? "answered" : "no answer", quoted(client.program),
+                    client.hasAnswered ? "answered" : "no answer",
+                    quoted(client.program) + (client.plaintext.map { ", with plaintext of \($0)" } ?? ""),
                 ]
             }
         let widths = (0..<4).map { column in rows.map { $0[column].count }.max()! }

@@ -19,9 +19,17 @@ struct LockRemains {
         guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
         let silent = silentOrHolding.count { !$0.hasAnswered }
         let programs = isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
+        if isIncomplete || silent > 0 {
+            throw Failure(
+                .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
+                hint: "let go on, or end, what did not answer; then lock again")
+        }
+        let holders = silentOrHolding.count { $0.plaintextFileCount > 0 }
         throw Failure(
-            .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
-            hint: "let go on, or end, what did not answer; then lock again")
+            .notNow,
+            "the keys were taken away, but \(holders == 1 ? "1 program" : "\(holders) programs") still "
+                + "\(holders == 1 ? "holds" : "hold") plaintext from protectfs run or protectfs edit",
+            hint: "end these programs, then lock again; they are listed by: protectfs status --clients")
     }
 
     private var silentOrHolding: [KeybagClient] { reports.flatMap(\.report.clients) }
@@ -38,12 +46,13 @@ struct LockRemains {
         if client.unlessOpenHandles > 0 {
             let count = client.unlessOpenHandles
             let files = count == 1 ? "1 unless-open file" : "\(count) unless-open files"
-            let named = client.unlessOpenFiles.map { quoted($0) }
-            let others = count > named.count ? ["\(count - named.count) more"] : []
             StandardError.line(
                 .note,
                 "\(client.spoken) has \(files) open, and goes on reading and writing: "
-                    + (named + others).joined(separator: ", "))
+                    + KeybagClient.listed(client.unlessOpenFiles, of: count))
+        }
+        if let plaintext = client.plaintext {
+            StandardError.line(.warning, "\(client.spoken) still holds plaintext of \(plaintext)")
         }
     }
 
@@ -71,12 +80,23 @@ extension KeybagClient {
     /// For a sentence.
     var spoken: String { "\(quoted(program)) (process \(pid))" }
 
+    /// The files whose plaintext it was given; nil: none.
+    var plaintext: String? { plaintextFileCount > 0 ? Self.listed(plaintextFiles, of: plaintextFileCount) : nil }
+
+    /// The files that are named, and how many more there are.
+    static func listed(_ files: [FilePath], of count: Int) -> String {
+        let others = count > files.count ? ["\(count - files.count) more"] : []
+        return (files.map { quoted($0) } + others).joined(separator: ", ")
+    }
+
     /// For a list.
     var json: JSON {
         .object([
             ("pid", .number(Int64(pid))), ("program", .string(program)),
             ("completeFiles", .number(Int64(completeHandles))), ("unlessOpenFiles", .number(Int64(unlessOpenHandles))),
             ("unlessOpenPaths", .array(unlessOpenFiles.map { .object(JSON.members(of: $0)) })),
+            ("plaintextFiles", .number(Int64(plaintextFileCount))),
+            ("plaintextPaths", .array(plaintextFiles.map { .object(JSON.members(of: $0)) })),
             ("answered", .bool(hasAnswered)),
         ])
     }

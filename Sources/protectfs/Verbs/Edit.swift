@@ -10,7 +10,8 @@ struct Edit: ParsableCommand {
             The editor gets a copy in memory-backed storage (XDG_RUNTIME_DIR, else /dev/shm). Each time it saves, the file is \
             replaced as a whole, with its class. The copy is removed when the editor ends, when protectfs is ended by whatever \
             signal, and, of complete and unless-open files, within a few seconds of a lock; while the editor is stopped \
-            (Ctrl-Z) it stays. Removing does not reach what the editor has in its own memory.
+            (Ctrl-Z) it stays. Removing does not reach what the editor has in its own memory: a lock reports the file and the \
+            editor, and lock --require-clean fails, until the editor has ended.
 
             What is saved after a lock is sealed beside the file as FILE.edited, class unless-open, and takes its place when \
             the editor ends after an unlock. If somebody else has changed the file, it is left as it is, and the text is in \
@@ -25,7 +26,7 @@ struct Edit: ParsableCommand {
     var file: PathArgument
     @Option(help: ArgumentHelp("The editor, for a shell (default: VISUAL, EDITOR, vi, nano).", valueName: "command"))
     var editor: String?
-    @Option(name: .customLong("class"), help: "The class of a new file.")
+    @Option(name: .customLong("class"), help: "The class of a new file (default: as for protectfs write).")
     var protectionClass: ProtectionClass?
     @OptionGroup var keybag: KeybagOption
 
@@ -39,8 +40,12 @@ struct Edit: ParsableCommand {
         defer { guardian.dismiss() }
         MemoryStorage.warnOfSwap()
         file.warnOfOtherNames()
+        let program = FilePath(editor.name).lastComponent?.string ?? editor.command
+        let held = HeldPlaintext(by: program, keybag: file.keybag)
+        defer { held.remove() }
+        if file.isShutByLock { held.add(file.path) }
         try file.copy(to: directory)
-        try edit(file, with: editor, in: directory)
+        try edit(file, with: editor, in: directory, notedBy: held)
     }
 
     /// What is replaced is the file, not a link that leads to it.
@@ -56,9 +61,11 @@ struct Edit: ParsableCommand {
         return FilePath(platformString: found)
     }
 
-    private func edit(_ file: EditedFile, with editor: Editor, in directory: EditDirectory) throws {
+    private func edit(
+        _ file: EditedFile, with editor: Editor, in directory: EditDirectory, notedBy held: HeldPlaintext
+    ) throws {
         let terminal = TerminalMode()
-        let session = try EditSession(file, editor, in: directory)
+        let session = try EditSession(file, editor, in: directory, notedBy: held)
         let status = session.run()
         if status != 0 { terminal?.restore() }
         if status == 0 || session.hasUnsealed { try saveAtLast(file, directory) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// Makes a keybag.
 struct Init: ParsableCommand {
@@ -8,6 +9,9 @@ struct Init: ParsableCommand {
         discussion: """
             Asks twice for a passcode of 1 to 1,024 bytes. Without the passcode nobody can open the files, you included. \
             The keybag is unlocked afterwards; lock it with: protectfs lock
+
+            A weak passcode is warned of, and not refused. At a terminal init also says what keeps the keys in the keyring after \
+            a logout, and what to type next.
 
             A recovery code opens the keybag when the passcode is forgotten or this machine is lost. It is printed once; at a \
             terminal one of its groups is asked back before the keybag is made.
@@ -25,16 +29,30 @@ struct Init: ParsableCommand {
         try refuseExisting(location)
         let secret = try PasscodeReader.readNew(
             from: passcode.descriptor, askpass: passcode.askpass, prompt: "New passcode: ")
+        PasscodeStrength.warnIfWeak(secret, isTyped: passcode.descriptor == nil)
         if try wantsRecoveryCode() {
             try create(at: location, secret, andShow: NewRecoveryCode.make())
         } else {
             try Keybag.create(at: location, passcode: secret)
         }
-        do { try keybag.open().unlock(passcode: secret) } catch {
+        do {
+            let keybag = try keybag.open()
+            try keybag.unlock(passcode: secret)
+            if passcode.descriptor == nil { sayWhatIsNext(keybag) }
+        } catch {
             StandardError.line(.note, "keybag \(quoted(location)) is made, and not unlocked")
             StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: location))")
             throw error
         }
+    }
+
+    /// To a person only.
+    private func sayWhatIsNext(_ keybag: Keybag) {
+        AgentProgram.warnIfMissing(for: keybag)
+        guard isatty(2) == 1 else { return }
+        let option = KeybagOption.words(for: keybag.directory)
+        StandardError.line(
+            .hint, "protect a file: protectfs protect\(option) FILE; when you leave: protectfs lock\(option)")
     }
 
     private func wantsRecoveryCode() throws(Failure) -> Bool {

@@ -10,15 +10,16 @@ struct Lock: ParsableCommand {
             Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
             the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
 
-            The keys go at once. Then programs that have protected files open are waited for, one second at most, and what \
-            remains is said: who did not answer, and who has unless-open files open.
+            The keys go at once. Then lock waits, one second at most, for programs that have protected files open, and lists \
+            the programs that did not answer, that have unless-open files open, or that still hold plaintext which \
+            protectfs run or protectfs edit gave them.
             """)
 
     @Option(help: ArgumentHelp("Lock after this many seconds, so that programs can save.", valueName: "seconds"))
     var grace: UInt32?
     @Flag(help: "Lock every keybag whose keys are in the kernel keyring.")
     var all = false
-    @Flag(help: "Exit with 75 if a program may have keys of complete files still: it did not answer, or was not asked.")
+    @Flag(help: "Exit with 75 if a program may still have keys of complete files, or has plaintext from run or edit.")
     var requireClean = false
     @Flag(help: "Print what remains as JSON, instead of lines for people.")
     var json = false

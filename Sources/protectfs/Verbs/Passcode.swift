@@ -7,7 +7,7 @@ struct Passcode: ParsableCommand {
         commandName: "passcode", abstract: "Change the passcode; no file is touched.",
         discussion: """
             The keybag must be unlocked. Copies of the keybag that were made earlier still open with the old passcode. \
-            --passcode-fd and --new-passcode-fd may be the same: the current passcode first, one a line.
+            A weak new passcode is warned of, and not refused. --passcode-fd and --new-passcode-fd may be the same: the current passcode first, one a line.
 
             With --with-recovery-code the recovery code takes the place of the current passcode, in any lock state and on \
             another machine too. It is spent by that: a new one is printed, and at a terminal one of its groups is asked back \
@@ -70,7 +70,9 @@ struct Passcode: ParsableCommand {
     }
 
     private func newPasscode() throws(Failure) -> SecretBytes {
-        try PasscodeReader.readNew(
+        let new = try PasscodeReader.readNew(
             from: newDescriptor, askpass: passcode.askpass, option: "--new-passcode-fd", prompt: "New passcode: ")
+        PasscodeStrength.warnIfWeak(new, isTyped: newDescriptor == nil)
+        return new
     }
 }

@@ -13,7 +13,8 @@ struct Run: ParsableCommand {
             stand for /dev/fd/3, /dev/fd/4, …, and {} for {1}. The command is not run unless all files can be opened.
 
             The command takes the place of protectfs, with its process id and exit status; 127: there is no such command, 126: \
-            it cannot be run. It makes no core dump. A lock does not take from it what it has been given.
+            it cannot be run. It makes no core dump. A lock does not take from it what it has been given, and reports it: it \
+            counts for lock --require-clean until it, and what it started, has ended.
             """)
 
     @Argument(help: "Files.")
@@ -28,24 +29,30 @@ struct Run: ParsableCommand {
 
     func run() throws {
         let paths = files.paths
+        let words = Self.command()
         let keybags = Keybags(keybag)
+        let holders = PlaintextHolders(program: FilePath(bytes: words[0]).lastComponent?.string ?? "")
         let outcome = Outcome()
         var opened: [Opened] = []
+        // Above all numbers that the files will have, so that placing one does not close another.
+        let floor = Self.firstDescriptor + Int32(clamping: paths.count)
         for path in paths {
             do {
-                // Above all numbers that the files will have, so that placing one does not close another.
-                let floor = Self.firstDescriptor + Int32(clamping: paths.count)
-                opened.append(Opened(try SealedPlaintext(path, keybags, floor: floor)))
+                opened.append(Opened(try SealedPlaintext(path, keybags, floor: floor, notedBy: holders)))
             } catch {
                 outcome.record(error)
             }
         }
         try outcome.leave()
         try SealedPlaintext.ownDescriptors()
+        holders.passOn(from: floor)
         for (index, file) in opened.enumerated() {
             try file.plaintext.place(at: Self.firstDescriptor + Int32(index))
         }
-        try become(Self.command().enumerated().map { $0 == 0 ? $1 : Self.filledIn($1, count: paths.count) })
+        // A note that went before the exec would not count.
+        try withExtendedLifetime(holders) {
+            try become(words.enumerated().map { $0 == 0 ? $1 : Self.filledIn($1, count: paths.count) })
+        }
     }
 
     private final class Opened {

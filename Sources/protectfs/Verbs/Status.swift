@@ -8,7 +8,7 @@ struct Status: ParsableCommand {
 
     @Flag(help: "Every keybag whose keys are in the kernel keyring, and the user's own.")
     var all = false
-    @Flag(help: "Which programs have complete or unless-open files open.")
+    @Flag(help: "Which programs have complete or unless-open files open, or hold plaintext of them.")
     var clients = false
     @Flag(help: "As JSON.")
     var json = false
@@ -59,9 +59,12 @@ struct Status: ParsableCommand {
         case .open(let keybag, let status):
             let clients = keybag.clients()
             let openFiles = clients.map(\.unlessOpenHandles).reduce(0, +)
+            var remains = openFiles > 0 ? ["\(openFiles) unless-open open"] : []
+            let holders = clients.count { $0.plaintextFileCount > 0 }
+            if holders > 0 { remains.append("\(holders) \(holders == 1 ? "program" : "programs") with plaintext") }
             let summary =
-                status.state == .locked && openFiles > 0
-                ? "partially \(status.summary), \(openFiles) unless-open open: protectfs status --clients"
+                status.state == .locked && !remains.isEmpty
+                ? "partially \(status.summary), \(remains.joined(separator: ", ")): protectfs status --clients"
                 : status.summary
             var lines = [listed(keybag.directory) + Array(": \(summary)".utf8)]
             for namespace in keybag.namespacesWithKeys {

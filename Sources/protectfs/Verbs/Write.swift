@@ -8,7 +8,7 @@ struct Write: ParsableCommand {
         commandName: "write", abstract: "Write standard input to a protected file.",
         discussion: """
             The file appears whole when the input ends, or not at all. Without --class it gets the class of the file it \
-            replaces, else the directory's default, else the user's (default-class in the configuration), else first-unlock.
+            replaces, else the directory's default, else the user's (default-class in the configuration), else complete.
 
             With --append each piece of the input is on disk before the next one is read. An unless-open or first-unlock \
             file goes on through a lock; at a complete file a lock ends the command with status 75, and it says how much \

@@ -229,23 +229,25 @@ def events():
 
 
 def clients():
-    def scenario(name, what, acknowledged=0, complete=0, unless_open=0, pid=1, program="editor", expect="success",
-                 patch=None, cut=256, extra=b""):
-        data = b"PFSCLIEN" + struct.pack("<QIII20x", acknowledged, complete, unless_open, pid)
+    def scenario(name, what, acknowledged=0, complete=0, unless_open=0, pid=1, program="editor", plaintext=0,
+                 expect="success", patch=None, cut=256, extra=b""):
+        data = b"PFSCLIEN" + struct.pack("<QIIII16x", acknowledged, complete, unless_open, pid, plaintext)
         data = patched(data + program.encode().ljust(208, b"\0"), patch)[:cut] + extra
         fields = {"expect": expect, "source": f"FORMAT.md §2.13, {what}"}
         if expect == "success":
             fields |= {"acknowledged": acknowledged, "complete handles": complete, "unless-open handles": unless_open,
-                       "process": pid, "program": program.encode()}
+                       "process": pid, "plaintext files": plaintext, "program": program.encode()}
         return f"client/{name}", fields | {"bytes": tokens(data)}
 
     yield scenario("no-handles", "a process without handles")
     yield scenario("handles", "handles of both classes", 7, 3, 4, 4711)
-    yield scenario("highest", "all numbers at their highest", 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**31 - 1, "x" * 208)
+    yield scenario("highest", "all numbers at their highest", 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**31 - 1, "x" * 208,
+                   2**32 - 1)
+    yield scenario("plaintext", "a program that was given the plaintext of two files", 2**64 - 1, plaintext=2)
     nothing = {"expect": "nothing"}
     yield scenario("magic", "another magic", patch={7: b"n"}, **nothing)
     yield scenario("process-2-31", "process id 2^31", pid=2**31, **nothing)
-    yield scenario("reserved-28", "a non-zero byte at 28", patch={28: b"\1"}, **nothing)
+    yield scenario("reserved-32", "a non-zero byte at 32", patch={32: b"\1"}, **nothing)
     yield scenario("reserved-47", "a non-zero byte at 47", patch={47: b"\1"}, **nothing)
     yield scenario("short", "a file that ends early", cut=255, **nothing)
     yield scenario("empty", "a file of no byte", cut=0, **nothing)

@@ -93,7 +93,8 @@ struct AgentInstallTests {
         let first = try PseudoTerminal.run(["unlock"], in: sandbox, typed)
         #expect(first.status == 0)
         #expect(first.shown.contains("protectfs: warning: no agent runs: the keys stay until protectfs lock"))
-        #expect(first.shown.contains("protectfs agent install"))
+        #expect(first.shown.contains("after a logout too"))
+        #expect(first.shown.contains("protectfs unlock --for 2h"), "it works everywhere")
         #expect(try !PseudoTerminal.run(["unlock"], in: sandbox, typed).shown.contains("no agent"), "once")
     }
 

@@ -32,7 +32,9 @@ struct DownloadCredentialTests {
         let none = try get()
         #expect(none.status == 77 && none.errors.contains("realm \"test\", basic"), "\(none.errors)")
         #expect(
-            none.errors.contains("hint: keep them for it: protectfs download credentials add '\(server)' --user NAME"))
+            none.errors.contains(
+                "hint: give them: --user NAME; or keep them: protectfs download credentials add '\(server)' --user NAME"
+            ))
         for _ in 0..<2 { #expect(try get("--user", "user", "--password-fd", "3", secret: "wrong").status == 77) }
         #expect(try sent.count == 1)
         let right = try get("-u", "user", "--password-fd", "3", secret: "correct horse")

@@ -69,6 +69,9 @@ struct DownloadExitStatusTests {
         for kind in DownloadFailure.Kind.allCases {
             #expect(DownloadFailure(kind, "").exitStatus.rawValue == statuses[kind], "\(kind)")
         }
+        for (status, exitStatus) in [(404, 66), (410, 66), (400, 75), (501, 75)] {
+            #expect(DownloadFailure(.refused, "", status: status).exitStatus.rawValue == Int32(exitStatus), "\(status)")
+        }
     }
 
     @Test("What a server says moves no cursor")
@@ -93,11 +96,35 @@ struct DownloadExitStatusTests {
         #expect(try bed.server.received().isEmpty)
     }
 
-    @Test("75: given up; 75: refused by the server")
+    @Test("75: given up; 66: the server has no such file")
     func givenUp() throws {
         try bed.server.answer("/a", Answer(status: 503))
         #expect(try bed.get("/a", "--retries", "1").status == 75)
-        #expect(try bed.get("/missing").status == 75)
+        #expect(try bed.get("/missing").status == 66)
+    }
+
+    @Test("75, at once: a host that has no address; the download is paused, and told how it goes on")
+    func unknownHost() throws {
+        let began = ContinuousClock.now
+        let done = try bed.download("get", "https://does-not-exist.invalid/a")
+        #expect(done.status == 75 && .now - began < .seconds(60), "\(done.errors)")
+        #expect(done.errors.contains("no such host: does-not-exist.invalid"))
+        #expect(done.errors.contains("or forget it: protectfs download cancel "))
+        #expect(try bed.list().map { $0["state"] as? String } == ["paused"])
+    }
+
+    @Test("A server that refuses connections: the reason and the next try are printed, once")
+    func refusedConnection() throws {
+        let done = try bed.download("get", "https://localhost:1/a", "--retries", "3")
+        #expect(done.status == 75, "\(done.errors)")
+        let notes = done.errors.split(separator: "\n").filter { $0.hasPrefix("protectfs: note: a: ") }
+        #expect(notes.count == 1 && notes[0].contains("; next try at "), "\(done.errors)")
+    }
+
+    @Test("64: http:// names the option that allows it")
+    func plainHTTP() throws {
+        let done = try bed.download("get", "http://localhost/a")
+        #expect(done.status == 64 && done.errors.contains("hint: to allow it for this download: --allow-plain-http"))
     }
 
     @Test("73: something has the name; --replace replaces it")

@@ -19,6 +19,25 @@ struct ProgressRowTests {
         #expect(row("a.map", .state(.queued, .waitingForUnlock)).line(40).hasSuffix("waiting for an unlock"))
     }
 
+    @Test("Bytes, rate and time left, where there is room")
+    func rate() {
+        var row = ProgressRow(name: "a.map", nil)
+        let began = ContinuousClock.now
+        row.take(.state(.queued, .transferring), at: began)
+        #expect(row.line(80).hasSuffix("  waiting for the server"))
+        row.take(.progress(received: 0, of: 10 << 20), at: began)
+        row.take(.progress(received: 4 << 20, of: 10 << 20), at: began + .seconds(2))
+        let line = row.line(120, at: began + .seconds(2))
+        #expect(line.hasSuffix("]  40 %  4.0 MiB of 10.0 MiB  2.0 MiB/s  3 s left"), "\(line)")
+        #expect(row.line(30, at: began + .seconds(2)).hasSuffix("]  40 %"))
+        #expect(row.line(120, at: began + .seconds(4)).hasSuffix("  1.0 MiB/s  6 s left"), "it has stalled")
+        let trouble = DownloadTrouble(failure: DownloadFailure(.connection, "reset"), nextTry: nil, isHopeless: false)
+        row.take(.state(.queued, .waitingToRetry), trouble, at: began + .seconds(5))
+        #expect(row.line(120).hasSuffix("  reset"))
+        row.take(.state(.queued, .transferring), at: began + .seconds(6))
+        #expect(row.line(120, at: began + .seconds(8)).hasSuffix("]  40 %  4.0 MiB of 10.0 MiB"), "no rate yet")
+    }
+
     @Test("No line is longer than the terminal is wide, whatever the name is", arguments: [0, 1, 7, 20, 40, 79, 200])
     func width(columns: Int) {
         let long = String(repeating: "long name ", count: 20)
