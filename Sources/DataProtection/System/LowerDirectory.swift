@@ -19,7 +19,8 @@ final class LowerDirectory: Sendable {
         self.path = path
     }
 
-    private init(_ path: FilePath, descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
+    /// Takes over a descriptor.
+    init(_ path: FilePath, descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
 
     deinit { close(descriptor) }
 
