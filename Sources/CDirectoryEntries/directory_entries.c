@@ -17,6 +17,11 @@ int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_sy
     return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
 }
 
+int protectfs_open_parent(int fd, int flags) {
+    struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, fd, "..", &how, sizeof how);
+}
+
 int protectfs_exchange(int fd, const char *one, const char *other) {
     return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
 }

@@ -185,6 +185,29 @@ struct ExplainTests {
         #expect(possible(try explain("nowhere/new"))["create"] == false)
     }
 
+    @Test("A directory inherits its default class from above, but not through the root of a mount")
+    func inheritedDefault() throws {
+        try sandbox.put("x", at: "tree/inner/deeper/plain")
+        try sandbox.put("x", at: "other/plain")
+        try sandbox.run("class", "tree", "complete")
+        let entry = try explain("tree/inner/deeper/new")
+        #expect(entry["rule"] as? String == "directory" && entry["class"] as? String == "complete")
+        let text = try sandbox.run("explain", "tree/inner").text
+        #expect(text.contains("directory without a default class of its own"), "\(text)")
+        let tree = try sandbox.shell("cd tree && pwd -P").text.dropLast()
+        #expect(text.contains("it is the default of the directory '\(tree)'"), "\(text)")
+        #expect(text.contains("in directories below it that have no default class of their own"))
+        guard try sandbox.shell("unshare --mount true").status == 0 else {
+            return print("InspectTests.inheritedDefault: no mount namespace of our own (unshare --mount)")
+        }
+        let script = """
+            mount --bind other tree/inner/deeper && "$PROTECTFS" explain --json tree/inner/deeper/new
+            """
+        let done = try sandbox.shell("exec unshare --mount sh -c \"$0\"", [script])
+        let mounted = try #require((try done.json() as? [[String: Any]])?.first, "\(done.errors)")
+        #expect(mounted["rule"] as? String == "fallback")
+    }
+
     @Test("What file permissions refuse, as another user", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
     func permissions() throws {
         let user = try EndToEndUser.made()

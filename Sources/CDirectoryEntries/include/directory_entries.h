@@ -9,6 +9,10 @@
 // ENOSYS before Linux 5.6.
 int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_system);
 
+// Opens the directory above `fd`: openat2(2) with RESOLVE_NO_XDEV. At the root of the process it is `fd` itself.
+// The descriptor, close-on-exec, or -1 with errno set: EXDEV at the root of a mount, ENOSYS before Linux 5.6.
+int protectfs_open_parent(int fd, int flags);
+
 // Exchanges two names in the directory `fd` in one step: renameat2(2) with RENAME_EXCHANGE.
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
 int protectfs_exchange(int fd, const char *one, const char *other);

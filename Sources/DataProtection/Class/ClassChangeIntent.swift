@@ -23,7 +23,7 @@ struct ClassChangeIntent {
         try unnamed.file.write(
             Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
         if isLasting { try unnamed.file.flushAll() }
-        try unnamed.link(to: unnamed.entry)
+        try unnamed.takeName(unnamed.entry)
         note = unnamed.file
         if isLasting { try AtomicReplace.flushDirectory(directory) }
     }

@@ -10,7 +10,7 @@ public struct ClassChoice: Hashable, Sendable {
         case explicit
         /// The class of the file that is replaced: proved by a key, or stronger than what the other rules say. Never `none`.
         case replacedFile
-        /// The attribute of the directory.
+        /// The attribute of the directory, or of the nearest one above that has it.
         case directory
         /// That attribute says `none`, or nothing we know: nobody authenticates it, so that it can raise but not lower.
         case directoryRaised(value: String)
@@ -26,7 +26,9 @@ public struct ClassChoice: Hashable, Sendable {
     public let protectionClass: ProtectionClass
     /// Why.
     public let rule: Rule
-    /// What the directory's attribute says, where it is passed over because the directory belongs to somebody else.
+    /// The directory whose attribute the rule means, or is passed over; nil if there is none. The path of a directory above has no links.
+    public var directory: FilePath?
+    /// What the attribute of ``directory`` says, where it is passed over because that directory belongs to another user.
     public var ignoredDirectoryDefault: String?
 
     init(_ protectionClass: ProtectionClass, _ rule: Rule) {
@@ -70,7 +72,7 @@ public struct ClassChoice: Hashable, Sendable {
     /// - Parameters:
     ///   - directory: the directory.
     ///   - fallback: the class if no rule says anything. `protectfs` takes `complete`.
-    /// - Throws: `configuration`.
+    /// - Throws: `configuration`, `system`.
     public init(
         forNewFilesIn directory: FilePath, fallback: ProtectionClass = .completeUntilFirstUserAuthentication
     ) throws(DataProtectionError) {
@@ -83,18 +85,16 @@ public struct ClassChoice: Hashable, Sendable {
         fallback: ProtectionClass
     ) throws(DataProtectionError) {
         var sources = DefaultClass(explicit: explicit, replaced: replaced, program: program, fallback: fallback)
-        var ignored: String?
+        var nearest: DirectoryDefault.Nearest?
         if sources.isOpen {
-            switch DirectoryDefault.attribute(of: path.directory) {
-            case .own(let value): sources.directory = value
-            case .foreign(let value): ignored = value
-            case nil: break
-            }
+            nearest = try DirectoryDefault.nearest(to: path.directory)
+            if let nearest, nearest.isOwn { sources.directory = nearest.value }
             if sources.directory == nil && program == nil {
                 sources.user = try UserConfiguration.load().defaultClass
             }
         }
         self = sources.resolve()
-        ignoredDirectoryDefault = ignored
+        directory = nearest?.directory
+        if let nearest, !nearest.isOwn { ignoredDirectoryDefault = nearest.value }
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 public import ProtectionKeys
 public import SystemPackage
 
@@ -8,7 +7,7 @@ struct DefaultClass: Hashable {
     var explicit: ProtectionClass?
     /// The class of the file that is replaced.
     var replaced: InheritedClass?
-    /// The directory's attribute, as it stands there; nil if there is none or the directory is not ours.
+    /// What the attribute of the directory says, or of the nearest one above that has it; nil if none counts.
     var directory: String?
     /// The program's default.
     var program: ProtectionClass?
@@ -49,55 +48,12 @@ struct DefaultClass: Hashable {
     }
 }
 
-/// A directory's default class: the attribute `user.protectfs.class` of the directory.
-enum DirectoryDefault {
-    static let attribute = "user.protectfs.class"
-
-    /// What the attribute says, and whether it counts.
-    enum Attribute: Hashable {
-        case own(String)
-        /// The directory belongs to somebody else.
-        case foreign(String)
-    }
-
-    static func attribute(of directory: FilePath) -> Attribute? {
-        var status = stat()
-        guard directory.withPlatformString({ stat($0, &status) }) == 0,
-            let value = ExtendedAttributes.get(attribute, of: directory)
-        else { return nil }
-        let text = String(decoding: value, as: UTF8.self)
-        return status.st_uid == geteuid() ? .own(text) : .foreign(text)
-    }
-
-    /// What the attribute says. Attributes of directories that belong to others are ignored.
-    static func value(of directory: FilePath) -> String? {
-        guard case .own(let value) = attribute(of: directory) else { return nil }
-        return value
-    }
-
-    static func set(_ protectionClass: ProtectionClass, of directory: FilePath) throws(DataProtectionError) {
-        try ExtendedAttributes.set(attribute, to: Array(protectionClass.shortName.utf8), of: directory)
-    }
-
-    /// The class that new files in `directory` get; nil if it says none. An unusable value counts as class C.
-    static func named(by directory: FilePath) -> ProtectionClass? {
-        value(of: directory).map { DefaultClass(directory: $0).resolve().protectionClass }
-    }
-
-    static func remove(from directory: FilePath) throws(DataProtectionError) {
-        do throws(DataProtectionError) { try ExtendedAttributes.remove(attribute, of: directory) } catch {
-            guard error.errno == .noData || error.errno == .notSupported else { throw error }
-        }
-    }
-
-    static func isDirectory(_ path: FilePath) -> Bool {
-        var status = stat()
-        return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
-    }
-}
-
 extension Keybag {
-    /// The class that new files in `directory` get by its default; nil if it has none. Needs no keybag.
+    /// The default class that the directory itself has; nil if it has none. Needs no keybag.
+    ///
+    /// New files in it then get that of the nearest directory above that has one: ``ClassChoice/init(forNewFilesIn:)``.
+    ///
+    /// - Parameter directory: the directory; a link is followed.
     public static func defaultProtection(of directory: FilePath) -> ProtectionClass? {
         DirectoryDefault.named(by: directory)
     }
@@ -115,7 +71,7 @@ extension Keybag {
             forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
             fallback: fallbackProtection)
         if case .directoryRaised(let value) = choice.rule {
-            warn(.directoryDefaultRaised(path.directory, value: value))
+            warn(.directoryDefaultRaised(choice.directory ?? path.directory, value: value))
         }
         return choice.protectionClass
     }

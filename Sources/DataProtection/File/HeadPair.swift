@@ -34,6 +34,8 @@ struct HeadPair {
     /// - Parameter isLocked: whether the caller holds the slot lock, so that a bad check is really a torn head.
     init(reading file: LowerFile, isLocked: Bool) throws(Trouble) {
         let bytes: [UInt8]
+        // Not the heads alone: new heads with old chunks would look damaged.
+        file.forgetOldPages()
         do throws(DataProtectionError) { bytes = try file.bytes(at: 0, count: 2 * Head.length) } catch {
             throw .certain(error)
         }

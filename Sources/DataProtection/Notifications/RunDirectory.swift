@@ -1,4 +1,3 @@
-import CEventFiles
 import Glibc
 package import SystemPackage
 
@@ -60,15 +59,7 @@ package struct RunDirectory: Hashable, Sendable {
     }
 
     /// Whether changes that others make in it may pass unnoticed by inotify(7): other machines can have the file system too.
-    var isShared: Bool {
-        var status = statfs()
-        guard path.withPlatformString({ statfs($0, &status) }) == 0 else { return false }
-        // Of linux/magic.h: NFS, FUSE, CIFS, SMB2, 9P, Ceph, AFS, Coda.
-        let shared: Set<UInt32> = [
-            0x6969, 0x6573_5546, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400, 0x5346_414F, 0x7375_7245,
-        ]
-        return shared.contains(UInt32(truncatingIfNeeded: status.f_type))
-    }
+    var isShared: Bool { SharedFileSystem.holds(path) }
 
     /// Removes everything that is ours, for a keybag that is erased.
     func remove() {

@@ -29,11 +29,9 @@ struct QueueNote {
         while true {
             number += 1
             do throws(DataProtectionError) {
-                try unnamed.link(to: DirectoryEntry(FilePath.Component("\(number)")!, in: place))
+                try unnamed.takeName(DirectoryEntry(FilePath.Component("\(number)")!, in: place))
                 break
-            } catch {
-                guard error.errno == .fileExists else { throw error }
-            }
+            } catch .exists {}
         }
         try place.flush()
         self.number = number

@@ -35,18 +35,8 @@ package enum AtomicReplace {
 
     /// For ``write(_:to:through:_:)``: takes no other file's place.
     static func publishAsNew(_ temporary: FilePath, _ path: FilePath) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            _ = try retrying(path, "link") {
-                temporary.withPlatformString { old in path.withPlatformString { new in link(old, new) } }
-            }
-        } catch .system(_, _, .fileExists) {
-            throw .exists(path)
-        } catch {
-            // A stick's file system may have no links; then there is a moment in between.
-            guard !OwnDirectory.exists(path) else { throw .exists(path) }
-            return try rename(temporary, to: path)
-        }
-        try remove(temporary)
+        let (old, new) = (try DirectoryEntry(temporary), try DirectoryEntry(path))
+        try new.directory.renameIfFree(old.name, to: new.name)
     }
 
     /// unlink(2); a name that is not there is fine.

@@ -19,7 +19,8 @@ final class LowerDirectory: Sendable {
         self.path = path
     }
 
-    private init(_ path: FilePath, descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
+    /// Takes over a descriptor.
+    init(_ path: FilePath, descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
 
     deinit { close(descriptor) }
 
@@ -160,25 +161,6 @@ final class LowerDirectory: Sendable {
         }
     }
 
-    /// The same, unless something has the new name. The C call is `renameat2`.
-    ///
-    /// - Throws: `exists`.
-    func renameIfFree(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            _ = try retrying(path.entry(new), "renameat2") {
-                old.withPlatformString { old in
-                    new.withPlatformString { new in protectfs_rename_new(descriptor, old, new) }
-                }
-            }
-        } catch .system(_, _, .fileExists) {
-            throw .exists(path.entry(new))
-        } catch {
-            guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }
-            try moveIfFree(old, to: new)
-            guard try status(of: old) == nil else { throw .exists(path.entry(new)) }
-        }
-    }
-
     /// Each name leads to what the other one led to, from one moment to the next. The C call is `renameat2`.
     ///
     /// - Returns: false where the file system cannot do that.
@@ -194,20 +176,6 @@ final class LowerDirectory: Sendable {
             guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }
             return false
         }
-    }
-
-    /// Gives what is no directory another name, unless somebody has taken that. The C calls are `linkat` and `unlinkat`.
-    func moveIfFree(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            _ = try retrying(path.entry(new), "linkat") {
-                old.withPlatformString { old in
-                    new.withPlatformString { new in linkat(descriptor, old, descriptor, new, 0) }
-                }
-            }
-        } catch .system(_, _, .fileExists) {
-            return
-        }
-        try remove(old)
     }
 
     /// Gives an open file a name, which does not last through a power cut yet. The C call is `linkat`.

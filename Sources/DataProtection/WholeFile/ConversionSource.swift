@@ -176,7 +176,7 @@ extension UnnamedFile {
             }
             usleep(1000)  // they have moved it away: perhaps only to bring it back
         }
-        try directory.moveIfFree(temporary.name, to: entry.name)
+        do throws(DataProtectionError) { try directory.renameIfFree(temporary.name, to: entry.name) } catch .exists {}
     }
 
     /// How often to look whether the new file is back under its name, once a millisecond.

@@ -39,6 +39,7 @@ final class NewFile {
         head = made.head
         keys = made.keys
         unnamed = try UnnamedFile(entry)
+        try unnamed.takeUsualMode()
         behind = WriteBehind(unnamed.file)
     }
 

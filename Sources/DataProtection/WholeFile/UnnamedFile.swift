@@ -4,7 +4,8 @@ import SystemPackage
 /// A file that has no name yet (O_TMPFILE, open(2)): when its process dies, it was never there.
 ///
 /// Where the file system has no such files it has a temporary name from the beginning, which goes with this object; a name
-/// like that which a killed process left is taken away by the next who needs it. FORMAT.md §2.6.
+/// like that which a killed process left is taken away by the next who needs it. FORMAT.md §2.6. So it has where other machines may
+/// write: a file that got its name by linkat(2) can be two files there, with a cache each. It is renamed, never linked.
 final class UnnamedFile {
     /// Where it will be.
     let entry: DirectoryEntry
@@ -17,17 +18,15 @@ final class UnnamedFile {
     /// What open(2) says where the file system or the kernel has no such files.
     private static let hasNone: [Errno] = [.notSupported, .isDirectory, .invalidArgument, .noSuchFileOrDirectory]
 
-    /// Makes a file in the directory of `entry`, 0666 less the umask, as open(2) would make it under its name.
-    init(_ entry: DirectoryEntry) throws(DataProtectionError) {
+    /// Makes a file in the directory of `entry`: 0666 less the umask, as open(2) would make it under its name. One with a temporary
+    /// name is for its owner alone until ``takeUsualMode()``, or until it gets the mode of another file.
+    ///
+    /// - Parameter isNamed: whether it has a temporary name whatever the file system can do.
+    init(_ entry: DirectoryEntry, isNamed: Bool = false) throws(DataProtectionError) {
         self.entry = entry
-        let directory = entry.directory
-        do throws(DataProtectionError) {
-            let descriptor = try retrying(entry.path, "open") {
-                openat(directory.descriptor, ".", O_RDWR | O_CLOEXEC | Self.withoutName, 0o666)
-            }
-            file = LowerFile(path: entry.path, descriptor: descriptor)
-        } catch {
-            guard Self.hasNone.contains(error.errno) else { throw error }
+        if !isNamed, !SharedFileSystem.holds(entry.directory.descriptor), let unnamed = try Self.unnamed(entry) {
+            file = unnamed
+        } else {
             (file, temporary) = try Self.named(entry)
         }
         // Held until the file has its name: a name like its temporary one without this lock is a dead process's.
@@ -50,13 +49,15 @@ final class UnnamedFile {
     /// - Parameter isLast: false: the caller makes the names in this directory last, when all are there.
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool, isLast: Bool = true) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            try link(to: entry)
-        } catch {
-            guard error.errno == .fileExists else { throw error }
-            guard replacing else { throw .exists(entry.path) }
-            try entry.directory.rename(try named().name, to: entry.name)
-            temporary = nil
+        if let temporary, replacing {
+            try entry.directory.rename(temporary.name, to: entry.name)
+        } else {
+            do throws(DataProtectionError) {
+                try takeName(entry)
+            } catch .exists {
+                guard replacing else { throw .exists(entry.path) }
+                try entry.directory.rename(try named().name, to: entry.name)
+            }
         }
         try hasName(isLast: isLast)
     }
@@ -68,11 +69,38 @@ final class UnnamedFile {
         if isLast { try entry.directory.flush() }
     }
 
-    /// Gives the file a name in its directory, which does not last through a power cut yet.
-    func link(to other: DirectoryEntry) throws(DataProtectionError) {
-        try other.directory.link(file, as: other.name)
-        if let temporary { try temporary.directory.remove(temporary.name) }
-        temporary = nil
+    /// Gives the file a name in its directory that is free. The name does not last through a power cut yet.
+    ///
+    /// - Throws: `exists`.
+    func takeName(_ other: DirectoryEntry) throws(DataProtectionError) {
+        if let temporary {
+            try other.directory.renameIfFree(temporary.name, to: other.name)
+            self.temporary = nil
+            return
+        }
+        do throws(DataProtectionError) { try other.directory.link(file, as: other.name) } catch {
+            throw error.errno == .fileExists ? .exists(other.path) : error
+        }
+    }
+
+    /// Gives a file that has a temporary name the mode that it would have without one: 0666 less the umask. Only for contents that
+    /// everybody may see, and before any other mode is set. Where a file system has no modes, nothing happens.
+    func takeUsualMode() throws(DataProtectionError) {
+        guard temporary != nil, let mask = Self.umask() else { return }
+        do throws(DataProtectionError) {
+            _ = try retrying(entry.path, "fchmod") { fchmod(file.descriptor, 0o666 & ~mask) }
+        } catch {
+            guard [.notPermitted, .notSupported, .noFunction].contains(error.errno) else { throw error }
+        }
+    }
+
+    /// umask(2) can only be read by setting it, for all threads at once: proc(5) has it since Linux 4.7.
+    private static func umask() -> mode_t? {
+        guard let file = try? LowerFile("/proc/self/status", flags: O_RDONLY),
+            let bytes = try? file.bytes(at: 0, count: 4096),
+            let line = bytes.split(separator: UInt8(ascii: "\n")).first(where: { $0.starts(with: "Umask:".utf8) })
+        else { return nil }
+        return mode_t(String(decoding: line.dropFirst(7), as: UTF8.self), radix: 8)
     }
 
     /// A name for a moment, for renameat(2) to replace with: it goes with this object.
@@ -100,7 +128,20 @@ final class UnnamedFile {
         return name
     }
 
-    // MARK: temporary names
+    // MARK: making
+
+    /// Nil where the file system has no such files.
+    private static func unnamed(_ entry: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
+        do throws(DataProtectionError) {
+            let descriptor = try retrying(entry.path, "open") {
+                openat(entry.directory.descriptor, ".", O_RDWR | O_CLOEXEC | withoutName, 0o666)
+            }
+            return LowerFile(path: entry.path, descriptor: descriptor)
+        } catch {
+            guard hasNone.contains(error.errno) else { throw error }
+            return nil
+        }
+    }
 
     private static func named(_ entry: DirectoryEntry) throws(DataProtectionError) -> (LowerFile, DirectoryEntry?) {
         try firstFree(entry) { name throws(DataProtectionError) in

@@ -44,10 +44,12 @@ extension Explanation {
     init(ofDirectory path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
         let own = Keybag.defaultProtection(of: path)
         self.init(
-            "directory", "directory" + (own.map { ", default class \($0.shortName)" } ?? " without a default class"))
+            "directory",
+            "directory" + (own.map { ", default class \($0.shortName)" } ?? " without a default class of its own"))
         members.append(("default", own.map { .string($0.shortName) } ?? .null))
         try add(try ClassChoice(forNewFilesIn: path, fallback: Keybag.fallbackForCommands), keybag, in: path)
-        facts.append(("applies to", "new files right in it; those in directories below go by their own directory"))
+        facts.append(
+            ("applies to", "new files in it, and in directories below it that have no default class of their own"))
     }
 
     /// What was a protected file.

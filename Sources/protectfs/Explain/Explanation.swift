@@ -105,7 +105,10 @@ extension ProtectionState {
 
 extension ClassChoice {
     /// Why a file gets its class.
-    func words(in directory: FilePath) -> String {
+    ///
+    /// - Parameter path: the directory that it is in.
+    func words(in path: FilePath) -> String {
+        let directory = directory ?? path
         let choice =
             switch rule {
             case .explicit: "it was asked for"
@@ -118,8 +121,9 @@ extension ClassChoice {
             case .fallback: "nothing says another one"
             }
         guard let ignoredDirectoryDefault else { return choice }
-        return choice + "; the directory's default \(quoted(ignoredDirectoryDefault)) is passed over, because "
-            + "somebody else owns the directory"
+        return choice
+            + "; the default \(quoted(ignoredDirectoryDefault)) of the directory \(quoted(directory)) is not used, "
+            + "because another user owns that directory"
     }
 
     /// The rule in a word, for `--json`.

@@ -10,7 +10,7 @@ struct Class: ParsableCommand {
         discussion: """
             When the last of several arguments is the name of a class, the others get that class; a file of such a name is \
             written ./NAME. Only the wrapped key is rewritten, never data. The class of a directory is the default of new \
-            files in it.
+            files in it, and in directories below it that have no default of their own.
 
             With --rekey a file is encrypted anew, under a new key, and replaced as a whole; without a class it keeps its own. \
             Who has seen the old key opens nothing of it then. Programs that have it open keep the old one.
