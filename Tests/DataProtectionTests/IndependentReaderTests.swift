@@ -292,6 +292,25 @@ import Testing
         #expect(yes.status == 1 && yes.text.contains("expected: damaged head"))
     }
 
+    /// The page is the only input: formulas and values are in it.
+    @Test("Every value of the worked example in FORMAT.md follows from its formula", .enabled(if: hasPython))
+    func workedExample() throws {
+        let program = Self.folder.appending("worked_example.py").string
+        let right = try Self.python([program])
+        #expect(right.status == 0 && right.error == "", "\(right.error)")
+        #expect(right.text.hasSuffix(" of them computed\n"), "\(right.text)")
+
+        let root = Self.folder.removingLastComponent().removingLastComponent()
+        let page = String(decoding: try root.appending("docs/FORMAT.md").contents(), as: UTF8.self)
+        let plaintext = "48656c6c6f2c2070726f7465637466732e0a"
+        try #require(page.contains(plaintext))
+        let scratch = ScratchDirectory()
+        let altered = scratch.path.appending("FORMAT.md")
+        try altered.overwrite(Array(page.replacingOccurrences(of: plaintext, with: "49" + plaintext.dropFirst(2)).utf8))
+        let wrong = try Self.python([program, "--page", altered.string])
+        #expect(wrong.status == 1 && wrong.error.contains("note: text is \(plaintext)"), "\(wrong.error)")
+    }
+
     /// Both generators find their committed vectors to be what they would make, and the reader agrees with `expect:`.
     @Test(.enabled(if: hasPython), arguments: ["ProtectionFormatTests", "ProtectionKeysTests"])
     func vectorsAreWhatTheirScriptMakes(folder: String) throws {

@@ -74,22 +74,21 @@ def keybag_copy(data):
         kind, prf = fields.take("BB")
         need(kind in (1, 2) and prf == 1, "unsupported")
         count, salt, wrapped = fields.take("2xI32s40s")
-        need(1000 <= count <= 100_000_000 and kind not in slots, bad)
+        need(1000 <= count <= 100_000_000, bad)
         slots[kind] = count, salt, wrapped
     for _ in range(e):
         kind, number, state, generation, key_id, wrapped, by_device, public, macs = fields.take("BBBxI16s40s40s32s64s")
+        need(state in (1, 2) and generation >= 1, bad)
         need(number in CLASSES_OF.get(kind, [number]), "unsupported")
-        need(state in (1, 2) and generation >= 1 and (kind, number, generation) not in entries, bad)
         if kind in CLASSES_OF:
             need(any(by_device) == ((kind, number) == (0, D)) and any(public) == ((kind, number) == (0, B)), bad)
             need(not any(macs) or (kind, number, state) == (0, B, 1), bad)
         entries[kind, number, generation] = state, key_id, wrapped, by_device, public
-    need(fields.at == len(fields.data), bad)
+    need(fields.at == len(fields.data) and len(slots) == s and len(entries) == e, bad)  # no two of one name
     active = [name[:2] for name, (state, *_) in entries.items() if state == 1]
     for kind in {0} | {kind for kind, *_ in entries} & CLASSES_OF.keys():
         need(all(active.count((kind, number)) == 1 for number in CLASSES_OF[kind]), bad)
-    return {"sequence": sequence, "uuid": uuid, "device id": device_id, "path": path, "slots": slots,
-            "entries": entries, "bytes": data}
+    return {"sequence": sequence, "uuid": uuid, "device id": device_id, "slots": slots, "entries": entries, "bytes": data}
 
 def in_force(copies):
     found = []

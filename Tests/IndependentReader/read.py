@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Reads protected files without protectfs, by docs/FORMAT.md alone (keybag.py: its §§1 and 2; this file: §3).
 
-The first line on stdin is the passcode or the recovery code; plaintext goes to stdout. Nothing is written or locked:
-read what nobody writes meanwhile. Exit status 65: refused; stderr says why."""
+The first line on stdin is the passcode or the recovery code. Nothing is locked. Exit status 65: refused."""
 import argparse
 import pathlib
 import struct
@@ -27,8 +26,7 @@ def content_record(data, chunk_size):
     for _ in range(runs):
         first, length = fields.take("QQ")
         need(length >= 1 and end < first and first + length <= count, bad)
-        end = first + length
-        holes.append(range(first, end))
+        holes.append(range(first, end := first + length))
     return {"counter": counter, "size": size, "count": count, "redo": redo, "epoch": epoch, "inline": is_inline,
             "home": home, "holes": holes, "clear": data[: fields.at], "seal": fields.take("28s"), "length": fields.at}
 
@@ -36,17 +34,20 @@ def head(data):
     """§§3.1 to 3.3: the fields of a head whose check is good."""
     fields, wrap, bad = Fields(data, "damaged head"), Fields(data[64:268], "damaged wrap record"), "damaged wrap record"
     version, length, features, cipher, exponent = fields.take("8sHHIBB")[1:]
-    need(version == 1 and features == 0 and cipher == 1 and exponent in (12, 16), "unsupported")
+    need(version == 1, "unsupported")
+    need(length == HEAD, "damaged head")
+    need(features == 0 and cipher == 1 and exponent in (12, 16), "unsupported")
     fid = fields.take("6x16s24x")
-    w = dict(zip(WRAP, wrap.take("QBBBBI16s72s32sI32s4x"))) | {"clear": data[64:240], "seal": wrap.take("28s")}
+    w = dict(zip(WRAP, wrap.take("QBBBBI16s72s32sI32s"))) | {"clear": data[64:240]}
+    need(1 <= w["counter"] < 2**62, bad)
     need(w["class"] not in (6, 7) and (w["algorithm"] in (1, 2) or w["class"] not in CLASSES), "unsupported")
-    need(w["class"] in CLASSES and w["verdict"] <= 2 and w["mac_key"] <= 2, bad)
-    need(1 <= w["counter"] < 2**62 and w["generation"] >= 1 and (w["mac_generation"] > 0) == (w["mac_key"] == 2), bad)
+    need(w["class"] in CLASSES and w["verdict"] <= 2 and w["mac_key"] <= 2 and w["generation"] >= 1, bad)
     need((w["algorithm"] == 2) == (w["class"] == B) and (w["algorithm"] == 2 or not any(w["wrapped"][40:])), bad)
-    need(w["mac_key"] or not (w["verdict"] or any(w["mac"])), bad)
+    need((w["mac_generation"] > 0) == (w["mac_key"] == 2) and (w["mac_key"] or not (w["verdict"] or any(w["mac"]))), bad)
+    w["seal"] = wrap.take("4x28s")
     content = content_record(data[268:], 1 << exponent)
     end = 268 + content["length"] + (content["size"] + OVERHEAD if content["inline"] else 0)
-    need(length == HEAD and not any(data[end:-32]), "damaged head")
+    need(not any(data[end:-32]), "damaged head")
     return {"prefix": data[:64], "fid": fid, "chunk size": 1 << exponent, "wrap": w, "content": content,
             "inline": data[384:end], "generation": w["counter"] + content["counter"]}
 

@@ -15,8 +15,7 @@ import Testing
         private let turn: Int32
 
         init(hasDeviceKey: Bool = true) throws {
-            turn = open("/tmp/protectfs-format1-\(getuid()).lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            guard turn >= 0, flock(turn, LOCK_EX) == 0 else { throw CommandSandbox.Unexpected("no lock: \(errno)") }
+            turn = try Self.takeTurn("format1")
             sandbox = try CommandSandbox(makesKeybag: false, derivesForReal: true)
             let archive = Format1Tests.tests.appendingPathComponent("Format1/example.tar.gz").path
             let sum = try sandbox.shell("sha256sum < \"$0\"", [archive]).text.prefix(64)
@@ -24,6 +23,21 @@ import Testing
             let unpack = "tar --extract --file \"$0\" --strip-components 1 && mkdir -p state/protectfs"
             _ = try done(sandbox.shell(unpack, [archive]))
             if hasDeviceKey { _ = try done(sandbox.shell("cp -p device-key state/protectfs/")) }
+        }
+
+        /// The worked example of FORMAT.md, appendix A, in a sandbox: a program writes its files from the page.
+        init(writtenBy program: String) throws {
+            turn = try Self.takeTurn("worked-example")
+            sandbox = try CommandSandbox(makesKeybag: false, derivesForReal: true)
+            let place = "mkdir -p state/protectfs && cp -p device-key state/protectfs/"
+            _ = try done(sandbox.shell("\(program) --write . && \(place)"))
+        }
+
+        /// - Returns: a descriptor that keeps other runs away until it is closed.
+        private static func takeTurn(_ name: String) throws -> Int32 {
+            let turn = open("/tmp/protectfs-\(name)-\(getuid()).lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard turn >= 0, flock(turn, LOCK_EX) == 0 else { throw CommandSandbox.Unexpected("no lock: \(errno)") }
+            return turn
         }
 
         deinit {
@@ -156,6 +170,13 @@ import Testing
         let bed = try Bed(hasDeviceKey: false)
         try bed.expectReader("--keybag keybag --device-key device-key < passcode")
         try bed.expectReader("--keybag keybag --recovery-code < recovery-code")
+    }
+
+    @Test("protectfs opens the files of the worked example in FORMAT.md", .enabled(if: hasPython))
+    func theWorkedExampleOpens() throws {
+        let bed = try Bed(writtenBy: Self.reader("worked_example.py"))
+        try bed.run("unlock", "--passcode-fd", "3", with: "passcode")
+        try bed.expectToOpen()
     }
 
     @Test(.enabled(if: hasPython)) func theIndependentReaderOpensExportBackupAndSecrets() throws {
