@@ -78,8 +78,33 @@ struct PromptTests {
             #expect(seen.echo == [true])
         }
         let longest = String(repeating: "x", count: 1024) + "\n"
-        let seen = try PseudoTerminal.run(["unlock"], in: sandbox, [.expect("Passcode: "), .send(longest)])
+        let typed: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(longest)]
+        let seen = try PseudoTerminal.run(["unlock"], in: sandbox, typed + typed + typed)
         #expect(seen.status == 77)
+    }
+
+    @Test("unlock asks three times at a terminal; the right passcode then is enough")
+    func mistyped() throws {
+        let wrong: [PseudoTerminal.Step] = [.expect("Passcode: "), .send("wrong\n"), .expect("wrong passcode")]
+        let right: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(CommandSandbox.passcode + "\n")]
+        let seen = try PseudoTerminal.run(["unlock"], in: sandbox, wrong + wrong + right)
+        #expect(seen.status == 0, "\(seen.shown)")
+        let refused = try PseudoTerminal.run(["unlock"], in: sandbox, wrong + wrong + wrong)
+        #expect(refused.status == 77, "\(refused.shown)")
+    }
+
+    @Test("A mistyped verb is answered by the one that was meant; a time that is none, by the valid forms")
+    func hints() throws {
+        for (typed, meant) in [("unlok", "unlock"), ("encrypt", "protect"), ("statsu", "status"), ("lok", "lock")] {
+            let done = try sandbox.run(typed, "file")
+            #expect(done.status == 64)
+            #expect(done.errors.hasSuffix("hint: did you mean: protectfs \(meant)\n"), "\(done.errors)")
+        }
+        #expect(try sandbox.run("nonsense").errors.hasSuffix("hint: protectfs --help\n"))
+        let time = try sandbox.run("unlock", "--for", "1h30m")
+        #expect(time.status == 64 && time.errors.hasSuffix(": 90 or 90s, 10m, 2h, 1d\n"), "\(time.errors)")
+        let range = try sandbox.run("cat", "--range", "x", "file")
+        #expect(range.status == 64 && range.errors.contains("hint: a range is A-B"), "\(range.errors)")
     }
 
     @Test("protect asks before a directory; no is no", arguments: [("y\n", Int32(0)), ("n\n", 130), ("\n", 130)])

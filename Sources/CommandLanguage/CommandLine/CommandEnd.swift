@@ -47,12 +47,22 @@ package enum CommandEnd {
             command += " " + word
         }
         if command == name, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
-            Failure(.usage, "there is no verb \(quoted(word))", hint: "\(name) --help").report()
+            let verbs = root.configuration.subcommands.map { $0.configuration.commandName ?? "" }
+            let hint = SimilarWord.to(word, among: verbs).map { "did you mean: \(name) \($0)" } ?? "\(name) --help"
+            Failure(.usage, "there is no verb \(quoted(word))", hint: hint).report()
             Glibc.exit(ExitStatus.usage.rawValue)
         }
-        Failure(.usage, LongArgumentLists.readable(inLowerCase(root.message(for: error))), hint: "\(command) --help")
-            .report()
+        let message = LongArgumentLists.readable(inLowerCase(root.message(for: error)))
+        Failure(.usage, message, hint: validForms(for: message) ?? "\(command) --help").report()
         Glibc.exit(ExitStatus.usage.rawValue)
+    }
+
+    /// What can stand where the parser has refused a value.
+    private static func validForms(for message: String) -> String? {
+        guard message.contains(" is invalid for ") else { return nil }
+        if message.contains("<time>") { return "a time is one number with a unit: 90 or 90s, 10m, 2h, 1d" }
+        if message.contains("<range>") { return "a range is A-B (both included), A- or -N (the last N bytes)" }
+        return nil
     }
 
     /// The parser wraps all of its help but the line that shows how a verb is used. Completion scripts are left alone.

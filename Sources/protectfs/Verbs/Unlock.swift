@@ -6,7 +6,8 @@ struct Unlock: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unlock", abstract: "Load the class keys, so that protected files open.",
         discussion: """
-            For every process and session of this user, until: protectfs lock
+            For every process and session of this user, until: protectfs lock. At a terminal a wrong passcode can be typed again, \
+            twice.
 
             Returns as soon as the keys can be used. Work that waited for them is then done by a process of its own, in the \
             background: protectfs queue
@@ -36,14 +37,24 @@ struct Unlock: ParsableCommand {
         EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
         try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
-        if onlyFirstUnlock {
-            try keybag.unlockOnlyFirstUnlock(passcode: secret)
-        } else {
-            try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
-        }
+        try loadKeys(of: keybag)
         if limit == nil, !onlyFirstUnlock, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
         guard keybag.queuedWorkCount > 0 else { return }
         if wait { try QueueRun.perform(keybag, keepingLost: false) } else { BackgroundQueue.start(for: keybag) }
+    }
+
+    /// Asks for the passcode: three times at most at a terminal, as long as no delay has begun.
+    private func loadKeys(of keybag: Keybag) throws {
+        let isAtTerminal = passcode.descriptor == nil && passcode.askpass == nil && Terminal.isThere
+        for triesLeft in (0..<(isAtTerminal ? 3 : 1)).reversed() {
+            let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+            do throws(DataProtectionError) {
+                if onlyFirstUnlock { return try keybag.unlockOnlyFirstUnlock(passcode: secret) }
+                return try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
+            } catch {
+                guard case .wrongPasscode(_, _, retryAfter: 0) = error, triesLeft > 0 else { throw error }
+                StandardError.line(.warning, error.message)
+            }
+        }
     }
 }
