@@ -12,7 +12,7 @@ extension DataProtectionError: SpokenError {
             .backupNotFound:
             .notFound
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
-            .tooManyGenerations:
+            .tooManyGenerations, .ownedByAnother:
             .refused
         case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
         case .exists, .keybagExists, .keybagIntact: .exists

@@ -14,6 +14,7 @@ extension DataProtectionError {
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
+        case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):

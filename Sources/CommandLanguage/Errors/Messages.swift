@@ -70,6 +70,8 @@ extension DataProtectionError {
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
         case .weakDerivation(let path, let iterations):
             "\(quoted(path)) asks for only \(iterations) PBKDF2 iterations; fewer than 600000 are not accepted"
+        case .ownedByAnother(let path, let uid):
+            "\(quoted(path)) belongs to user \(uid), who could read its plaintext; it is left protected"
         case .keysUnreadable(let keybag):
             "a class key of keybag \(quoted(keybag)) is in the kernel keyring but cannot be read; the lock state is unknown"
         case .keysElsewhere(let keybag, let namespaces):

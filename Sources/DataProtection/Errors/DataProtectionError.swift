@@ -34,6 +34,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notRegularFile(FilePath)
     /// Other names lead to the same bytes; `count` includes this one.
     case hasHardLinks(FilePath, count: Int)
+    /// The file belongs to another user, who would be able to read its plaintext.
+    case ownedByAnother(FilePath, uid: UInt32)
     /// There is something under that name already.
     case exists(FilePath)
     /// A weaker class than the file has, without saying so explicitly.
@@ -117,7 +119,7 @@ extension DataProtectionError {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
         case .keysElsewhere: .resourceBusy
-        case .outOfReachOfLocks: .notPermitted
+        case .outOfReachOfLocks, .ownedByAnother: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno):
