@@ -18,7 +18,7 @@ extension DataProtectionError: SpokenError {
         case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass, .notForBackup: .usage
         case .keyringUnavailable: .unavailable
-        case .configuration, .rulesWithin: .configuration
+        case .configuration, .rulesWithin, .usedElsewhere: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput
         case .notOpen, .cryptography: .bug
         case .system(_, _, let errno): ExitStatus(errno)

@@ -28,6 +28,7 @@ extension DataProtectionError {
         case .weakDerivation:
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
+        case .usedElsewhere(let path): "end what uses it there, then take it over: rm \(quoted(path))"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces):
             "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"

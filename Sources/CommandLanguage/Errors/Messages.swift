@@ -89,6 +89,8 @@ extension DataProtectionError {
         case .notForBackup(let path): "\(quoted(path)) is the keybag's or the backup's own, and not for a backup"
         case .setAside(let path):
             "queued work is set aside: protectfs died each time it was tried (\(quoted(path)) counts the tries)"
+        case .usedElsewhere(let path):
+            "\(quoted(path.removingLastComponent())) was used by another machine; if both used it, changes would be lost"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"

@@ -100,6 +100,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notForBackup(FilePath)
     /// The process that did this queued work died each time, so it is left alone. The path counts how often.
     case setAside(FilePath)
+    /// Another machine has used the store of secrets or list of downloads; the file notes which one.
+    case usedElsewhere(FilePath)
     /// The rules of an upgrade are kept in the directory that they are for.
     case rulesWithin(FilePath, rules: FilePath)
     /// A line of the user's configuration, or of rules, makes no sense.
@@ -127,7 +129,7 @@ extension DataProtectionError {
         case .notProtected, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration, .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
-        case .busy, .throttled, .setAside: .resourceBusy
+        case .busy, .throttled, .setAside, .usedElsewhere: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,
