@@ -6,7 +6,8 @@ import Testing
 @Suite("The machine that uses a store")
 struct StoreMachineTests {
     private let scratch = ScratchDirectory()
-    private let (here, elsewhere) = (String(repeating: "a1", count: 16), String(repeating: "b2", count: 16))
+    private let here = String(repeating: "a1", count: 16)
+    private let elsewhere = String(repeating: "b2", count: 16)
     private var file: FilePath { scratch.path.appending("machine") }
 
     @Test("The first machine is noted, and others are refused until the note is removed")
