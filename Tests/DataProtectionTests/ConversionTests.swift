@@ -71,10 +71,25 @@ import Testing
         try bed.keybag.protect(path, as: .completeUnlessOpen)
         #expect(try Looks(path) == before)
         try bed.keybag.setProtection(.complete, ofItemAt: path)
-        try bed.keybag.unprotect(path)
+        try bed.keybag.unprotect(path, allowsOtherOwner: true)
         let after = try Looks(path)
         #expect(after.attributes == before.attributes)
         #expect((after.mode, after.uid, after.gid) == (before.mode, before.uid, before.gid))
+    }
+
+    /// Whoever may read a protected file can copy it. Its plaintext would be the copy's owner's.
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func unprotectOfAnotherOwner() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("copy", .complete, Self.text)
+        #expect(chown(path.string, 65534, 65533) == 0)
+        let before = try path.contents()
+        let error = expectError("ownedByAnother") { try bed.keybag.unprotect(path) }
+        #expect(error == .ownedByAnother(path, uid: 65534))
+        #expect(try path.contents() == before)
+        #expect(try bed.names() == ["copy"])
+        #expect(try bed.keybag.unprotect(path, allowsOtherOwner: true) == .converted)
+        #expect(try path.contents() == Self.text)
     }
 
     @Test func raisesAndLeavesAlone() throws {

@@ -64,6 +64,21 @@ import Testing
         withExtendedLifetime(queue) {}
     }
 
+    @Test(.enabled(if: StoreMachine.own != nil, "there is no /etc/machine-id"))
+    func ofAnotherMachine() throws {
+        let bed = try DownloadBed()
+        _ = try bed.queue()
+        let note = bed.keybag.directory.appending("downloads/machine").string
+        try (String(repeating: "b2", count: 16) + "\n").write(toFile: note, atomically: false, encoding: .utf8)
+        #expect {
+            _ = try bed.queue()
+        } throws: {
+            if case .protection(.usedElsewhere)? = $0 as? DownloadError { true } else { false }
+        }
+        try FileManager.default.removeItem(atPath: note)
+        _ = try bed.queue()
+    }
+
     @Test func modes() async throws {
         let bed = try DownloadBed()
         let queue = try await plant(bed)

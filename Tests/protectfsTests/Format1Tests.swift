@@ -74,7 +74,7 @@ import Testing
         func expectToOpen(below folder: String = "files/", at place: String = "", keybag directory: String? = nil)
             throws
         {
-            let copy = "mkdir plain && cp --archive \"$0\"files plain && cd plain"
+            let copy = "mkdir plain && cp --archive --no-preserve=ownership \"$0\"files plain && cd plain"
             let words = ["unprotect", "--recursive", "--keybag", directory ?? sandbox.keybagDirectory, folder]
             _ = try done(sandbox.shell("\(copy) && exec \"$PROTECTFS\" \"$@\"", [place] + words))
             try expectPlaintexts(below: folder)

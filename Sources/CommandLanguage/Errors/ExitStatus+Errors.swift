@@ -12,13 +12,13 @@ extension DataProtectionError: SpokenError {
             .backupNotFound:
             .notFound
         case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
-            .tooManyGenerations:
+            .tooManyGenerations, .ownedByAnother:
             .refused
         case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
         case .exists, .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable, .unknownClass, .notForBackup: .usage
         case .keyringUnavailable: .unavailable
-        case .configuration, .rulesWithin: .configuration
+        case .configuration, .rulesWithin, .usedElsewhere: .configuration
         case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput
         case .notOpen, .cryptography: .bug
         case .system(_, _, let errno): ExitStatus(errno)

@@ -15,6 +15,7 @@ extension DataProtectionError {
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .wouldWeaken: "if that is meant: --allow-weaker"
+        case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
@@ -35,6 +36,7 @@ extension DataProtectionError {
         case .weakDerivation:
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
+        case .usedElsewhere(let path): "end what uses it there, then take it over: rm \(quoted(path))"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces):
             "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"

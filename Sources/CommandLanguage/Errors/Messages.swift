@@ -78,6 +78,8 @@ extension DataProtectionError {
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
         case .weakDerivation(let path, let iterations):
             "\(quoted(path)) asks for only \(iterations) PBKDF2 iterations; fewer than 600000 are not accepted"
+        case .ownedByAnother(let path, let uid):
+            "\(quoted(path)) belongs to user \(uid), who could read its plaintext; it is left protected"
         case .keysUnreadable(let keybag):
             "a class key of keybag \(quoted(keybag)) is in the kernel keyring but cannot be read; the lock state is unknown"
         case .keysElsewhere(let keybag, let namespaces):
@@ -95,6 +97,8 @@ extension DataProtectionError {
         case .notForBackup(let path): "\(quoted(path)) is the keybag's or the backup's own, and not for a backup"
         case .setAside(let path):
             "queued work is set aside: protectfs died each time it was tried (\(quoted(path)) counts the tries)"
+        case .usedElsewhere(let path):
+            "\(quoted(path.removingLastComponent())) was used by another machine; if both used it, changes would be lost"
         case .rulesWithin(let directory, let rules):
             "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"

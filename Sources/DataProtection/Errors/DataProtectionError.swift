@@ -40,6 +40,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case database(FilePath, of: FilePath)
     /// A SQLite database, beside which the file `holding` may hold data that is not in it yet.
     case databaseInUse(FilePath, holding: FilePath)
+    /// The file belongs to another user, who would be able to read its plaintext.
+    case ownedByAnother(FilePath, uid: UInt32)
     /// There is something under that name already.
     case exists(FilePath)
     /// A weaker class than the file has, without saying so explicitly.
@@ -104,6 +106,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notForBackup(FilePath)
     /// The process that did this queued work died each time, so it is left alone. The path counts how often.
     case setAside(FilePath)
+    /// Another machine has used the store of secrets or list of downloads; the file notes which one.
+    case usedElsewhere(FilePath)
     /// The rules of an upgrade are kept in the directory that they are for.
     case rulesWithin(FilePath, rules: FilePath)
     /// A line of the user's configuration, or of rules, makes no sense.
@@ -123,7 +127,7 @@ extension DataProtectionError {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
         case .keysElsewhere: .resourceBusy
-        case .outOfReachOfLocks: .notPermitted
+        case .outOfReachOfLocks, .ownedByAnother: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno):
@@ -132,7 +136,7 @@ extension DataProtectionError {
             .unverifiedOrigin:
             .badMessage
         case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
-        case .busy, .databaseInUse, .throttled, .setAside: .resourceBusy
+        case .busy, .databaseInUse, .throttled, .setAside, .usedElsewhere: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor
         case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .passcodeUnusable, .unknownClass, .rulesWithin,

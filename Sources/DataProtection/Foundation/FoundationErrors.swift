@@ -43,7 +43,7 @@ extension DataProtectionError {
         case .unknownClass: .featureUnsupported
         case .damaged, .mangled, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
         case .locked, .foreignKeybag, .keyLost, .unverifiedOrigin, .system(_, _, .permissionDenied),
-            .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice:
+            .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice, .ownedByAnother:
             isWriting ? .fileWriteNoPermission : .fileReadNoPermission
         default: isWriting ? .fileWriteUnknown : .fileReadUnknown
         }

@@ -67,16 +67,25 @@ extension Keybag {
 
     /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)``.
     ///
-    /// - Throws: `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `system`. The original is then as it was.
+    /// Mode and owner stay. A file of another user is refused, because that user could read the plaintext: it may be a copy of a
+    /// protected file of yours, and copying takes no key.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - allowsOtherOwner: whether the file may belong to another user than the effective user of this process.
+    ///   - progress: called with the number of bytes done.
+    /// - Throws: `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `ownedByAnother`, `system`. The original is then
+    ///   as it was.
     @discardableResult
     public func unprotect(
-        _ path: FilePath, progress: (Int64) -> Void = { _ in }
+        _ path: FilePath, allowsOtherOwner: Bool = false, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
         let source = try ConversionSource(path)
         guard try source.isProtected() else {
             source.clearUp()
             return .unchanged
         }
+        let owner = try source.file.status().st_uid
+        guard allowsOtherOwner || owner == geteuid() else { throw .ownedByAnother(path, uid: owner) }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)

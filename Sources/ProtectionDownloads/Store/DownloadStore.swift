@@ -37,7 +37,10 @@ final class DownloadStore: Sendable {
         self.keybag = keybag
         directory = keybag.directory.appending(Keybag.downloadsName)
         keyFile = StoreKeyFile(keybag: keybag)
-        try protected { [directory] () throws(DataProtectionError) in try OwnDirectory.make(directory) }
+        try protected { [directory] () throws(DataProtectionError) in
+            try OwnDirectory.make(directory)
+            try StoreMachine.claim(directory)
+        }
         let path = directory.appending(Self.databaseName)
         commits = GroupCommit(
             try shared { [path] () throws(SharedDatabaseError) in

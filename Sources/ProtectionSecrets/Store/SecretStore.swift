@@ -44,7 +44,12 @@ public final class SecretStore: Sendable {
         privateGroup = try .private(of: appID)
         let directory = keybag.directory.appending(Keybag.secretsName)
         let path = directory.appending("secrets.sqlite")
-        do throws(DataProtectionError) { try OwnDirectory.make(directory) } catch { throw .protection(error) }
+        do throws(DataProtectionError) {
+            try OwnDirectory.make(directory)
+            try StoreMachine.claim(directory)
+        } catch {
+            throw .protection(error)
+        }
         do throws(SharedDatabaseError) {
             writing = try SharedDatabase.open(path, label: "protectfs.secrets", SecretSchema.migrator)
             reading = try SharedDatabase.openToRead(path, label: "protectfs.secrets.reading")

@@ -6,14 +6,16 @@ struct Unprotect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unprotect", abstract: "Turn protected files back into plaintext, in place.",
         discussion: """
-            Each file is wholly old or wholly new, whatever happens. With --recursive the default classes of the directories \
-            go too.
+            Each file is wholly old or wholly new, whatever happens. A file of another user, who could read the plaintext, is \
+            refused. With --recursive the default classes of the directories go too.
             """)
 
     @Argument(help: "Files, and with --recursive directories.")
     var paths: [PathsArgument]
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
+    @Flag(help: "Also files of other users, who can read the plaintext then.")
+    var allowOtherOwner = false
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
@@ -47,7 +49,7 @@ struct Unprotect: ParsableCommand {
     ) throws(DataProtectionError) {
         try progress.during(item.size) { step throws(DataProtectionError) in
             _ = try keybags.using(for: item.path) { keybag throws(DataProtectionError) in
-                try keybag.unprotect(item.path, progress: step)
+                try keybag.unprotect(item.path, allowsOtherOwner: allowOtherOwner, progress: step)
             }
         }
     }

@@ -71,6 +71,20 @@ struct SecretVerbTests {
         #expect(try secret("delete", Self.imap).status == 0)
     }
 
+    @Test(
+        "78: a store that another machine has used; the hint has the command that takes it over",
+        .enabled(if: FileManager.default.fileExists(atPath: "/etc/machine-id"), "there is no /etc/machine-id"))
+    func anotherMachine() throws {
+        #expect(try secret("add", Self.imap, value: "one").status == 0)
+        let note = sandbox.keybagDirectory + "/secrets/machine"
+        try (String(repeating: "b2", count: 16) + "\n").write(toFile: note, atomically: false, encoding: .utf8)
+        let done = try secret("get", Self.imap)
+        #expect(done.status == 78 && done.errors.contains("was used by another machine"), "\(done.errors)")
+        let command = try #require(done.errors.components(separatedBy: "then take it over: ").last)
+        #expect(try sandbox.shell(command).status == 0, "\(done.errors)")
+        #expect(try secret("get", Self.imap).text == "one\n")
+    }
+
     @Test("find: what is known of them, in one group or in all, with duplicates marked")
     func find() throws {
         let host = ["--host", "Example.org", "--account", "kim", "--port", "8443"]
