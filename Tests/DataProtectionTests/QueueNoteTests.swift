@@ -30,10 +30,26 @@ import Testing
     /// What is noted must be found again by what it was noted from, or it is noted twice and never forgotten.
     @Test func rulesThatSayNothingAreNone() throws {
         let plan = UpgradePlan(
-            protectionClass: .complete, rules: try UpgradeRules("# nothing\n"), includesDatabases: false)
+            protectionClass: .complete, rules: try UpgradeRules("# nothing\n"), includes: [])
         let work = QueueRecord.upgrade(QueuedUpgrade(device: 1, inode: 2, path: "/d", plan: plan.withoutSource))
         #expect(QueueRecord.decode(work.encoded) == [work])
         #expect(QueueRecord.decode(Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}0\u{0}# nothing\u{0}\n".utf8)) == [work])
+    }
+
+    /// A kind that a later version includes is not left out in silence by this one.
+    @Test func whatIsIncludedIsASum() throws {
+        for (sum, includes) in [("0", []), ("1", [.databases]), ("15", Set(LeftOut.allCases))]
+            as [(String, Set<LeftOut>)]
+        {
+            let plan = UpgradePlan(protectionClass: .complete, rules: nil, includes: includes)
+            let work = QueueRecord.upgrade(QueuedUpgrade(device: 1, inode: 2, path: "/d", plan: plan))
+            #expect(work.encoded == Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}\(sum)\u{0}\u{0}\n".utf8))
+            #expect(QueueRecord.decode(work.encoded) == [work])
+        }
+        for sum in ["16", "01", "+1", "", "256"] {
+            let bytes = Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}\(sum)\u{0}\u{0}\n".utf8)
+            #expect(QueueRecord.decode(bytes) == [], "\(sum)")
+        }
     }
 
     @Test func anythingElseIsNoNote() throws {

@@ -65,7 +65,7 @@ import Testing
     @Test func directoriesGetTheClassOfAllThatCanBeInThem() throws {
         let rules = try UpgradeRules("a/*.log none\na/** complete\nb/* unless-open\n*.log none")
         let plan = UpgradePlan(
-            protectionClass: .completeUntilFirstUserAuthentication, rules: rules, includesDatabases: false)
+            protectionClass: .completeUntilFirstUserAuthentication, rules: rules, includes: [])
         func wanted(_ path: String) -> ProtectionClass? {
             plan.wantedDefault(of: path.split(separator: "/").map { Array($0.utf8) })
         }
@@ -74,7 +74,7 @@ import Testing
         #expect(wanted("a/deep/er") == .complete)
         #expect(wanted("b") == .completeUnlessOpen)
         #expect(wanted("b/deep") == .completeUntilFirstUserAuthentication)
-        let none = UpgradePlan(protectionClass: ProtectionClass.none, rules: nil, includesDatabases: false)
+        let none = UpgradePlan(protectionClass: ProtectionClass.none, rules: nil, includes: [])
         #expect(none.wantedDefault(of: []) == nil, "none is no default")
     }
 

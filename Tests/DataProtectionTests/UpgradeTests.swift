@@ -137,17 +137,17 @@ import Testing
         try tree.plain(["data.db-wal", "data.db-shm", "data.db-journal", "lonely-wal"], Self.text)
         let first = await tree.results(of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete))
         for name in ["data.db", "data.db-wal", "data.db-shm", "data.db-journal", "inner/x"] {
-            #expect(first[name] == .skipped(.database), "\(name)")
+            #expect(first[name] == .skipped(.leftOut(.databases)), "\(name)")
         }
         #expect(first["lonely-wal"] == .converted, "there is no database to go with")
         var options = UpgradeOptions()
-        options.includesDatabases = true
+        options.includes = [.databases]
         let path = tree.bed.path("data.db")
         let second = await tree.results(
             of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options))
         #expect(second["data.db"] == .failed(.databaseInUse(path, holding: tree.bed.path("data.db-wal"))))
         for name in ["data.db-wal", "data.db-shm", "data.db-journal"] {
-            #expect(second[name] == .skipped(.database), "\(name)")
+            #expect(second[name] == .skipped(.leftOut(.databases)), "\(name)")
             try tree.bed.path(name).overwrite([])
         }
         #expect(try path.contents() == magic)
@@ -155,8 +155,75 @@ import Testing
             of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options))
         #expect(third["data.db"] == .converted)
         for name in ["data.db-wal", "data.db-shm", "data.db-journal"] {
-            #expect(third[name] == .skipped(.database), "\(name)")
+            #expect(third[name] == .skipped(.leftOut(.databases)), "\(name)")
         }
+    }
+
+    /// Programs open these files themselves, and could not use them as ciphertext.
+    @Test func whatProgramsNeedIsLeftOut() async throws {
+        let tree = try UpgradeTree()
+        let stores = [".git/HEAD", ".git/objects/x", "work/.hg/store", "work/.git", "bare/HEAD"]
+        try tree.plain(stores + ["bare/objects/x", "bare/refs/x", "HEAD"], Self.text)
+        try tree.plain(["bin/script", "bin/text"], Array("#!/bin/sh\n".utf8))
+        try tree.plain(["bin/program"], [0x7F, 0x45, 0x4C, 0x46, 2, 1, 1])
+        try tree.plain(["bin/photo", "Gemfile", "Gemfile.lock", "lonely.lock"], Self.text)
+        for name in ["bin/script", "bin/program", "bin/photo"] { try tree.bed.path(name).setMode(0o755) }
+        #expect(mknod(tree.bed.path("socket").string, S_IFSOCK | 0o600, 0) == 0)
+        try tree.plain(["socket.lock", "inbox", "dovecot-uidlist.lock"], Array("From a".utf8))
+        try tree.plain(["inbox.lock"], Array("4711\n".utf8))
+        for isDryRun in [true, false] {
+            var options = UpgradeOptions()
+            options.isDryRun = isDryRun
+            let upgrade = try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options)
+            let found = await tree.results(of: upgrade)
+            for name in [".git", "work/.hg", "work/.git", "bare"] {
+                #expect(found[name] == .skipped(.leftOut(.versionControl)), "\(name)")
+            }
+            for name in ["bin/script", "bin/program"] {
+                #expect(found[name] == .skipped(.leftOut(.executables)), "\(name)")
+            }
+            for name in ["socket.lock", "inbox.lock", "dovecot-uidlist.lock"] {
+                #expect(found[name] == .skipped(.leftOut(.lockFiles)), "\(name)")
+            }
+            for name in ["HEAD", "bin/text", "bin/photo", "Gemfile", "Gemfile.lock", "lonely.lock", "inbox"] {
+                #expect(found[name] == .converted, "\(name)")
+            }
+            #expect(found[".git/HEAD"] == nil && found["bare/HEAD"] == nil)
+            #expect(upgrade.summary.leftOut == [.versionControl: 4, .executables: 2, .lockFiles: 3])
+            #expect(upgrade.summary.skipped == 10, "and the socket")
+        }
+        for name in stores { #expect(try tree.bed.path(name).contents() == Self.text, "\(name)") }
+        #expect(Keybag.defaultProtection(of: tree.bed.path(".git")) == nil)
+        let within = try tree.bed.keybag.upgrade(directory: tree.bed.path(".git/objects"), to: .complete)
+        for await _ in within {}
+        #expect(within.summary.leftOut == [.versionControl: 1] && within.summary.converted == 0)
+    }
+
+    @Test func whatIsIncludedIsConverted() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain([".git/HEAD", "work/.git", "bare/HEAD", "bare/objects/x", "bare/refs/x"], Self.text)
+        try tree.plain(["script", "dovecot.lock"], Array("#!/bin/sh\n".utf8))
+        try tree.bed.path("script").setMode(0o755)
+        for kind in [LeftOut.versionControl, .executables, .lockFiles] {
+            var options = UpgradeOptions()
+            options.includes = [kind]
+            let summary = try await tree.upgraded(to: .complete, options: options)
+            #expect(summary.converted == (kind == .versionControl ? 5 : 1), "\(kind)")
+        }
+        #expect(try await tree.upgraded(to: .complete).failures == [])
+    }
+
+    /// What is included is noted too, so that the next unlock does what was asked for.
+    @Test func whatIsIncludedIsQueued() async throws {
+        let tree = try UpgradeTree()
+        try tree.plain([".git/HEAD"], Self.text)
+        var options = UpgradeOptions()
+        options.includes = [.versionControl, .lockFiles]
+        try tree.bed.enter(.locked)
+        #expect(try await tree.upgraded(to: .complete, options: options).queued == 1)
+        try tree.bed.enter(.unlocked)
+        _ = try tree.bed.keybag.performQueuedWork()
+        #expect(try ProtectedFileInfo(of: tree.bed.path(".git/HEAD")).protectionClass == .complete)
     }
 
     /// What a dead process left goes, what a living one makes stays.

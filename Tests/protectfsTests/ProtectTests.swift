@@ -108,7 +108,7 @@ struct ProtectTests {
     }
 
     @Test(
-        "A SQLite database is refused, with the files beside it; explain says why, and --include-databases converts it alone"
+        "A SQLite database is refused, with the files beside it; explain says why, and --include databases converts it alone"
     )
     func databases() throws {
         try sandbox.put("SQLite format 3\0and more", at: "data.db")
@@ -116,14 +116,14 @@ struct ProtectTests {
         let refused = try sandbox.run("protect", "data.db", "data.db-wal")
         #expect(refused.status == 77)
         #expect(refused.errors.contains("error: 'data.db' is a SQLite database"))
-        #expect(refused.errors.contains("protectfs protect --include-databases 'data.db'"))
+        #expect(refused.errors.contains("protectfs protect --include databases 'data.db'"))
         #expect(refused.errors.contains("error: 'data.db-wal' belongs to the SQLite database 'data.db'"))
         let explained = try sandbox.run("explain", "data.db")
         #expect(explained.status == 0 && explained.text.contains("is a SQLite database"))
-        #expect(try sandbox.run("protect", "--include-databases", "data.db").status == 75, "it is in use")
+        #expect(try sandbox.run("protect", "--include", "databases", "data.db").status == 75, "it is in use")
         #expect(try sandbox.stored("data.db") == Data("SQLite format 3\0and more".utf8))
         try sandbox.put("", at: "data.db-wal")
-        #expect(try sandbox.run("protect", "--include-databases", "data.db").status == 0)
+        #expect(try sandbox.run("protect", "--include", "databases", "data.db").status == 0)
         #expect(try word("data.db") == "complete\n")
     }
 

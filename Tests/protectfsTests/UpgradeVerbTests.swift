@@ -154,18 +154,63 @@ struct UpgradeVerbTests {
         try sandbox.put("SQLite format 3\0and more", at: "tree/data.db")
         try sandbox.put("log", at: "tree/data.db-wal")
         let plan = try sandbox.run("upgrade", "--dry-run", "tree")
-        #expect(plan.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
+        #expect(plan.errors == "protectfs: note: 2 files of SQLite databases left out: --include databases\n")
         let done = try sandbox.run("upgrade", "tree")
         #expect(done.status == 0)
-        #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include-databases\n")
-        let inUse = try sandbox.run("upgrade", "--include-databases", "tree")
+        #expect(done.errors == "protectfs: note: 2 files of SQLite databases left out: --include databases\n")
+        let inUse = try sandbox.run("upgrade", "--include", "databases", "tree")
         #expect(inUse.status == 75)
         #expect(inUse.errors.contains("'tree/data.db-wal' may hold data that is not in it yet"))
         #expect(inUse.errors.contains("sqlite3 'tree/data.db' 'PRAGMA journal_mode=DELETE'"))
         #expect(try sandbox.stored("tree/data.db") == Data("SQLite format 3\0and more".utf8))
         unlink(sandbox.path("tree/data.db-wal"))
-        #expect(try sandbox.run("upgrade", "--include-databases", "tree").status == 0)
+        #expect(try sandbox.run("upgrade", "--include", "databases", "tree").status == 0)
         #expect(try word("tree/data.db") == "complete\n")
+    }
+
+    @Test("What programs need is left out, counted, listed by a dry run and by --json, and included if asked for")
+    func leftOut() throws {
+        try sandbox.put("ref: refs/heads/main", at: "tree/.git/HEAD")
+        try sandbox.put("#!/bin/sh\n", at: "tree/script")
+        chmod(sandbox.path("tree/script"), 0o755)
+        try sandbox.put("", at: "tree/dovecot.lock")
+        try sandbox.put("text", at: "tree/text")
+        let notes = [
+            "1 version-control store left out: --include version-control",
+            "1 executable left out: --include executables",
+            "1 lock file left out: --include lock-files",
+        ].map { "protectfs: note: \($0)\n" }.joined()
+        let plan = try sandbox.run("upgrade", "--dry-run", "tree")
+        #expect(
+            plan.text == """
+                leave out version-control store  tree/.git
+                leave out lock file  tree/dovecot.lock
+                leave out executable  tree/script
+                protect complete  tree/text
+
+                """)
+        #expect(plan.errors == notes)
+        let done = try sandbox.run("upgrade", "--json", "tree")
+        #expect(done.status == 0 && done.errors.contains(notes))
+        let json = try done.json() as? [String: Any]
+        let files = json?["files"] as? [[String: Any]]
+        #expect(files?.compactMap { $0["reason"] as? String } == ["versionControl", "lockFile", "executable"])
+        let counts = (json?["summary"] as? [String: Any])?["leftOut"] as? [String: Any]
+        #expect(
+            counts?.compactMapValues { $0 as? Int } == [
+                "database": 0, "versionControl": 1, "executable": 1, "lockFile": 1,
+            ])
+        #expect(try sandbox.stored("tree/.git/HEAD") == Data("ref: refs/heads/main".utf8))
+        let recursive = try sandbox.run("protect", "--recursive", "--yes", "tree")
+        #expect(recursive.status == 0 && recursive.errors.contains(notes))
+        #expect(recursive.errors.contains("warning: 'tree/script' is left out: it is a program"))
+        #expect(try sandbox.run("protect", "tree/script").status == 0, "it was named")
+        #expect(try word("tree/script") == "complete\n")
+        #expect(
+            try sandbox.run("upgrade", "--include", "version-control", "--include", "lock-files", "tree").status == 0)
+        for name in ["tree/.git/HEAD", "tree/dovecot.lock"] { #expect(try word(name) == "complete\n") }
+        #expect(try sandbox.run("upgrade", "--include", "everything", "tree").status == 64)
+        #expect(try sandbox.run("upgrade", "--queued", "--include", "executables").status == 64)
     }
 
     @Test("What is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])

@@ -23,7 +23,7 @@ extension DataProtectionError {
         case .database(let path, let database):
             path == database
                 ? "protect a copy of it, which sqlite3 makes with .backup; if SQLite need not open it: "
-                    + "protectfs protect --include-databases \(quoted(path))"
+                    + "protectfs protect --include databases \(quoted(path))"
                 : "close the programs that use the database, then protect the database itself"
         case .databaseInUse(let path, _):
             "close the programs that use it, then run: sqlite3 \(quoted(path)) 'PRAGMA journal_mode=DELETE'"

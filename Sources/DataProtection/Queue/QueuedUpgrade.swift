@@ -15,7 +15,7 @@ struct QueuedUpgrade: Hashable {
     var fields: [[UInt8]] {
         [
             Array("\(device)".utf8), Array("\(inode)".utf8), path.bytes,
-            plan.protectionClass.map { Array("\($0.rawValue)".utf8) } ?? [], [plan.includesDatabases ? 0x31 : 0x30],
+            plan.protectionClass.map { Array("\($0.rawValue)".utf8) } ?? [], Array("\(plan.includes.sum)".utf8),
             plan.rules?.lines ?? [],
         ]
     }
@@ -28,7 +28,8 @@ struct QueuedUpgrade: Hashable {
         let fields = fields.map(Array.init)
         let texts = fields.map { String(decoding: $0, as: UTF8.self) }
         guard fields.count == 6, let device = UInt64(texts[0]), let inode = UInt64(texts[1]),
-            fields[2].first == UInt8(ascii: "/"), ["0", "1"].contains(texts[4])
+            fields[2].first == UInt8(ascii: "/"), let includes = UInt8(texts[4]).flatMap({ Set<LeftOut>(sum: $0) }),
+            "\(includes.sum)" == texts[4]
         else { return nil }
         let named = UInt8(texts[3]).flatMap { ProtectionClass(rawValue: $0) }
         guard named != nil || fields[3].isEmpty else { return nil }
@@ -37,7 +38,7 @@ struct QueuedUpgrade: Hashable {
         self.init(
             device: device, inode: inode, path: FilePath(bytes: fields[2]),
             plan: UpgradePlan(
-                protectionClass: named, rules: rules.lines.isEmpty ? nil : rules, includesDatabases: texts[4] == "1"))
+                protectionClass: named, rules: rules.lines.isEmpty ? nil : rules, includes: includes))
     }
 }
 
@@ -79,7 +80,7 @@ extension UpgradePlan {
     var withoutSource: UpgradePlan {
         UpgradePlan(
             protectionClass: protectionClass, rules: rules.flatMap { $0.lines.isEmpty ? nil : $0.withoutSource },
-            includesDatabases: includesDatabases)
+            includes: includes)
     }
 }
 
@@ -92,7 +93,7 @@ extension Keybag {
         _ queued: QueuedUpgrade, showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in }
     ) throws(DataProtectionError) -> UpgradeSummary? {
         var options = UpgradeOptions()
-        options.includesDatabases = queued.plan.includesDatabases
+        options.includes = queued.plan.includes
         options.queuesWhatIsLocked = false
         options.stopsWhenLocked = true
         guard DirectoryDefault.isDirectory(queued.path) else { return try queued.gone() }

@@ -66,7 +66,8 @@ public final class Upgrade: AsyncSequence, Sendable {
 extension Keybag {
     /// Brings every regular file below a directory to a class at least, on the same file system.
     ///
-    /// Directories get it as their default first. Links are not followed; what ssh, shells and protectfs itself need is left out.
+    /// Directories get it as their default first. Links are not followed; what ssh, shells and protectfs itself need is left out, and so
+    /// is ``LeftOut`` unless it is included.
     /// Work is done when the sequence is iterated.
     /// - Parameters:
     ///   - directory: where. What else may be at work in it gets nothing outside of it read or written.

@@ -57,11 +57,12 @@ struct UpgradeWork: Sendable {
             let now = try Self.protectionClass(start, of: source.file)
             return now >= wanted ? .unchanged : try raise(source, from: now, to: wanted)
         }
-        switch try DatabaseFile(file.entry, start: start.prefix(16)) {
-        case .part: return .skipped(.database)
-        case .database where !plan.includesDatabases: return .skipped(.database)
-        case .database, nil: return try convert(source, file, to: wanted)
+        let database = try DatabaseFile(file.entry, start: start.prefix(16))
+        if case .part = database { return .skipped(.leftOut(.databases)) }
+        if let kind = try LeftOut(source, database, start: start), !plan.includes.contains(kind) {
+            return .skipped(.leftOut(kind))
         }
+        return try convert(source, file, to: wanted)
     }
 
     private func raise(
@@ -81,11 +82,11 @@ struct UpgradeWork: Sendable {
         if isDryRun {
             let count = Int(try source.file.status().st_nlink)
             guard count == 1 else { throw .hasHardLinks(file.entry.path, count: count) }
-            try source.requireConvertible(includingDatabases: plan.includesDatabases)
+            try source.requireConvertible(includingDatabases: plan.includes.contains(.databases))
             return AccessRule.wraps(wanted, in: try keybag.state()) ? .converted : .queued
         }
         var conversion = Conversion(source)
-        conversion.includesDatabases = plan.includesDatabases
+        conversion.includesDatabases = plan.includes.contains(.databases)
         conversion.isInPlace = { () throws(DataProtectionError) in
             let above = file.names.dropLast().map { FilePath(bytes: $0).lastComponent! }
             return try root.leads(by: above, to: file.entry.directory)

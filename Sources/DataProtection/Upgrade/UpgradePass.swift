@@ -30,7 +30,7 @@ package struct UpgradePass: Sendable {
         self.keybag = keybag
         self.options = options
         plan = UpgradePlan(
-            protectionClass: protectionClass, rules: rules, includesDatabases: options.includesDatabases)
+            protectionClass: protectionClass, rules: rules, includes: options.includes)
         root = try LowerDirectory(directory)
         place = try directory.resolved()
         names = UnprotectableNames(keybag: keybag.directory)
@@ -44,6 +44,8 @@ package struct UpgradePass: Sendable {
 
     /// Why nothing at all is done, if the directory itself must be left alone.
     package var refusal: String? { names.reason(against: place) }
+
+    private var leavesOutStores: Bool { !plan.includes.contains(.versionControl) }
 
     /// Does it all, on this thread and others.
     ///
@@ -66,6 +68,8 @@ package struct UpgradePass: Sendable {
             prepare: giveWay, work: { work.perform($0) }, receive: { run.receive($1) }, whileWaiting: whileWaiting)
         if let reason = refusal {
             run.add(place, .skipped(.needed(reason)))
+        } else if leavesOutStores, place.components.contains(where: LeftOut.isStore) {
+            run.add(place, .skipped(.leftOut(.versionControl)))
         } else {
             walk(root, [], names.areBelow(place) ? place : nil, run, workers)
         }
@@ -81,6 +85,9 @@ package struct UpgradePass: Sendable {
     ) {
         if Backup.isOne(directory) { return run.add(directory.path, .skipped(.needed("it is a backup"))) }
         do throws(DataProtectionError) {
+            if leavesOutStores, try LeftOut.isBareRepository(directory) {
+                return run.add(directory.path, .skipped(.leftOut(.versionControl)))
+            }
             // First, so that new files land right while the walk is on.
             if !options.isDryRun { try raiseDefault(of: directory, to: plan.wantedDefault(of: names)) }
         } catch {
@@ -110,7 +117,9 @@ package struct UpgradePass: Sendable {
         }
         guard let status = try entry.directory.status(of: entry.name) else { return }
         let name = FilePath(root: nil, [entry.name]).bytes
+        let isStore = leavesOutStores && LeftOut.isStore(entry.name)
         switch status.st_mode & S_IFMT {
+        case S_IFREG where isStore, S_IFDIR where isStore: run.add(entry.path, .skipped(.leftOut(.versionControl)))
         case S_IFREG where try isLeftover(entry): break
         case S_IFREG:
             workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))

@@ -1,11 +1,11 @@
 import ProtectionKeys
 
-/// What an upgrade is to make of a directory: the classes, and whether of databases too.
+/// What an upgrade is to make of a directory: the classes, and what is included that is left out otherwise.
 struct UpgradePlan: Hashable, Sendable {
     /// The class of what no rule says anything of; nil: it stays as it is.
     let protectionClass: ProtectionClass?
     let rules: UpgradeRules?
-    let includesDatabases: Bool
+    let includes: Set<LeftOut>
 
     /// The class that a file is to have at least; nil: it stays as it is.
     func wanted(for names: [[UInt8]]) -> ProtectionClass? {

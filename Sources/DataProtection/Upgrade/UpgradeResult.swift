@@ -37,8 +37,8 @@ public enum UpgradeSkip: Hashable, Sendable {
     case notRegularFile
     /// A directory on which another file system is mounted.
     case otherFileSystem
-    /// A SQLite database without ``UpgradeOptions/includesDatabases``, or the `-wal`, `-shm` or `-journal` of one.
-    case database
+    /// Not among ``UpgradeOptions/includes``; or the `-wal`, `-shm` or `-journal` of a database.
+    case leftOut(LeftOut)
     /// A rule leaves it as it is, or none says anything of it.
     case rules
     /// It went while the directory was being read.
@@ -57,6 +57,8 @@ public struct UpgradeSummary: Hashable, Sendable {
     public internal(set) var unchanged = 0
     /// How many are not for an upgrade.
     public internal(set) var skipped = 0
+    /// How many of those, by kind, are left out because of ``UpgradeOptions/includes``. A version-control store counts once.
+    public internal(set) var leftOut: [LeftOut: Int] = [:]
     /// How many wait for an unlock.
     public internal(set) var queued = 0
     /// Every failure, in order.
@@ -78,7 +80,9 @@ public struct UpgradeSummary: Hashable, Sendable {
         case .converted: converted += 1
         case .raised: raised += 1
         case .unchanged: unchanged += 1
-        case .skipped: skipped += 1
+        case .skipped(let reason):
+            skipped += 1
+            if case .leftOut(let kind) = reason { leftOut[kind, default: 0] += 1 }
         case .queued: queued += 1
         case .failed(let error): failures.append(UpgradeFailure(path: result.path, error: error))
         }
@@ -95,8 +99,8 @@ public struct UpgradeFailure: Hashable, Sendable {
 
 /// How an upgrade goes about it.
 public struct UpgradeOptions: Hashable, Sendable {
-    /// SQLite databases too, unless their `-wal`, `-shm` or `-journal` holds data. SQLite itself cannot open them then.
-    public var includesDatabases = false
+    /// What is converted although it is left out otherwise. The programs that need it cannot use it then.
+    public var includes: Set<LeftOut> = []
     /// Nothing is changed: results say what would be done.
     public var isDryRun = false
     /// How many files at a time; nil: as many as there are processors.

@@ -44,7 +44,8 @@ enum DatabaseFile: Hashable {
         let name = FilePath(root: nil, [entry.name]).bytes
         for suffix in suffixes where name.count > suffix.count && name.suffix(suffix.count).elementsEqual(suffix) {
             guard let own = FilePath(bytes: name.dropLast(suffix.count)).lastComponent,
-                let start = try Self.start(of: own, in: entry.directory), isLog || start.starts(with: magic)
+                let start = try entry.directory.firstBytes(of: own, count: magic.count),
+                isLog || start.starts(with: magic)
             else { continue }
             return entry.directory.path.entry(own)
         }
@@ -58,7 +59,7 @@ enum DatabaseFile: Hashable {
         let name = FilePath(root: nil, [entry.name]).bytes
         for suffix in suffixes where name.count + suffix.count <= longestName {
             guard let beside = FilePath(bytes: name + suffix).lastComponent,
-                let start = try Self.start(of: beside, in: entry.directory), let first = start.first
+                let start = try entry.directory.firstBytes(of: beside, count: magic.count), let first = start.first
             else { continue }
             // SQLite makes a journal one that is done with by a zero at its beginning.
             let isDone = suffix == suffixes[2] && first == 0
@@ -66,15 +67,14 @@ enum DatabaseFile: Hashable {
         }
         return nil
     }
+}
 
-    /// The first 16 bytes of a regular file; nil if there is none of that name.
-    private static func start(
-        of name: FilePath.Component, in directory: LowerDirectory
-    ) throws(DataProtectionError) -> [UInt8]? {
-        guard let status = try directory.status(of: name), status.st_mode & S_IFMT == S_IFREG else { return nil }
+extension LowerDirectory {
+    /// The first bytes of a regular file, or fewer if it is shorter; nil if there is none of that name.
+    func firstBytes(of name: FilePath.Component, count: Int) throws(DataProtectionError) -> [UInt8]? {
+        guard let status = try status(of: name), status.st_mode & S_IFMT == S_IFREG else { return nil }
         do throws(DataProtectionError) {
-            let file = try directory.file(name, flags: O_RDONLY, path: directory.path.entry(name))
-            return try file.bytes(at: 0, count: magic.count)
+            return try file(name, flags: O_RDONLY, path: path.entry(name)).bytes(at: 0, count: count)
         } catch .system(_, _, .noSuchFileOrDirectory) {
             return nil  // it has just gone
         }

@@ -4,8 +4,6 @@ import DataProtection
 final class UpgradeReport {
     let outcome: Outcome
     private(set) var summary = UpgradeSummary()
-    /// Databases that were left out.
-    private var databaseCount = 0
     /// Whether links and devices are named too.
     private let isDetailed: Bool
 
@@ -17,7 +15,6 @@ final class UpgradeReport {
         switch result.outcome {
         case .failed(let error): outcome.record(error)
         case .skipped(let reason):
-            if reason == .database { databaseCount += 1 }
             guard let words = reason.spoken(isDetailed: isDetailed) else { return }
             StandardError.line(.warning, "\(quoted(result.path)) is left out: \(words)")
         case .converted, .raised, .unchanged, .queued: break
@@ -31,15 +28,20 @@ final class UpgradeReport {
     ///
     /// - Parameter keybag: what waits for its unlock; nil if nothing was to be done.
     func finish(unlock keybag: Keybag?) {
-        if databaseCount > 0 {
-            StandardError.line(
-                .note, "\(spoken(databaseCount, "file")) of SQLite databases left out: --include-databases")
-        }
+        noteWhatIsLeftOut()
         guard let keybag, summary.queued > 0 else { return }
         outcome.record(
             Failure(
                 .notNow, "\(spoken(summary.queued, "file")) locked; the next unlock does it",
                 hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))"))
+    }
+
+    /// How many files were left out because programs need them, and the option that includes them.
+    func noteWhatIsLeftOut() {
+        for kind in LeftOut.allCases {
+            guard let count = summary.leftOut[kind] else { continue }
+            StandardError.line(.note, "\(kind.spoken(count: count)) left out: --include \(kind.rawValue)")
+        }
     }
 
     /// Said once, if anything was plaintext.
@@ -57,8 +59,8 @@ extension UpgradeSkip {
         case .notRegularFile: isDetailed ? "it is not a regular file" : nil
         case .otherFileSystem: "another file system is mounted there"
         case .needed(let reason): reason
-        case .database where isDetailed: "it belongs to a SQLite database"
-        case .database, .rules, .gone: nil
+        case .leftOut(let kind): isDetailed ? kind.reason : nil
+        case .rules, .gone: nil
         }
     }
 
@@ -68,7 +70,7 @@ extension UpgradeSkip {
         case .link: "link"
         case .notRegularFile: "notRegularFile"
         case .otherFileSystem: "otherFileSystem"
-        case .database: "database"
+        case .leftOut(let kind): kind.word
         case .rules: "rules"
         case .gone: "gone"
         case .needed: "needed"

@@ -19,8 +19,7 @@ struct Protect: ParsableCommand {
     private var protectionClass: ProtectionClass { wantedClass ?? .complete }
     @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
     var recursive = false
-    @Flag(help: "SQLite databases that are not in use too; SQLite cannot open them then.")
-    var includeDatabases = false
+    @OptionGroup var include: IncludeOption
     @Flag(help: "Do not ask.")
     var yes = false
     @OptionGroup var keybag: KeybagOption
@@ -39,13 +38,14 @@ struct Protect: ParsableCommand {
                 todo.append(item)
             }
         }
-        let total = try confirmed(todo, names)
+        let total = try confirmed(todo, keybag)
         Interruption.watch()
         let run = ProtectionRun(
-            keybag: keybag, protectionClass: protectionClass, includesDatabases: includeDatabases, total: total,
+            keybag: keybag, protectionClass: protectionClass, includes: include.kinds, total: total,
             outcome: outcome)
         for item in todo where !run.isOver { run.protect(item) }
         run.progress.finish()
+        run.noteWhatIsLeftOut()
         UpgradeReport.noteOldBlocks(run.converted)
         if Interruption.isRequested {
             StandardError.line(
@@ -71,17 +71,21 @@ struct Protect: ParsableCommand {
     /// Counts what is to be converted and asks, if there are directories.
     ///
     /// - Returns: the bytes of plaintext.
-    private func confirmed(_ items: [NamedItem], _ names: UnprotectableNames) throws -> Int64 {
+    private func confirmed(_ items: [NamedItem], _ keybag: Keybag) throws -> Int64 {
         var count = 0
         var bytes: Int64 = 0
+        var options = UpgradeOptions()
+        options.isDryRun = true
+        options.includes = include.kinds
         for item in items {
-            TreeWalk(crossesFileSystems: false).walk(item.path, recordingIn: nil) { item in
-                if names.reason(against: item.path) != nil { return .leaveOut }
-                if item.kind == .file, isPlaintext(item.path) {
-                    count += 1
-                    bytes += item.size
-                }
-                return .goOn
+            guard item.kind == .directory else {
+                if isPlaintext(item.path) { (count, bytes) = (count + 1, bytes + item.size) }
+                continue
+            }
+            // The run itself says what cannot be opened.
+            let pass = try? UpgradePass(keybag, item.path, to: protectionClass, rules: nil, options: options)
+            _ = pass?.run { result in
+                if case .converted = result.outcome { (count, bytes) = (count + 1, bytes + result.size) }
             }
         }
         if yes || count == 0 || !items.contains(where: { $0.kind == .directory }) { return bytes }
@@ -112,21 +116,23 @@ struct Protect: ParsableCommand {
 private final class ProtectionRun {
     private let keybag: Keybag
     private let protectionClass: ProtectionClass
-    private let includesDatabases: Bool
+    private let includes: Set<LeftOut>
     private let report: UpgradeReport
     var converted: Int { report.summary.converted }
     private(set) var isOver = false
     let progress: Progress
 
     init(
-        keybag: Keybag, protectionClass: ProtectionClass, includesDatabases: Bool, total: Int64, outcome: Outcome
+        keybag: Keybag, protectionClass: ProtectionClass, includes: Set<LeftOut>, total: Int64, outcome: Outcome
     ) {
         self.keybag = keybag
-        self.includesDatabases = includesDatabases
+        self.includes = includes
         self.protectionClass = protectionClass
         report = UpgradeReport(outcome: outcome, isDetailed: true)
         progress = Progress("protecting", total: total)
     }
+
+    func noteWhatIsLeftOut() { report.noteWhatIsLeftOut() }
 
     func protect(_ root: NamedItem) {
         do throws(DataProtectionError) {
@@ -147,7 +153,7 @@ private final class ProtectionRun {
         var options = UpgradeOptions()
         options.queuesWhatIsLocked = false
         options.stopsWhenLocked = true
-        options.includesDatabases = includesDatabases
+        options.includes = includes
         let pass = try UpgradePass(keybag, root.path, to: protectionClass, rules: nil, options: options)
         let before = progress.done
         let show = { [progress] in progress.show(before + pass.done.bytes) }
@@ -164,7 +170,7 @@ private final class ProtectionRun {
     private func convert(_ item: NamedItem) throws(DataProtectionError) {
         let result = try progress.during(item.size) { step throws(DataProtectionError) in
             try keybag.protect(
-                item.path, as: protectionClass, includingDatabases: includesDatabases, progress: step)
+                item.path, as: protectionClass, includingDatabases: includes.contains(.databases), progress: step)
         }
         if result == .converted { report.countConverted() }
     }

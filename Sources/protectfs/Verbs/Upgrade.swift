@@ -10,7 +10,8 @@ struct Upgrade: ParsableCommand {
             In place, everything below the directory on the same file system: each file is wholly old or wholly new, whatever \
             happens. Nothing is ever lowered, and what is right is left alone without a key, so that it can be run again at any \
             time and goes on where it ended. What is locked is done after the next unlock. Links are not followed; files with \
-            several names, or open for writing, are reported and stay as they are.
+            several names, or open for writing, are reported and stay as they are. Version-control stores, programs, databases and \
+            lock files are left out and counted, because other programs could not use them any more; --include converts them too.
 
             Rules are lines GLOB CLASS, of which the first counts that matches: mail/** complete, *.log unless-open, vendor/ - \
             (as it is). A glob without / is that of a name at any depth; # begins a comment. They are never read from the \
@@ -25,8 +26,7 @@ struct Upgrade: ParsableCommand {
     var wantedClass: ProtectionClass?
     @Option(help: ArgumentHelp("Which file gets which class: a file with lines GLOB CLASS.", valueName: "file"))
     var rules: PathArgument?
-    @Flag(help: "SQLite databases that are not in use too; SQLite cannot open them then.")
-    var includeDatabases = false
+    @OptionGroup var include: IncludeOption
     @Flag(help: "Only list what would be done.")
     var dryRun = false
     @OptionGroup var jobs: JobsOption
@@ -38,7 +38,7 @@ struct Upgrade: ParsableCommand {
 
     func validate() throws {
         if queued, directory != nil { throw ValidationError("--queued takes no directory") }
-        if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || includeDatabases || dryRun || json {
+        if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || !include.given.isEmpty || dryRun || json {
             throw ValidationError("--queued goes with --keybag only: what is queued says how it is to be done")
         }
         if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
@@ -47,7 +47,7 @@ struct Upgrade: ParsableCommand {
     func run() throws {
         guard let directory else { return try runQueued() }
         var options = UpgradeOptions()
-        options.includesDatabases = includeDatabases
+        options.includes = include.kinds
         options.isDryRun = dryRun
         options.jobs = jobs.jobs
         let keybag = try keybag.open()
@@ -126,9 +126,8 @@ private final class UpgradeRun {
 
     private func list(_ result: UpgradeResult) throws {
         if document != nil { try document?.add(Self.members(of: result)) }
-        guard isDryRun, document == nil, let word = result.outcome.plan else { return }
-        let named = result.protectionClass.map { " \($0.shortName)" } ?? ""
-        try lines.add(Array("\(word)\(named)  ".utf8) + listed(result.path))
+        guard isDryRun, document == nil, let words = result.plan else { return }
+        try lines.add(Array("\(words)  ".utf8) + listed(result.path))
     }
 
     // MARK: progress
@@ -180,6 +179,7 @@ private final class UpgradeRun {
         .object([
             ("converted", .number(Int64(summary.converted))), ("raised", .number(Int64(summary.raised))),
             ("unchanged", .number(Int64(summary.unchanged))), ("skipped", .number(Int64(summary.skipped))),
+            ("leftOut", .object(LeftOut.allCases.map { ($0.word, .number(Int64(summary.leftOut[$0] ?? 0))) })),
             ("queued", .number(Int64(summary.queued))), ("failed", .number(Int64(summary.failures.count))),
             ("lastError", summary.lastError.map { .string(Failure($0).message) } ?? .null),
             ("interrupted", .bool(summary.isStopped)),
@@ -187,13 +187,15 @@ private final class UpgradeRun {
     }
 }
 
-extension UpgradeResult.Outcome {
+extension UpgradeResult {
     /// What a dry run says of it; nil where nothing is to do.
     fileprivate var plan: String? {
-        switch self {
-        case .converted: "protect"
-        case .raised: "raise"
-        case .queued: "after unlock"
+        let named = protectionClass.map { " \($0.shortName)" } ?? ""
+        return switch outcome {
+        case .converted: "protect\(named)"
+        case .raised: "raise\(named)"
+        case .queued: "after unlock\(named)"
+        case .skipped(.leftOut(let kind)): "leave out \(kind.noun)"
         case .unchanged, .skipped, .failed: nil
         }
     }
