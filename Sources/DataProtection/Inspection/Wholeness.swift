@@ -21,7 +21,9 @@ extension Keybag {
             case .missing: throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
             case .headDamaged where needsBothHeads:
                 throw .damaged(path, .head, reason: "one head is damaged", offset: nil)
-            case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .excess: break
+            case .commitsUnreachable:
+                throw .damaged(path, .head, reason: "later commits cannot be reached", offset: nil)
+            case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .recordsTorn, .excess, .appended: break
             }
         }
     }

@@ -44,6 +44,7 @@ extension Keybag {
             progress(Int64(done))
         }
         try new.finish(looksOf: source.file)
+        try open.keepForeignBytes(.read)
         try new.unnamed.replace(source) { true }
     }
 }
