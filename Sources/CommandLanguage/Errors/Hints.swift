@@ -7,6 +7,7 @@ extension DataProtectionError {
         case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
+        case .damaged(let path, .chunk, _, _): "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
         case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):

@@ -31,7 +31,6 @@ enum KeptBeside {
         // Where the file is by now, and not by the links that may have led to it.
         let path = try FilePath("/proc/self/fd/\(file.descriptor)").resolved()
         let kept = try UnnamedFile(path)
-        _ = try retrying(path, "fchmod") { fchmod(kept.file.descriptor, 0o600) }
         for range in ranges {
             var place = range.lowerBound
             while place < range.upperBound {
@@ -42,14 +41,25 @@ enum KeptBeside {
                 place += UInt64(bytes.count)
             }
         }
-        try kept.file.flushAll()
+        return try kept.publish(beside: mark)
+    }
+}
+
+extension UnnamedFile {
+    /// Gives the file the first free name of `NAME.MARK-1`, `NAME.MARK-2` …, where NAME is the one of ``entry``, and makes it last. Its owner
+    /// alone may read it.
+    ///
+    /// - Returns: where it is.
+    func publish(beside mark: String) throws(DataProtectionError) -> FilePath {
+        _ = try retrying(entry.path, "fchmod") { fchmod(file.descriptor, 0o600) }
+        try file.flushAll()
         var number = 1
         while true {
-            let name = FilePath(bytes: path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
-            let other = DirectoryEntry(name, in: kept.entry.directory)
+            let name = FilePath(bytes: entry.path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
+            let other = DirectoryEntry(name, in: entry.directory)
             do throws(DataProtectionError) {
-                try kept.link(to: other)
-                try kept.hasName()
+                try link(to: other)
+                try hasName()
                 return other.path
             } catch .system(_, _, .fileExists) {
                 number += 1

@@ -19,7 +19,9 @@ extension OpenFile {
                 guard case .damaged(_, .chunk, _, let offset?) = error, let state else { throw error }
                 let index = state.layout.index(of: UInt64(offset))
                 let length = state.layout.plainLength(index, size: state.record.size)
-                result.add(damagedChunk: offset..<offset + Int64(length))
+                let stored = state.place(of: index)
+                let bytes = try file.bytes(at: stored.offset, count: stored.length)
+                result.add(damagedChunk: offset..<offset + Int64(length), isOverwritten: bytes.areUnencrypted)
                 next = index + 1
             }
             let done = next.map { $0 * UInt64(state!.layout.chunkSize) } ?? state!.record.size
@@ -142,4 +144,15 @@ extension HeadPair {
 extension FileState {
     /// The length that the file has once it is cleanly closed, in bytes.
     var extent: UInt64 { layout.extent(of: record, generation: heads.head.generation) }
+}
+
+extension [UInt8] {
+    /// Whether they cannot be ciphertext, in which every byte is about as frequent as any other one. Bytes that are all zero were lost, and
+    /// not written.
+    fileprivate var areUnencrypted: Bool {
+        var counts = [Int](repeating: 0, count: 256)
+        for byte in self { counts[Int(byte)] += 1 }
+        // Four times what is expected; in few bytes, more than chance ever gives.
+        return counts[0] < count && counts.max()! > Swift.max(count / 64, 16)
+    }
 }

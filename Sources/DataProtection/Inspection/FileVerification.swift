@@ -30,13 +30,16 @@ public struct FileVerification: Hashable, Sendable {
         case missing(byteCount: UInt64)
         /// Chunks that do not open: the plaintext bytes that they hold.
         case chunksDamaged(Range<Int64>)
+        /// Chunks that do not open and hold bytes that are not encrypted, so that another program must have overwritten them: the plaintext
+        /// bytes that they held.
+        case chunksOverwritten(Range<Int64>)
         /// A layer of which everything else depends was refused: nothing behind it was looked at.
         case refused(FormatError.Layer, reason: String)
 
         /// Whether bytes were altered or lost. Otherwise all plaintext is there.
         public var isDamage: Bool {
             switch self {
-            case .headDamaged, .commitsUnreachable, .missing, .chunksDamaged, .refused: true
+            case .headDamaged, .commitsUnreachable, .missing, .chunksDamaged, .chunksOverwritten, .refused: true
             case .headsUnequal, .oldClassLeft, .redoArea, .recordsTorn, .excess, .appended: false
             }
         }
@@ -95,12 +98,13 @@ public struct FileVerification: Hashable, Sendable {
     }
 
     /// Notes a damaged chunk.
-    mutating func add(damagedChunk chunk: Range<Int64>) {
-        if case .chunksDamaged(let before)? = findings.last, before.upperBound == chunk.lowerBound {
-            findings.removeLast()
-            findings.append(.chunksDamaged(before.lowerBound..<chunk.upperBound))
-        } else {
-            findings.append(.chunksDamaged(chunk))
+    mutating func add(damagedChunk chunk: Range<Int64>, isOverwritten: Bool) {
+        switch (findings.last, isOverwritten) {
+        case (.chunksDamaged(let before)?, false) where before.upperBound == chunk.lowerBound:
+            findings[findings.count - 1] = .chunksDamaged(before.lowerBound..<chunk.upperBound)
+        case (.chunksOverwritten(let before)?, true) where before.upperBound == chunk.lowerBound:
+            findings[findings.count - 1] = .chunksOverwritten(before.lowerBound..<chunk.upperBound)
+        default: findings.append(isOverwritten ? .chunksOverwritten(chunk) : .chunksDamaged(chunk))
         }
     }
 }

@@ -25,6 +25,7 @@ extension FileVerification.Finding {
                 + "the next protectfs command that writes to the file moves them to a file of that name with a number"
         case .recordsTorn: "copy the file before you write to it if you miss changes"
         case .commitsUnreachable: "copy the file before you write to it, or restore it from a backup"
+        case .chunksOverwritten: "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .headDamaged, .missing, .chunksDamaged, .refused: nil
         }
     }
@@ -50,6 +51,9 @@ extension FileVerification.Finding {
         case .missing(let count): "ends \(spoken(count, "byte")) too early"
         case .chunksDamaged(let bytes):
             "is damaged or altered: bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) do not open"
+        case .chunksOverwritten(let bytes):
+            "was overwritten by another program: in place of bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) is something "
+                + "that is not encrypted"
         case .refused(let layer, let reason): "is damaged or altered (\(layer.rawValue): \(reason))"
         }
     }
@@ -73,6 +77,8 @@ extension FileVerification.Finding {
             case .missing(let count): ("missing", [("bytes", .number(Int64(clamping: count)))])
             case .chunksDamaged(let bytes):
                 ("chunksDamaged", [("offset", .number(bytes.lowerBound)), ("bytes", .number(Int64(bytes.count)))])
+            case .chunksOverwritten(let bytes):
+                ("chunksOverwritten", [("offset", .number(bytes.lowerBound)), ("bytes", .number(Int64(bytes.count)))])
             case .refused(let layer, let reason):
                 ("refused", [("layer", .string(layer.rawValue)), ("reason", .string(reason))])
             }
