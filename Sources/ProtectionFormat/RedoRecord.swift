@@ -42,6 +42,7 @@ public struct RedoRecord: Sendable {
     public static let headerLength = 48
     static let magic = Array("PFSREDO1".utf8)
     static let maximumLength = 1 << 26
+    private static let epochOffset = 24
     private static let checkLength = 32
 
     /// Reads a header; nil where no record of this file and epoch begins.
@@ -55,6 +56,20 @@ public struct RedoRecord: Sendable {
         let smallest = headerLength + ContentRecord.fixedLength + 28 + checkLength
         guard length >= UInt64(smallest), length <= UInt64(maximumLength) else { return nil }
         return Header(length: Int(length), chunkCount: Int(chunkCount), contentLength: Int(contentLength))
+    }
+
+    /// The same for a record of any area of this file, which may be over.
+    public static func header(decoding bytes: [UInt8], file: FileID) -> Header? {
+        guard bytes.count >= headerLength else { return nil }
+        var reader = ByteReader(bytes, from: epochOffset, layer: .redoRecord)
+        guard let epoch = try? reader.integer(UInt64.self) else { return nil }
+        return header(decoding: bytes, file: file, epoch: epoch)
+    }
+
+    /// The counter in the content record of a whole record, unverified; nil if there is none.
+    public static func contentCounter(decoding bytes: [UInt8]) -> UInt64? {
+        var reader = ByteReader(bytes, from: headerLength, layer: .redoRecord)
+        return try? reader.integer(UInt64.self)
     }
 
     /// Whether the check of a whole record is good; if not, it was never acknowledged and the area ends before it.

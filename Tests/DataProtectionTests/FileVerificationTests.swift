@@ -58,8 +58,8 @@ import Testing
             #expect(try verify(path).findings == [.headDamaged(index: head)])
         }
         try path.overwrite(stored + [1, 2, 3])
-        #expect(try verify(path).findings == [.excess(byteCount: 3)])
-        #expect(try verify(path).verdict == .unclosed)
+        #expect(try verify(path).findings == [.appended(byteCount: 3)])
+        #expect(try verify(path).verdict == .doubtful)
         try path.overwrite(Array(stored.dropLast(7)))
         #expect(try verify(path).findings == [.chunksDamaged(8192..<10_000), .missing(byteCount: 7)])
         try path.overwrite(stored)

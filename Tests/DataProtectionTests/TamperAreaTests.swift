@@ -58,7 +58,8 @@ import Testing
             let record = dead.records.lastIndex { $0 <= place }!
             let answer = try bench.answer(bench.flipped(place), at: place)
             #expect(answer == .plaintext(dead.texts[record]), "byte \(place) in record \(record)")
-            #expect(bench.verdict == .unclosed, "byte \(place) in record \(record)")
+            let isFound = bench.verdict == .doubtful || bench.verdict == .damaged
+            #expect(isFound, "byte \(place) in record \(record)")
         }
         for place in dead.records[4]..<bench.stored.count where place % 61 == 0 {
             #expect(

@@ -52,7 +52,7 @@ struct RepairTests {
         #expect(!again.text.contains("closed\"") && !again.text.contains("plain"))
         try sandbox.unlock()
         #expect(try sandbox.run("cat", "tree/sub/file").output == contents)
-        #expect(try sandbox.run("verify", "tree/sub/file").status == 65, "the records are in force")
+        #expect(try sandbox.run("verify", "tree/sub/file").status == 75, "the records are in force")
     }
 
     @Test("Named: plaintext is 65, a file that somebody writes is 75, one that is not there 66")

@@ -77,7 +77,14 @@ struct VerifyTests {
         try (whole + Data([1, 2, 3])).write(to: URL(fileURLWithPath: sandbox.path("file")))
         let done = try sandbox.run("verify", "file")
         #expect(done.status == 65)
-        #expect(done.errors.contains("3 bytes behind its end") && !done.errors.contains("damaged"))
+        #expect(done.errors.contains("3 bytes behind its end that another program appended; they are not protected"))
+        #expect(done.errors.contains("tail -c 3 'file'") && !done.errors.contains("damaged"), "\(done.errors)")
+        let read = try sandbox.run("cat", "file")
+        #expect(read.status == 0 && read.output == Data(repeating: 1, count: 50_000))
+        #expect(read.errors.contains("warning: 'file' has 3 bytes behind its end"), "\(read.errors)")
+        let appended = try sandbox.run("write", "--append", "file", input: Data("x".utf8))
+        #expect(appended.status == 0 && appended.errors.contains("file.appended-1'"), "\(appended.errors)")
+        #expect(try sandbox.stored("file.appended-1") == Data([1, 2, 3]))
         try whole.write(to: URL(fileURLWithPath: sandbox.path("file")))
         // Two pieces: the first is committed, and the second keeps the writer waiting.
         let script = """
@@ -92,6 +99,23 @@ struct VerifyTests {
         let document = try #require(try written.json() as? [String: Any])
         let file = try #require((document["files"] as? [[String: Any]])?.first)
         #expect(file["verdict"] as? String == "beingWritten" && file["status"] as? Int == 75)
+    }
+
+    @Test("A damaged head that hides later changes is 65 for verify and cat, a file that was not closed 75")
+    func hiddenCommits() throws {
+        let script = """
+            printf old | "$PROTECTFS" write file; mkfifo pipe; "$PROTECTFS" write --append file <pipe & exec 4>pipe; printf new >&4
+            for _ in $(seq 200); do [ "$("$PROTECTFS" cat file)" = oldnew ] && break; sleep 0.05; done; kill -KILL $!; wait $!
+            "$PROTECTFS" verify file
+            """
+        let killed = try sandbox.shell(script)
+        #expect(killed.status == 75 && killed.errors.contains("was not closed"), "\(killed.errors)")
+        // The second head holds the second commit.
+        try flip("file", at: 4096 + 390)
+        let verified = try sandbox.run("verify", "file")
+        #expect(verified.status == 65 && verified.errors.contains("may have held a later state"), "\(verified.errors)")
+        let read = try sandbox.run("cat", "file")
+        #expect(read.status == 65 && read.text == "old", "\(read.errors)")
     }
 
     @Test("JSON: every file, and a summary")

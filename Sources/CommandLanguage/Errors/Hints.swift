@@ -8,6 +8,7 @@ extension DataProtectionError {
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .mangled: "put back a copy of the file from a backup, and keep this one until that copy opens"
+        case .damaged(let path, .chunk, _, _): "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
         case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
         case .keybagIntact(_, let there, let exported):

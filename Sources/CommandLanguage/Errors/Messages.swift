@@ -152,6 +152,12 @@ extension ProtectionWarning {
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "
                 + "protectfs class --rekey \(quoted(path))"
+        case .appendedBytesSaved(let path, let count, let kept):
+            "\(spoken(Int64(clamping: count), "byte")) behind the end of \(quoted(path)), which protectfs did not write or did not "
+                + "finish, \(count == 1 ? "was" : "were") moved to \(quoted(kept)), which is not protected"
+        case .remainsSaved(let path, let kept):
+            "\(quoted(path)) had a damaged head, so later changes to it may be missing; what is left of them is saved in "
+                + quoted(kept)
         case .classChangeUnfinished(let path, let error):
             "a change of class was interrupted and is not finished, so that \(quoted(path)) may still open by its old class: "
                 + (error?.message ?? "it is not there any more; if it was moved, give it its class again")

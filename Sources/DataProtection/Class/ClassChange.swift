@@ -45,7 +45,7 @@ extension Keybag {
         let head = heads.head
         guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
         if head.wrap.classKey.protectionClass == protectionClass {
-            return try ClassChange.removeStaleWrap(heads, file)
+            return try ClassChange.removeStaleWrap(heads, file, warn: warn)
         }
         try rewrap(heads, file, as: protectionClass)
     }
@@ -72,6 +72,7 @@ extension Keybag {
         } catch {
             throw .cryptography(error)
         }
+        try ClassChange.keepOtherSlot(heads, file, warn: warn)
         // Where a write fails half way, the note stays for the next lock to finish.
         let old = head.wrap.classKey.protectionClass
         let intent: ClassChangeIntent?
@@ -116,8 +117,11 @@ enum ClassChange {
     }
 
     /// Finishes a class change that was interrupted: the head in force goes over the one with the old wrap.
-    static func removeStaleWrap(_ heads: HeadPair, _ file: LowerFile) throws(DataProtectionError) {
+    static func removeStaleWrap(
+        _ heads: HeadPair, _ file: LowerFile, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
         guard heads.hasStaleWrap else { return }
+        try keepOtherSlot(heads, file, warn: warn)
         try file.flush()
         try file.write(heads.slots[heads.inForce], at: UInt64(heads.target * Head.length))
         try file.flush()

@@ -18,6 +18,10 @@ public enum ProtectionWarning: Sendable, Hashable {
     /// A class change that somebody else began and did not finish could not be finished: its old class may still open the file.
     /// The error, or nil if the file is not where it was.
     case classChangeUnfinished(FilePath, DataProtectionError?)
+    /// Another program had appended bytes to the protected file, which are in a file of their own now, not protected.
+    case appendedBytesSaved(FilePath, byteCount: UInt64, in: FilePath)
+    /// A head that is damaged, or commits that no head leads to: what is left of them was saved before it was overwritten.
+    case remainsSaved(FilePath, in: FilePath)
     /// Whether changes of class were interrupted cannot be told, because their notes cannot be listed.
     case classChangesUnknown(FilePath, DataProtectionError)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.

@@ -64,6 +64,7 @@ extension OpenFile {
                 // After a failed flush the next one may say that all is well: what a dead writer left is then in doubt.
                 try dying { () throws(DataProtectionError) in try file.flush() }
                 state!.heads = heads
+                try keepForeignBytes(keys, cutting: true)
                 writer = Writer(flushedHead: heads.slots[heads.inForce], sealCount: state!.record.sealCount)
             }
             if state!.hasArea { try dying { () throws(DataProtectionError) in try empty(keys: keys) } }

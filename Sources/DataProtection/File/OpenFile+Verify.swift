@@ -19,7 +19,9 @@ extension OpenFile {
                 guard case .damaged(_, .chunk, _, let offset?) = error, let state else { throw error }
                 let index = state.layout.index(of: UInt64(offset))
                 let length = state.layout.plainLength(index, size: state.record.size)
-                result.add(damagedChunk: offset..<offset + Int64(length))
+                let stored = state.place(of: index)
+                let bytes = try file.bytes(at: stored.offset, count: stored.length)
+                result.add(damagedChunk: offset..<offset + Int64(length), isOverwritten: bytes.areUnencrypted)
                 next = index + 1
             }
             let done = next.map { $0 * UInt64(state!.layout.chunkSize) } ?? state!.record.size
@@ -54,35 +56,68 @@ extension OpenFile {
     }
 
     /// Judges heads, area and length as they are in one moment, in which no writer commits.
-    func verifyOutline(noting result: inout FileVerification) throws(DataProtectionError) {
-        let outline = try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
-            do throws(Trouble) {
-                var state = FileState(try HeadPair(reading: file, isLocked: true))
-                try state.scan(file, headKey: nil)
-                return try certainly { () throws(DataProtectionError) in
-                    // A writer begins and ends under the slot lock: what it left open is its own.
-                    (state: state, length: try file.length(), isWritten: try file.isLockedElsewhere(Self.writerLock))
-                }
-            } catch {
-                throw error.reported
+    ///
+    /// - Returns: what is found, and whether somebody has the file open for writing.
+    func outline() throws(DataProtectionError) -> (findings: [FileVerification.Finding], isBeingWritten: Bool) {
+        try operateLocked(.read, true) { state, keys throws(Trouble) in
+            try certainly { () throws(DataProtectionError) in
+                // A writer begins and ends under the slot lock: what it left open is its own.
+                let isWritten = try file.isLockedElsewhere(Self.writerLock)
+                let length = try file.length()
+                let tail = isWritten ? FileTail() : try FileTail(of: state, in: file, length: length, keys)
+                let heads = try state.heads.findings(tail)
+                return (heads + state.findings(tail, length: length, beside: heads), isWritten)
             }
         }
-        result.isBeingWritten = outline.isWritten
-        let heads = outline.state.heads
-        switch try withKeys({ () throws(KeyError) in try heads.otherSlot() }) {
-        case .absent, .equal: break
-        case .older:
-            result.findings.append(
-                heads.hasStaleWrap ? .oldClassLeft(older: heads.target) : .headsUnequal(older: heads.target))
-        case .torn: result.findings.append(.headDamaged(index: heads.target))
+    }
+
+    /// What is found in heads, records and length of a file that nobody has open for writing. One that was closed takes no lock.
+    func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
+        let isClosed = try operate(.read) { state, _ throws(Trouble) in
+            try certainly { () throws(DataProtectionError) in
+                let slot = try withKeys { () throws(KeyError) in try state.heads.otherSlot() }
+                let isAsLong = try file.length() == state.extent
+                return isAsLong && !state.hasArea && (slot == .equal || slot == .absent)
+            }
         }
-        if outline.state.hasArea {
-            result.findings.append(.redoArea(byteCount: outline.length - min(outline.length, outline.state.redoOffset)))
-            return
+        if isClosed || writer != nil { return [] }
+        let outline = try outline()
+        return outline.isBeingWritten ? [] : outline.findings
+    }
+}
+
+extension HeadPair {
+    /// What is found in the slot not in force.
+    fileprivate func findings(_ tail: FileTail) throws(DataProtectionError) -> [FileVerification.Finding] {
+        let (slot, damaged) = try withKeys { () throws(KeyError) in (try otherSlot(), try damagedSlot()) }
+        if tail.laterRecords > 0 || damaged == .mayBeNewer {
+            return [.commitsUnreachable(head: damaged == nil ? nil : target, recordCount: tail.laterRecords)]
         }
-        let extent = outline.state.extent
-        if outline.length > extent { result.findings.append(.excess(byteCount: outline.length - extent)) }
-        if outline.length < extent { result.findings.append(.missing(byteCount: extent - outline.length)) }
+        switch slot {
+        case .absent, .equal: return []
+        case .older: return [hasStaleWrap ? .oldClassLeft(older: target) : .headsUnequal(older: target)]
+        case .torn: return [.headDamaged(index: target)]
+        }
+    }
+}
+
+extension FileState {
+    /// What is found behind the end.
+    ///
+    /// - Parameter heads: what is found in the heads. What unreachable commits have left is no excess.
+    fileprivate func findings(
+        _ tail: FileTail, length: UInt64, beside heads: [FileVerification.Finding]
+    ) -> [FileVerification.Finding] {
+        let foreign = length - (tail.foreign ?? length)
+        if hasArea {
+            let torn = max(tail.tornRecords, foreign)
+            return [.redoArea(byteCount: length - min(length, redoOffset))]
+                + (torn > 0 ? [.recordsTorn(byteCount: torn)] : [])
+        }
+        if length < extent { return [.missing(byteCount: extent - length)] }
+        let isUnreachable = heads.contains { if case .commitsUnreachable = $0 { true } else { false } }
+        let excess = isUnreachable ? 0 : length - foreign - extent
+        return (excess > 0 ? [.excess(byteCount: excess)] : []) + (foreign > 0 ? [.appended(byteCount: foreign)] : [])
     }
 }
 
@@ -109,4 +144,15 @@ extension HeadPair {
 extension FileState {
     /// The length that the file has once it is cleanly closed, in bytes.
     var extent: UInt64 { layout.extent(of: record, generation: heads.head.generation) }
+}
+
+extension [UInt8] {
+    /// Whether they cannot be ciphertext, in which every byte is about as frequent as any other one. Bytes that are all zero were lost, and
+    /// not written.
+    fileprivate var areUnencrypted: Bool {
+        var counts = [Int](repeating: 0, count: 256)
+        for byte in self { counts[Int(byte)] += 1 }
+        // Four times what is expected; in few bytes, more than chance ever gives.
+        return counts[0] < count && counts.max()! > Swift.max(count / 64, 16)
+    }
 }

@@ -63,7 +63,8 @@ final class OpenFile {
         try operateLocked(operation, true) { _, keys throws(Trouble) in keys }
     }
 
-    private func operateLocked<R>(
+    /// Runs `body` with the state as it is read under the slot lock.
+    func operateLocked<R>(
         _ operation: Operation, _ needsHead: Bool, _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in

@@ -173,6 +173,15 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         }
     }
 
+    /// What ``Keybag/verify(_:goOn:)`` finds in heads, records and length, without a look at any chunk: reading tells nothing of it, as all
+    /// bytes that are read are right. Appended bytes are found here, and commits that a damaged head makes unreachable.
+    ///
+    /// - Returns: empty for a file that was closed, and while somebody writes to it.
+    /// - Throws: as ``read(into:at:)``.
+    public func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
+        try inTurn(.read) { () throws(DataProtectionError) in try open.findings() }
+    }
+
     /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
     package func openedClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in

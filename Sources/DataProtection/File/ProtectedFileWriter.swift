@@ -74,6 +74,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             isOver = true
             defer { new.forgetKeys() }
             try new.finish()
+            if isReplacing, let old { try new.keybag.keepAppendedBytes(of: old) }
             try new.publish(replacing: isReplacing, raiseTo: raiseTo)?.perform()
         }
     }

@@ -7,8 +7,12 @@ public import SystemPackage
 public struct FileVerification: Hashable, Sendable {
     /// Something that is not as in a whole file that was closed.
     public enum Finding: Hashable, Sendable {
-        /// Head `index`, 0 or 1, is torn or altered; the other one holds the newest state.
+        /// Head `index`, 0 or 1, is torn or altered, and held no later state than the other one.
         case headDamaged(index: Int)
+        /// There may be, or are, later commits than the state in force, and nothing leads to them: head `head` is torn or altered, nil
+        /// if neither is, and `recordCount` whole records of them lie behind the file. A commit that a crash tore looks the same without
+        /// records, or with one.
+        case commitsUnreachable(head: Int?, recordCount: Int)
         /// Head `older` holds an earlier state than the other one: the last writer did not close the file.
         case headsUnequal(older: Int)
         /// Head `older` holds the key under an earlier class: a class change was interrupted, and that class may still open
@@ -16,20 +20,35 @@ public struct FileVerification: Hashable, Sendable {
         case oldClassLeft(older: Int)
         /// Records of this many bytes wait to be put in place: the last writer did not close the file.
         case redoArea(byteCount: UInt64)
-        /// Bytes beyond the end that mean nothing.
+        /// Behind the records in force lie this many bytes, of a torn or altered one: a commit that was not completed, or one that is lost.
+        case recordsTorn(byteCount: UInt64)
+        /// Bytes beyond the end that mean nothing: a writer that died left them.
         case excess(byteCount: UInt64)
+        /// Bytes beyond the end that another program appended. They are not protected.
+        case appended(byteCount: UInt64)
         /// The file ends this many bytes too early.
         case missing(byteCount: UInt64)
         /// Chunks that do not open: the plaintext bytes that they hold.
         case chunksDamaged(Range<Int64>)
+        /// Chunks that do not open and hold bytes that are not encrypted, so that another program must have overwritten them: the plaintext
+        /// bytes that they held.
+        case chunksOverwritten(Range<Int64>)
         /// A layer of which everything else depends was refused: nothing behind it was looked at.
         case refused(FormatError.Layer, reason: String)
 
         /// Whether bytes were altered or lost. Otherwise all plaintext is there.
         public var isDamage: Bool {
             switch self {
-            case .headDamaged, .missing, .chunksDamaged, .refused: true
-            case .headsUnequal, .oldClassLeft, .redoArea, .excess: false
+            case .headDamaged, .commitsUnreachable, .missing, .chunksDamaged, .chunksOverwritten, .refused: true
+            case .headsUnequal, .oldClassLeft, .redoArea, .recordsTorn, .excess, .appended: false
+            }
+        }
+
+        /// Whether nothing is known to be missing or altered, but something is there that no writer leaves that ends as it should.
+        var isDoubtful: Bool {
+            switch self {
+            case .recordsTorn, .appended: true
+            default: false
             }
         }
 
@@ -50,6 +69,9 @@ public struct FileVerification: Hashable, Sendable {
         case beingWritten
         /// All plaintext is there, but the last writer, or a class change, did not end.
         case unclosed
+        /// All that finished commits have written is there, as far as that can be known, and bytes of another origin: another program's, or
+        /// of a commit that was torn or altered.
+        case doubtful
         /// Bytes were altered or lost.
         case damaged
     }
@@ -71,16 +93,18 @@ public struct FileVerification: Hashable, Sendable {
     public var verdict: Verdict {
         if findings.isEmpty { return .whole }
         if findings.contains(where: \.isDamage) { return .damaged }
+        if findings.contains(where: \.isDoubtful) { return .doubtful }
         return isBeingWritten && findings.allSatisfy(\.isWorkInProgress) ? .beingWritten : .unclosed
     }
 
     /// Notes a damaged chunk.
-    mutating func add(damagedChunk chunk: Range<Int64>) {
-        if case .chunksDamaged(let before)? = findings.last, before.upperBound == chunk.lowerBound {
-            findings.removeLast()
-            findings.append(.chunksDamaged(before.lowerBound..<chunk.upperBound))
-        } else {
-            findings.append(.chunksDamaged(chunk))
+    mutating func add(damagedChunk chunk: Range<Int64>, isOverwritten: Bool) {
+        switch (findings.last, isOverwritten) {
+        case (.chunksDamaged(let before)?, false) where before.upperBound == chunk.lowerBound:
+            findings[findings.count - 1] = .chunksDamaged(before.lowerBound..<chunk.upperBound)
+        case (.chunksOverwritten(let before)?, true) where before.upperBound == chunk.lowerBound:
+            findings[findings.count - 1] = .chunksOverwritten(before.lowerBound..<chunk.upperBound)
+        default: findings.append(isOverwritten ? .chunksOverwritten(chunk) : .chunksDamaged(chunk))
         }
     }
 }
@@ -113,7 +137,9 @@ extension Keybag {
             result.protectionClass = head.wrap.classKey.protectionClass
             result.origin = try verdict(of: head)
             guard try open.verifyChunks(noting: &result, goOn) else { return nil }
-            try open.verifyOutline(noting: &result)
+            let outline = try open.outline()
+            result.findings += outline.findings
+            result.isBeingWritten = outline.isBeingWritten
         } catch {
             guard case .damaged(_, let layer, let reason, _) = error else { throw error }
             result.findings.append(.refused(layer, reason: reason))

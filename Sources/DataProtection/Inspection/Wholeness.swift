@@ -15,13 +15,15 @@ extension Keybag {
         do throws(DataProtectionError) { result = try verify(file) } catch { throw error.about(path) }
         for finding in result?.findings ?? [] {
             switch finding {
-            case .chunksDamaged(let range):
+            case .chunksDamaged(let range), .chunksOverwritten(let range):
                 throw .damaged(path, .chunk, reason: "authentication failed", offset: range.lowerBound)
             case .refused(let layer, let reason): throw .damaged(path, layer, reason: reason, offset: nil)
             case .missing: throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
             case .headDamaged where needsBothHeads:
                 throw .damaged(path, .head, reason: "one head is damaged", offset: nil)
-            case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .excess: break
+            case .commitsUnreachable:
+                throw .damaged(path, .head, reason: "later commits cannot be reached", offset: nil)
+            case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .recordsTorn, .excess, .appended: break
             }
         }
     }

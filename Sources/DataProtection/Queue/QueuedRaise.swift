@@ -91,7 +91,7 @@ extension Keybag {
         guard from <= now, now < to else {
             // Whoever gave it that class may have been killed, or lost power, before it lasted and the old wrap was gone.
             try file.flush()
-            try ClassChange.removeStaleWrap(heads, file)
+            try ClassChange.removeStaleWrap(heads, file, warn: warn)
             return .unneeded
         }
         try change(file, to: to)

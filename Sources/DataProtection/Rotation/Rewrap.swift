@@ -30,7 +30,7 @@ extension Keybag {
         let heads = try ClassChange.heads(of: file)
         if try isCurrent(heads.head) {
             guard heads.hasStaleWrap else { return .current }
-            try ClassChange.removeStaleWrap(heads, file)
+            try ClassChange.removeStaleWrap(heads, file, warn: warn)
         } else {
             try rewrap(heads, file, as: heads.head.wrap.classKey.protectionClass)
         }

@@ -28,6 +28,6 @@ extension LowerFile {
     }
 
     // Of unistd.h, behind _GNU_SOURCE.
-    private static let seekData: Int32 = 3
+    static let seekData: Int32 = 3
     private static let seekHole: Int32 = 4
 }

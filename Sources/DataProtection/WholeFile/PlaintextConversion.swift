@@ -102,6 +102,7 @@ extension Keybag {
         guard done == size else { throw .busy(path) }
         try FileAttributes.copy(from: source.file, to: plain.file)
         try plain.file.flushAll()
+        try open.keepForeignBytes(.read)
         try plain.replace(source) { true }
         return .converted
     }

@@ -44,13 +44,14 @@ extension Keybag {
             progress(Int64(done))
         }
         try new.finish(looksOf: source.file)
+        try open.keepForeignBytes(.read)
         try new.unnamed.replace(source) { true }
     }
 }
 
 extension FileState {
     /// The zeros that take no room from `offset` on, where a chunk begins; nil if there are none.
-    fileprivate func hole(at offset: UInt64) -> Range<UInt64>? {
+    func hole(at offset: UInt64) -> Range<UInt64>? {
         let index = layout.index(of: offset)
         guard offset % UInt64(layout.chunkSize) == 0, let run = record.holes.runs.first(where: { $0.contains(index) })
         else { return nil }
@@ -58,7 +59,7 @@ extension FileState {
     }
 
     /// How many bytes there are before the next hole, or the end.
-    fileprivate func bytesToNextHole(from offset: UInt64) -> UInt64 {
+    func bytesToNextHole(from offset: UInt64) -> UInt64 {
         let next = record.holes.runs.first { $0.lowerBound > layout.index(of: offset) }
         return min(next.map { $0.lowerBound * UInt64(layout.chunkSize) } ?? record.size, record.size) - offset
     }

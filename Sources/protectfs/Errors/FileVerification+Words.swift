@@ -2,14 +2,31 @@ import DataProtection
 
 extension FileVerification.Finding {
     /// What is found, as the user reads it.
-    func failure(_ path: FilePath) -> Failure {
-        Failure(.damaged, "\(quoted(path)) \(words)", hint: hint)
+    func failure(_ path: FilePath) -> Failure { Failure(status, message(path), hint: hint(path)) }
+
+    /// The same without a status.
+    func message(_ path: FilePath) -> String { "\(quoted(path)) \(words)" }
+
+    /// `notNow` where nothing but a writer's last step is missing.
+    private var status: ExitStatus {
+        switch self {
+        case .headsUnequal, .redoArea, .excess: .notNow
+        default: .damaged
+        }
     }
 
-    private var hint: String? {
+    private func hint(_ path: FilePath) -> String? {
         switch self {
         case .oldClassLeft: "the next lock or unlock finishes it, or say it again: protectfs class FILE CLASS"
-        default: isDamage ? nil : "nothing is lost; the next program that writes to it and closes it tidies up"
+        case .headsUnequal, .redoArea, .excess:
+            "nothing is lost; the next program that writes to it and closes it tidies up"
+        case .appended(let count):
+            "save them: tail -c \(count) \(quoted(path)) >\(quoted(path.withSuffix(".appended"))); "
+                + "the next protectfs command that writes to the file moves them to a file of that name with a number"
+        case .recordsTorn: "copy the file before you write to it if you miss changes"
+        case .commitsUnreachable: "copy the file before you write to it, or restore it from a backup"
+        case .chunksOverwritten: "save what still opens: protectfs unprotect --salvage \(quoted(path))"
+        case .headDamaged, .missing, .chunksDamaged, .refused: nil
         }
     }
 
@@ -17,14 +34,26 @@ extension FileVerification.Finding {
         switch self {
         case .headDamaged(let index):
             "has a damaged or torn head \(index); all its contents are there, by the other one"
+        case .commitsUnreachable(let head, let count):
+            (head.map { "has a damaged or torn head \($0), which may have held a later state than the other one" }
+                ?? "has lost the head that led to later changes")
+                + (count > 0 ? ": \(spoken(count, "record")) of later changes cannot be reached" : "")
+        case .recordsTorn(let count):
+            "has a torn or altered record: the last \(spoken(count, "byte")) are of changes that were not finished, or are lost"
         case .headsUnequal(let older): "was not closed: head \(older) holds an earlier state"
         case .oldClassLeft(let older):
             "may still open by an earlier class, by head \(older): a change of class was interrupted"
         case .redoArea(let count): "was not closed: \(spoken(count, "byte")) of records wait to be put in place"
-        case .excess(let count): "has \(spoken(count, "byte")) behind its end, which mean nothing"
+        case .excess(let count): "was not closed: \(spoken(count, "byte")) behind its end mean nothing"
+        case .appended(let count):
+            "has \(spoken(count, "byte")) behind its end that another program appended; "
+                + "\(count == 1 ? "it is" : "they are") not protected"
         case .missing(let count): "ends \(spoken(count, "byte")) too early"
         case .chunksDamaged(let bytes):
             "is damaged or altered: bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) do not open"
+        case .chunksOverwritten(let bytes):
+            "was overwritten by another program: in place of bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) is something "
+                + "that is not encrypted"
         case .refused(let layer, let reason): "is damaged or altered (\(layer.rawValue): \(reason))"
         }
     }
@@ -37,15 +66,29 @@ extension FileVerification.Finding {
             case .headsUnequal(let older): ("headsUnequal", [("older", .number(Int64(older)))])
             case .oldClassLeft(let older): ("oldClassLeft", [("older", .number(Int64(older)))])
             case .redoArea(let count): ("redoArea", [("bytes", .number(Int64(clamping: count)))])
+            case .commitsUnreachable(let head, let count):
+                (
+                    "commitsUnreachable",
+                    [("head", head.map { .number(Int64($0)) } ?? .null), ("records", .number(Int64(count)))]
+                )
+            case .recordsTorn(let count): ("recordsTorn", [("bytes", .number(Int64(clamping: count)))])
             case .excess(let count): ("excess", [("bytes", .number(Int64(clamping: count)))])
+            case .appended(let count): ("appended", [("bytes", .number(Int64(clamping: count)))])
             case .missing(let count): ("missing", [("bytes", .number(Int64(clamping: count)))])
             case .chunksDamaged(let bytes):
                 ("chunksDamaged", [("offset", .number(bytes.lowerBound)), ("bytes", .number(Int64(bytes.count)))])
+            case .chunksOverwritten(let bytes):
+                ("chunksOverwritten", [("offset", .number(bytes.lowerBound)), ("bytes", .number(Int64(bytes.count)))])
             case .refused(let layer, let reason):
                 ("refused", [("layer", .string(layer.rawValue)), ("reason", .string(reason))])
             }
         return .object([("kind", .string(kind)), ("isDamage", .bool(isDamage))] + details)
     }
+}
+
+extension FilePath {
+    /// This path with something behind its name.
+    fileprivate func withSuffix(_ suffix: String) -> FilePath { FilePath(bytes: bytes + Array(suffix.utf8)) }
 }
 
 extension OriginMark.Verdict {

@@ -7,7 +7,8 @@ struct Cat: ParsableCommand {
         commandName: "cat", abstract: "Write the contents of protected files to standard output.",
         discussion: """
             If the file turns out damaged, or is locked in the middle, everything up to there has been written, and the error \
-            says at which byte it ends.
+            says at which byte it ends. If a damaged head hides later changes, the output is an older state and the status is 65. \
+            Bytes that another program has appended to the file are not part of the output: a warning says how many there are.
             """)
 
     @Argument(help: "Files.")
@@ -67,7 +68,26 @@ struct Cat: ParsableCommand {
             try write(UnsafeRawBufferPointer(rebasing: piece[..<count]))
             offset += Int64(count)
         }
+        let findings = try Self.findings(in: file)
         try file.close()
+        for finding in findings {
+            switch finding {
+            case .appended: StandardError.line(.warning, finding.message(path))
+            // All that could be read has been written, but it may not be the newest state.
+            case .commitsUnreachable: throw finding.failure(path)
+            default: break  // a writer was killed: nothing is missing
+            }
+        }
+    }
+
+    /// Nothing is known of a file that was locked behind its last byte.
+    private static func findings(
+        in file: ProtectedFile
+    ) throws(DataProtectionError) -> [FileVerification.Finding] {
+        do throws(DataProtectionError) { return try file.findings() } catch {
+            guard error.isLocked else { throw error }
+            return []
+        }
     }
 
     /// A piece holds many chunks; those before the damaged one are good.

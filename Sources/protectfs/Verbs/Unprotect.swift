@@ -8,6 +8,10 @@ struct Unprotect: ParsableCommand {
         discussion: """
             Each file is wholly old or wholly new, whatever happens. A file of another user, who could read the plaintext, is \
             refused. With --recursive the default classes of the directories go too.
+
+            With --salvage a damaged file stays as it is, and all of it that still opens goes to a new file beside it: \
+            FILE.salvaged-1, or the first free number. Bytes that do not open are zeros there. Each such range is an error, and \
+            the status is 65.
             """)
 
     @Argument(help: "Files, and with --recursive directories.")
@@ -16,9 +20,16 @@ struct Unprotect: ParsableCommand {
     var recursive = false
     @Flag(help: "Also files of other users, who can read the plaintext then.")
     var allowOtherOwner = false
+    @Flag(help: "Save what still opens of damaged files in new files; nothing is replaced.")
+    var salvage = false
     @OptionGroup var keybag: KeybagOption
 
+    func validate() throws {
+        if salvage && recursive { throw ValidationError("--salvage takes files by name, not with --recursive") }
+    }
+
     func run() throws {
+        if salvage { return try salvageAll() }
         let items = try ConversionItems(paths.paths, isRecursive: recursive)
         let keybags = Keybags(keybag)
         let outcome = items.outcome
@@ -41,6 +52,30 @@ struct Unprotect: ParsableCommand {
         }
         progress.finish()
         if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        try outcome.leave()
+    }
+
+    private func salvageAll() throws {
+        let keybags = Keybags(keybag)
+        let outcome = Outcome()
+        for path in paths.paths {
+            do throws(DataProtectionError) {
+                let result = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+                    try keybag.salvage(path)
+                }
+                for bytes in result.missing {
+                    outcome.record(
+                        Failure(
+                            .damaged,
+                            "\(quoted(path)): bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) do not open; they are zeros in "
+                                + quoted(result.target)))
+                }
+                StandardError.line(
+                    .note, "the contents of \(quoted(path)) are in \(quoted(result.target)), which is not protected")
+            } catch {
+                outcome.record(error)
+            }
+        }
         try outcome.leave()
     }
 

@@ -8,8 +8,9 @@ struct Verify: ParsableCommand {
         commandName: "verify", abstract: "Check every byte of protected files.",
         discussion: """
             Silent when both heads of each file are equal, the length is right and every chunk opens. A file whose last \
-            writer did not close it is reported too (status 65), in other words than damage: all its contents are there. \
-            One that is being written to is whole as far as it goes, and reported with status 75.
+            writer did not close it is reported with status 75: all its contents are there. So is one that is being written \
+            to: it is whole as far as it goes. Damage is status 65, and so are bytes that another program has appended, and \
+            whatever may hide later changes.
 
             In a tree, files that are not protected are counted; they are named where the default class of their directory \
             says that they should be. Nothing is repaired.
