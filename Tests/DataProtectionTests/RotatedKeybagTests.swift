@@ -91,6 +91,26 @@ struct RotatedKeybagTests {
         #expect(try bag.keybag.file.load().copy.entries.count == 7)
     }
 
+    @Test("An entry of a reserved kind goes through rotations as it is, whatever a later version keeps in it")
+    func reservedContent() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let content = (24..<200).map { UInt8(truncatingIfNeeded: 7 &* $0) }
+        try bag.rewriteAuthentically { copy in
+            let entry = copy.repeatEntry(.complete)
+            copy.bytes[entry] = 9
+            copy.set(content, at: entry + 24)
+        }
+        for _ in 0..<2 { try bag.rotate() }
+        let stored = try StoredKeybag(of: bag)
+        let entry = stored.entry(6)
+        #expect(stored.bytes[entry] == 9)
+        #expect(Array(stored.bytes[entry + 24..<entry + 200]) == content)
+        try bag.forgetRetired()
+        #expect(try bag.keybag.file.load().copy.entries.count == 7)
+        try bag.keybag.lock()
+        try bag.unlock()
+    }
+
     @Test("Files not rewrapped are key lost once the old keys are forgotten")
     func forgotten() throws {
         let bed = try FileTestBed()
