@@ -7,7 +7,7 @@ extension DataProtectionError: SpokenError {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
             .outOfReachOfLocks, .keyNotInBackup:
             .notNow
-        case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged: .damaged
+        case .notProtected, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged, .otherKey: .damaged
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
             .backupNotFound:
             .notFound

@@ -13,6 +13,8 @@ extension DataProtectionError {
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
+        case .keyLost(_, _, _, isNewer: true): olderKeybagHint
+        case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
@@ -55,6 +57,12 @@ extension DataProtectionError {
         case .system(_, _, .noSpace): "make room; what was there before is as it was"
         default: nil
         }
+    }
+
+    /// The way out when the keybag is older than a file or than the keys in the ring. A restore leaves a whole keybag alone.
+    private var olderKeybagHint: String {
+        "put back the newest export: move keybag.0 and keybag.1 of the keybag's directory away, then protectfs recovery restore FILE; "
+            + "if another device rotated, read the file there"
     }
 
     /// The way out when the passcode or the device key is lost, if the keybag has a recovery code.

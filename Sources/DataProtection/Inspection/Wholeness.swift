@@ -37,7 +37,10 @@ extension Keybag {
             }
             try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
         } catch {
-            if case .damaged = error { return error.about(path) }
+            switch error {
+            case .damaged, .otherKey: return error.about(path)
+            default: break
+            }
         }
         return nil
     }
@@ -46,7 +49,10 @@ extension Keybag {
 extension DataProtectionError {
     /// The same about the file of that name.
     func about(_ path: FilePath) -> DataProtectionError {
-        guard case .damaged(_, let layer, let reason, let offset) = self else { return self }
-        return .damaged(path, layer, reason: reason, offset: offset)
+        switch self {
+        case .damaged(_, let layer, let reason, let offset): .damaged(path, layer, reason: reason, offset: offset)
+        case .otherKey(_, let protectionClass, let generation): .otherKey(path, protectionClass, generation: generation)
+        default: self
+        }
     }
 }
