@@ -74,6 +74,9 @@ extension FormatVector: CustomTestStringConvertible {
             return "unsupported"
         } catch DataProtectionError.notProtected {
             return "not protected"
+        } catch DataProtectionError.mangled {
+            // FORMAT.md §3.7 lets a reader say so instead.
+            return "not protected"
         } catch DataProtectionError.foreignKeybag {
             return "foreign keybag"
         } catch DataProtectionError.keyLost {

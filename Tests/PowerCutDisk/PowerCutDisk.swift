@@ -158,7 +158,7 @@ public final class PowerCutDisk {
         try Self.run(["umount", mountPoint])
         isMounted = false
         // The kernel lets go of the loop device when it gets to it.
-        for _ in 0..<100 {
+        for _ in 0..<600 {
             if try ask("unmount") == "done" { return }
             usleep(50_000)
         }

@@ -9,7 +9,8 @@ import ProtectionKeys
 struct FileTail {
     /// Where bytes begin that no writer of ours leaves; nil: there are none.
     private(set) var foreign: UInt64?
-    /// Whole records of commits that are later than the state in force, and that no head leads to.
+    /// Whole records of commits that are later than the state in force, and that no head leads to. While both heads are good, these are
+    /// of a commit that a crash has kept from being acknowledged.
     private(set) var laterRecords = 0
     /// Bytes of a record in the area in force that is torn or altered, and of all that lies behind it.
     private(set) var tornRecords: UInt64 = 0

@@ -80,9 +80,7 @@ extension OpenFile {
         let damaged = try withKeys { () throws(KeyError) in try state.heads.damagedSlot() }
         guard damaged == .mayBeNewer || length > (state.hasArea ? state.areaEnd : state.extent) else { return }
         let tail = try FileTail(of: state, in: file, length: length, keys)
-        if damaged == .mayBeNewer || tail.laterRecords > 0,
-            let kept = try KeptBeside.remains(file, from: state.extent, to: length)
-        {
+        if damaged == .mayBeNewer, let kept = try KeptBeside.remains(file, from: state.extent, to: length) {
             keybag.warn(.remainsSaved(file.path, in: kept))
         }
         guard let start = tail.foreign else { return }

@@ -90,9 +90,7 @@ extension HeadPair {
     /// What is found in the slot not in force.
     fileprivate func findings(_ tail: FileTail) throws(DataProtectionError) -> [FileVerification.Finding] {
         let (slot, damaged) = try withKeys { () throws(KeyError) in (try otherSlot(), try damagedSlot()) }
-        if tail.laterRecords > 0 || damaged == .mayBeNewer {
-            return [.commitsUnreachable(head: damaged == nil ? nil : target, recordCount: tail.laterRecords)]
-        }
+        if damaged == .mayBeNewer { return [.commitsUnreachable(head: target, recordCount: tail.laterRecords)] }
         switch slot {
         case .absent, .equal: return []
         case .older: return [hasStaleWrap ? .oldClassLeft(older: target) : .headsUnequal(older: target)]

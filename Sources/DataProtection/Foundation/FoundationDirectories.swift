@@ -71,6 +71,7 @@ extension DirectoryDefault {
         guard let wanted = protectionClass ?? inherited else { return }
         // By the directory itself: a link that took its place meanwhile leads to another one.
         let new = try DirectoryEntry(path)
-        try set(wanted, of: new.directory.directory(new.name).descriptorPath)
+        let made = try new.directory.directory(new.name)
+        try withExtendedLifetime(made) { () throws(DataProtectionError) in try set(wanted, of: made.descriptorPath) }
     }
 }

@@ -9,10 +9,9 @@ public struct FileVerification: Hashable, Sendable {
     public enum Finding: Hashable, Sendable {
         /// Head `index`, 0 or 1, is torn or altered, and held no later state than the other one.
         case headDamaged(index: Int)
-        /// There may be, or are, later commits than the state in force, and nothing leads to them: head `head` is torn or altered, nil
-        /// if neither is, and `recordCount` whole records of them lie behind the file. A commit that a crash tore looks the same without
-        /// records, or with one.
-        case commitsUnreachable(head: Int?, recordCount: Int)
+        /// There may be, or are, later commits than the state in force, and nothing leads to them: head `head` is torn or altered, and
+        /// `recordCount` whole records of them lie behind the file. A commit that a power cut tore looks the same.
+        case commitsUnreachable(head: Int, recordCount: Int)
         /// Head `older` holds an earlier state than the other one: the last writer did not close the file.
         case headsUnequal(older: Int)
         /// Head `older` holds the key under an earlier class: a class change was interrupted, and that class may still open

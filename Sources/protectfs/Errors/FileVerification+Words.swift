@@ -35,8 +35,7 @@ extension FileVerification.Finding {
         case .headDamaged(let index):
             "has a damaged or torn head \(index); all its contents are there, by the other one"
         case .commitsUnreachable(let head, let count):
-            (head.map { "has a damaged or torn head \($0), which may have held a later state than the other one" }
-                ?? "has lost the head that led to later changes")
+            "has a damaged or torn head \(head), which may have held a later state than the other one"
                 + (count > 0 ? ": \(spoken(count, "record")) of later changes cannot be reached" : "")
         case .recordsTorn(let count):
             "has a torn or altered record: the last \(spoken(count, "byte")) are of changes that were not finished, or are lost"
@@ -67,10 +66,7 @@ extension FileVerification.Finding {
             case .oldClassLeft(let older): ("oldClassLeft", [("older", .number(Int64(older)))])
             case .redoArea(let count): ("redoArea", [("bytes", .number(Int64(clamping: count)))])
             case .commitsUnreachable(let head, let count):
-                (
-                    "commitsUnreachable",
-                    [("head", head.map { .number(Int64($0)) } ?? .null), ("records", .number(Int64(count)))]
-                )
+                ("commitsUnreachable", [("head", .number(Int64(head))), ("records", .number(Int64(count)))])
             case .recordsTorn(let count): ("recordsTorn", [("bytes", .number(Int64(clamping: count)))])
             case .excess(let count): ("excess", [("bytes", .number(Int64(clamping: count)))])
             case .appended(let count): ("appended", [("bytes", .number(Int64(clamping: count)))])
