@@ -8,12 +8,12 @@ extension DataProtectionError {
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
-        case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
+        case .keybagNotFound(let directory): notFoundHint(directory)
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
-        case .keyLost(_, _, _, isNewer: true): olderKeybagHint
+        case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
         case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
@@ -60,9 +60,17 @@ extension DataProtectionError {
     }
 
     /// The way out when the keybag is older than a file or than the keys in the ring. A restore leaves a whole keybag alone.
-    private var olderKeybagHint: String {
+    package static let olderKeybagHint =
         "put back the newest export: move keybag.0 and keybag.1 of the keybag's directory away, then protectfs recovery restore FILE; "
-            + "if another device rotated, read the file there"
+        + "if another device rotated, read the file there"
+
+    /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
+    private func notFoundHint(_ directory: FilePath) -> String {
+        let option = KeybagOption.words(for: directory)
+        guard Keybag.wasUsed(in: directory) else { return "make one: protectfs init\(option)" }
+        return
+            "put back an export of the keybag that was here: protectfs recovery restore\(option) FILE; or a copy of the directory; "
+            + "if you moved it: --keybag DIR"
     }
 
     /// The way out when the passcode or the device key is lost, if the keybag has a recovery code.

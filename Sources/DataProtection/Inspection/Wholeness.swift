@@ -1,5 +1,6 @@
+import Glibc
 import ProtectionFormat
-import SystemPackage
+package import SystemPackage
 
 extension Keybag {
     /// Opens every chunk of a file.
@@ -24,6 +25,21 @@ extension Keybag {
             case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .excess: break
             }
         }
+    }
+
+    /// Why no unlock of this keybag opens a file: `keyLost` or `otherKey`. Nil if there is no such reason, as far as that can be told in this
+    /// lock state.
+    package func keyProblem(of path: FilePath) -> DataProtectionError? {
+        do throws(DataProtectionError) {
+            let file = try LowerFile(regular: path, flags: O_RDONLY)
+            _ = try OpenFile(file, keybag: self, isWritable: false).size(.read)
+        } catch {
+            switch error {
+            case .keyLost, .otherKey: return error
+            default: break
+            }
+        }
+        return nil
     }
 
     /// What is damaged in a file, as far as that can be told in this lock state; nil if nothing is.
