@@ -63,6 +63,21 @@ import Testing
         }
     }
 
+    @Test("A forged mark is shown as a claim, not as a verdict")
+    func inspected() throws {
+        let bed = try FileTestBed()
+        let mark = OriginMark(
+            verdict: .verified, key: .classC, generation: 1, mac: [UInt8](repeating: 7, count: 32))
+        let forged = try FileInspection(of: bed.makePlanted("forged", mark), keybag: bed.keybag)
+        #expect(forged.identity?.origin.verdict == .verified, "that is what it claims")
+        #expect(forged.origin == .unverified)
+        let genuine = try bed.make("genuine", .completeUnlessOpen)
+        #expect(try FileInspection(of: genuine, keybag: bed.keybag).origin == .verified)
+        #expect(try FileInspection(of: genuine, keybag: nil).origin == .unverified, "no key can be asked")
+        try bed.enter(.beforeFirstUnlock)
+        #expect(try FileInspection(of: genuine, keybag: bed.keybag).origin == .unverified, "class key C is not here")
+    }
+
     /// Claims without the keys behind them.
     @Test(arguments: [OriginMark.Key.device, .classC], [OriginMark.Verdict.unverified, .thisDevice, .verified])
     func forgedClaims(_ key: OriginMark.Key, _ verdict: OriginMark.Verdict) throws {

@@ -28,6 +28,7 @@ struct InspectTests {
         let open = rows(done.text)
         #expect(open["class"] == "complete, class key generation 1, AES key wrap")
         #expect(open["size"] == "5000 bytes" && open["contents"] == "1 chunk")
+        #expect(open["origin"] == "verified (under class key first-unlock, generation 1)")
         #expect(open["head 0"]?.hasPrefix("in force") == true && open["head 1"] == "never written")
         #expect(open["keybag"]?.contains(sandbox.keybagDirectory) == true)
         try sandbox.run("lock")
@@ -36,6 +37,7 @@ struct InspectTests {
         let stranger = rows(try other.run("inspect", sandbox.path("file")).text)
         #expect(stranger["keybag"]?.hasSuffix("not available to you") == true)
         #expect(stranger["size"]?.contains("unverified") == true)
+        #expect(stranger["origin"]?.hasPrefix("unverified: the file claims verified") == true)
     }
 
     @Test("A damaged file: what can be read, what is bad, status 65")

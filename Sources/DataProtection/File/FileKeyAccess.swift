@@ -104,7 +104,7 @@ extension Keybag {
         }
         let message = ClassKeyEntry.PublicHalf.message(name: name, key: half.key)
         let isGood: Bool
-        let underC = try withClassKey(copy.activeName(.completeUntilFirstUserAuthentication)) {
+        let underC = try withReachableClassKey(copy.activeName(.completeUntilFirstUserAuthentication)) {
             classKey throws(DataProtectionError) in
             do throws(KeyError) { return try classKey.bPublicMACKey().isValid(half.macUnderC, for: message) } catch {
                 throw .cryptography(error)
@@ -112,7 +112,7 @@ extension Keybag {
         }
         if let underC {
             isGood = underC
-        } else if try ring.holdsClassC() {
+        } else if !isKeyringRefused, try ring.holdsClassC() {
             // The device key lies beside the keybag: it vouches only where nothing better can.
             throw lockedError(path, .completeUnlessOpen, operation)
         } else {
@@ -126,6 +126,25 @@ extension Keybag {
         }
         guard isGood else { throw .keybagDamaged(directory, reason: "class B's public key is not authentic") }
         return half.key
+    }
+
+    /// Whether keyring calls are refused to this process (EPERM, ENOSYS), as the seccomp profiles of containers do. New files of classes B and D
+    /// can be made all the same: the device key vouches for them, as before the first unlock.
+    private var isKeyringRefused: Bool {
+        do throws(Errno) { _ = try ring.firstUnlock.find() } catch {
+            return error == .notPermitted || error == .noFunction
+        }
+        return false
+    }
+
+    /// Lends class key A, C or D; nil also where keyring calls are refused.
+    private func withReachableClassKey<R>(
+        _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R? {
+        do throws(DataProtectionError) { return try withClassKey(name, body) } catch {
+            guard case .keyringUnavailable = error, isKeyringRefused else { throw error }
+            return nil
+        }
     }
 
     // MARK: origin, FORMAT.md §3.3
@@ -170,7 +189,7 @@ extension Keybag {
                 file: file, classKey: name, verdict: verdict, wrapped: wrapped, commitment: commitment)
         }
         let nameC = copy.activeName(.completeUntilFirstUserAuthentication)
-        let underC = try withClassKey(nameC) { classKey throws(DataProtectionError) -> OriginMark in
+        let underC = try withReachableClassKey(nameC) { classKey throws(DataProtectionError) -> OriginMark in
             let verdict = verdict ?? .verified
             do throws(KeyError) {
                 let mac = try classKey.originMACKey().tag(of: message(verdict))

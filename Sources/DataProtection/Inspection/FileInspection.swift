@@ -64,6 +64,8 @@ public struct FileInspection: Hashable, Sendable {
     public private(set) var problem: DataProtectionError?
     /// Whether the header can be believed.
     public private(set) var authenticity: Authenticity?
+    /// What can be said now about who made the file, whatever the head claims: `unverified` if no key of the keybag proves the claim.
+    public private(set) var origin = OriginMark.Verdict.unverified
 
     /// Reads both heads, and records if there are any.
     ///
@@ -94,7 +96,10 @@ public struct FileInspection: Hashable, Sendable {
             }
             outline = found.compactMap(\.records.content).max { $0.counter < $1.counter }.map { FileOutline($0) }
         }
-        if let keybag { authenticity = Self.authenticity(file, keybag) }
+        if let keybag {
+            authenticity = Self.authenticity(file, keybag)
+            if let state { origin = (try? keybag.verdict(of: state.heads.head)) ?? .unverified }
+        }
     }
 
     private static func authenticity(_ file: LowerFile, _ keybag: Keybag) -> Authenticity {

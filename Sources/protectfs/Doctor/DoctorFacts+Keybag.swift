@@ -43,8 +43,9 @@ extension DoctorFacts {
     }
 
     func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
+        guard let error = health.deviceKeyProblem else { return .ok("device key", "there, and the right one") }
         guard let problem = health.problems.first(where: { !$0.isOfAge }) else {
-            return .ok("device key", "there, and the right one")
+            return .problem("device key", error.message, mend: error.hint)
         }
         return .problem("device key", problem.message, mend: problem.hint)
     }

@@ -30,14 +30,20 @@ extension KeybagHealth {
                         + "copy of the keybag was put back, or a rotation was interrupted",
                     hint: DataProtectionError.olderKeybagHint, isOfAge: true))
         }
-        if let deviceKeyProblem {
-            let end = isUnlocked ? ", and files can be read only until the next lock" : ""
-            problems.append(
-                KeybagProblem(
-                    message: "\(deviceKeyProblem.message); no passcode opens the keybag\(end)",
-                    hint: deviceKeyHint(deviceKeyProblem), isOfAge: false))
+        if let problem = deviceKeyProblem {
+            switch problem {
+            case .otherDevice, .deviceKeyUnusable: problems.append(deviceKey(problem))
+            default: break  // a disk that cannot be read now says nothing of the key
+            }
         }
         return problems
+    }
+
+    private func deviceKey(_ problem: DataProtectionError) -> KeybagProblem {
+        let end = isUnlocked ? ", and files can be read only until the next lock" : ""
+        return KeybagProblem(
+            message: "\(problem.message); no passcode opens the keybag\(end)", hint: deviceKeyHint(problem),
+            isOfAge: false)
     }
 
     private func deviceKeyHint(_ problem: DataProtectionError) -> String? {

@@ -5,12 +5,12 @@ extension Report {
     init(_ file: FileInspection, _ keybag: Keybag?) {
         self.init(title: "protected file")
         members.append(("kind", .string("file")))
-        if let identity = file.identity { add(identity, keybag) }
+        if let identity = file.identity { add(identity, keybag, file.origin) }
         if let outline = file.outline { add(outline, of: file) }
         addStorage(of: file)
     }
 
-    private mutating func add(_ identity: FileIdentity, _ keybag: Keybag?) {
+    private mutating func add(_ identity: FileIdentity, _ keybag: Keybag?, _ origin: OriginMark.Verdict) {
         let isB = identity.protectionClass == .completeUnlessOpen
         let wrap = isB ? "X25519 and AES key wrap" : "AES key wrap"
         let place = keybag.map { quoted($0.directory) } ?? "not available to you"
@@ -18,14 +18,15 @@ extension Report {
             ("format", "1, AES-256-GCM, chunks of \(identity.chunkSize) bytes"),
             ("file id", Hexadecimal.text(identity.fileID)),
             ("class", "\(identity.protectionClass.shortName), class key generation \(identity.generation), \(wrap)"),
-            ("keybag", "\(identity.keybag), \(place)"), ("origin", identity.origin.words),
+            ("keybag", "\(identity.keybag), \(place)"), ("origin", identity.origin.words(proven: origin)),
         ]
         members += [
             ("format", .number(1)), ("chunkSize", .number(Int64(identity.chunkSize))),
             ("fileID", .string(Hexadecimal.text(identity.fileID))),
             ("class", .string(identity.protectionClass.shortName)),
             ("classKeyGeneration", .number(Int64(identity.generation))), ("wrap", .string(wrap)),
-            ("origin", .string(identity.origin.verdict.word)), ("keybag", .string("\(identity.keybag)")),
+            ("origin", .string(origin.word)), ("claimedOrigin", .string(identity.origin.verdict.word)),
+            ("keybag", .string("\(identity.keybag)")),
         ]
         if let keybag { members += JSON.members(of: keybag.directory, named: "keybagDirectory") }
     }
@@ -133,12 +134,15 @@ extension FileInspection.Slot.Condition {
 }
 
 extension OriginMark {
-    /// What the head claims, and how that could be checked.
-    fileprivate var words: String {
-        switch key {
-        case .none: verdict.word
-        case .device: "\(verdict.word), as stored (under the device key)"
-        case .classC: "\(verdict.word), as stored (under class key first-unlock, generation \(generation))"
-        }
+    /// What is proven, by which key, and what the head claims if that is something else.
+    fileprivate func words(proven: Verdict) -> String {
+        let prover =
+            switch key {
+            case .none: ""
+            case .device: " (under the device key)"
+            case .classC: " (under class key first-unlock, generation \(generation))"
+            }
+        if proven == verdict { return verdict.word + prover }
+        return "\(proven.word): the file claims \(verdict.word)\(prover), which no key proves now"
     }
 }
