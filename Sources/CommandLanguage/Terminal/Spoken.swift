@@ -26,7 +26,7 @@ package func spoken(seconds: Int) -> String {
 package func spoken(bytes: UInt64) -> String {
     let units: [(shift: UInt64, name: String)] = [(30, "GiB"), (20, "MiB"), (10, "KiB")]
     guard let unit = units.first(where: { bytes >> $0.shift > 0 }) else { return spoken(bytes, "byte") }
-    let tenths = (bytes >> (unit.shift - 10)) * 10 >> 10
+    let tenths = ((bytes >> (unit.shift - 10)) * 10) >> 10
     return "\(tenths / 10).\(tenths % 10) \(unit.name)"
 }
 
