@@ -74,6 +74,14 @@ public enum RingPayload {
         return nil
     }
 
+    /// The highest generation of any key in `payload`; nil if this is no payload of ours.
+    public static func newestGeneration(_ payload: UnsafeRawBufferPointer) -> UInt32? {
+        guard isWellFormed(payload) else { return nil }
+        return stride(from: headerLength, to: payload.count, by: entryLength).map { start in
+            UInt32(littleEndian: payload.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self))
+        }.max()
+    }
+
     /// Whether there is a key of that class in `payload`, of any generation.
     public static func holds(_ protectionClass: ProtectionClass, _ payload: UnsafeRawBufferPointer) -> Bool {
         isWellFormed(payload)

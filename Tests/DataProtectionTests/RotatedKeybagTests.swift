@@ -91,6 +91,26 @@ struct RotatedKeybagTests {
         #expect(try bag.keybag.file.load().copy.entries.count == 7)
     }
 
+    @Test("An entry of a reserved kind goes through rotations as it is, whatever a later version keeps in it")
+    func reservedContent() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let content = (24..<200).map { UInt8(truncatingIfNeeded: 7 &* $0) }
+        try bag.rewriteAuthentically { copy in
+            let entry = copy.repeatEntry(.complete)
+            copy.bytes[entry] = 9
+            copy.set(content, at: entry + 24)
+        }
+        for _ in 0..<2 { try bag.rotate() }
+        let stored = try StoredKeybag(of: bag)
+        let entry = stored.entry(6)
+        #expect(stored.bytes[entry] == 9)
+        #expect(Array(stored.bytes[entry + 24..<entry + 200]) == content)
+        try bag.forgetRetired()
+        #expect(try bag.keybag.file.load().copy.entries.count == 7)
+        try bag.keybag.lock()
+        try bag.unlock()
+    }
+
     @Test("Files not rewrapped are key lost once the old keys are forgotten")
     func forgotten() throws {
         let bed = try FileTestBed()
@@ -241,13 +261,54 @@ struct RotatedKeybagTests {
         try bed.bag.unlock()
         for path in lost { expectError("keyLost") { _ = try bed.read(path) } }
         try bed.bag.rotate()
-        for path in lost { expectError("damaged") { _ = try bed.read(path) } }
+        for path in lost { expectError("otherKey") { _ = try bed.read(path) } }
         try bed.keybag.evictEverything()
         try bed.bag.unlock()
         for protectionClass in ProtectionClass.allCases {
             let path = try bed.make("new \(protectionClass)", protectionClass, Self.text)
             #expect(try ProtectedFile.open(path, keybag: bed.bag.reopened()).bytes(at: 0, count: 5000) == Self.text)
         }
+    }
+
+    @Test("Two devices rotate copies of one keybag: no file is called damaged, and each keybag opens its own again")
+    func twoDevices() throws {
+        let bed = try FileTestBed()
+        func use(_ saved: FilePath) throws {
+            try bed.keybag.evictEverything()
+            for name in KeybagFile.names { try bed.bag.file(name).overwrite(saved.appending(name).contents()) }
+            try bed.bag.unlock()
+        }
+        let second = try bed.bag.savedCopy()
+        try bed.bag.rotate()
+        let files = try ProtectionClass.allCases.map { try bed.make("\($0)", $0, Self.text) }
+        let stored = try files.map { try $0.contents() }
+        let first = try bed.bag.savedCopy()
+
+        try use(second)
+        for path in files {
+            let error = expectError("keyLost") { _ = try bed.read(path) }
+            guard case .keyLost(_, _, generation: 2, isNewer: true)? = error else {
+                Issue.record("\(path): \(String(describing: error))")
+                continue
+            }
+        }
+        for rotation in 1...2 {
+            try bed.bag.rotate()
+            for path in files {
+                expectError("otherKey", "rotation \(rotation)") { _ = try bed.read(path) }
+                expectError("otherKey", "rotation \(rotation)") { _ = try bed.keybag.verify(path) }
+                _ = try? bed.keybag.rewrap(fileAt: path)
+            }
+        }
+        try bed.bag.forgetRetired()
+        for path in files {
+            let error = expectError("keyLost") { _ = try bed.read(path) }
+            #expect(error == .keyLost(path, try ProtectedFileInfo(of: path).protectionClass, generation: 2))
+        }
+        #expect(try files.map { try $0.contents() } == stored, "nothing was changed")
+
+        try use(first)
+        for path in files { #expect(try bed.read(path) == Self.text) }
     }
 
     @Test("A full keybag refuses, and has room again when it has forgotten")

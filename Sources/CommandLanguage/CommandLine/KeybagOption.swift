@@ -77,8 +77,12 @@ package final class Keybags: Sendable {
     ) throws(DataProtectionError) -> R {
         let keybag: Keybag
         do throws(DataProtectionError) { keybag = try own() } catch {
-            guard case .keybagNotFound = error, let info = try? ProtectedFileInfo(of: path) else { throw error }
-            guard let other = known(info.keybag) else { throw .foreignKeybag(path, info.keybag) }
+            guard case .keybagNotFound(let directory) = error, let info = try? ProtectedFileInfo(of: path) else {
+                throw error
+            }
+            guard let other = known(info.keybag) else {
+                throw Keybag.wasUsed(in: directory, as: info.keybag) ? error : .foreignKeybag(path, info.keybag)
+            }
             return try body(other)
         }
         do throws(DataProtectionError) { return try body(keybag) } catch {

@@ -10,11 +10,13 @@ extension DataProtectionError {
         case .mangled: "put back a copy of the file from a backup, and keep this one until that copy opens"
         case .damaged(let path, .chunk, _, _): "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
-        case .keybagNotFound(let directory): "make one: protectfs init\(KeybagOption.words(for: directory))"
+        case .keybagNotFound(let directory): notFoundHint(directory)
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
+        case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
+        case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
         case .wouldWeaken: "if that is meant: --allow-weaker"
         case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
@@ -66,6 +68,20 @@ extension DataProtectionError {
         case .system(_, _, .noSpace): "make room; what was there before is as it was"
         default: nil
         }
+    }
+
+    /// The way out when the keybag is older than a file or than the keys in the ring. A restore leaves a whole keybag alone.
+    package static let olderKeybagHint =
+        "put back the newest export: move keybag.0 and keybag.1 of the keybag's directory away, then protectfs recovery restore FILE; "
+        + "if another device rotated, read the file there"
+
+    /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
+    private func notFoundHint(_ directory: FilePath) -> String {
+        let option = KeybagOption.words(for: directory)
+        guard Keybag.wasUsed(in: directory) else { return "make one: protectfs init\(option)" }
+        return
+            "put back an export of the keybag that was here: protectfs recovery restore\(option) FILE; or a copy of the directory; "
+            + "if you moved it: --keybag DIR"
     }
 
     /// The way out when the passcode or the device key is lost, if the keybag has a recovery code.

@@ -14,9 +14,14 @@ extension DataProtectionError {
         case .unsupported(let path, let what): "\(quoted(path)) was made by a newer version: \(what)"
         case .foreignKeybag(let path, let uuid):
             "\(quoted(path)) belongs to keybag \(uuid), which is not available to you"
-        case .keyLost(let path, let protectionClass, let generation):
-            "\(quoted(path)) needs class key \(protectionClass.shortName), generation \(generation), which its keybag no "
-                + "longer has"
+        case .keyLost(let path, let protectionClass, let generation, let isNewer):
+            "\(quoted(path)) needs class key \(protectionClass.shortName), generation \(generation), "
+                + (isNewer
+                    ? "which is newer than its keybag: an older copy of the keybag was put back, or another device rotated its copy"
+                    : "which its keybag does not have: it was forgotten, or another device made it")
+        case .otherKey(let path, let protectionClass, let generation):
+            "\(quoted(path)) does not open under class key \(protectionClass.shortName), generation \(generation), of its keybag: "
+                + "another device made a key with that number, or the file was altered on purpose"
         case .unverifiedOrigin(let path, _): "\(quoted(path)) could have been made by somebody else"
         case .busy(let path): "\(quoted(path)) is being written to by another program"
         case .needsRekey(let path): "\(quoted(path)) has used up its key"

@@ -18,8 +18,12 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case unsupported(FilePath, what: String)
     /// The file belongs to a keybag that is not available to this user.
     case foreignKeybag(FilePath, KeybagUUID)
-    /// The keybag does not hold (any more) the class key of this generation.
-    case keyLost(FilePath, ProtectionClass, generation: UInt32)
+    /// The keybag does not hold the class key of this generation. `isNewer`: it holds none that high. Then an older copy of the keybag was
+    /// put back, or another device that has a copy has rotated it. Otherwise the key was forgotten, or made by another device.
+    case keyLost(FilePath, ProtectionClass, generation: UInt32, isNewer: Bool = false)
+    /// The file key does not open under the class key of this generation. Another device that has a copy of the keybag made a key with
+    /// the same number, or somebody altered the file and made its check right: the two cannot be told apart.
+    case otherKey(FilePath, ProtectionClass, generation: UInt32)
     /// Somebody who could not show who they are made the file, and the caller asked for a verified origin.
     case unverifiedOrigin(FilePath, OriginMark.Verdict)
     /// Another handle is writing to the file, or it changed while it was being converted.
@@ -135,7 +139,8 @@ extension DataProtectionError {
         case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
             .unverifiedOrigin:
             .badMessage
-        case .foreignKeybag, .keyLost, .otherDevice, .deviceKeyUnusable, .keyNotInBackup: Errno(rawValue: 126)
+        case .foreignKeybag, .keyLost, .otherKey, .otherDevice, .deviceKeyUnusable, .keyNotInBackup:
+            Errno(rawValue: 126)
         case .busy, .databaseInUse, .throttled, .setAside, .usedElsewhere: .resourceBusy
         case .needsRekey, .outOfRange: .fileTooLarge
         case .notOpen: .badFileDescriptor

@@ -8,30 +8,26 @@ extension Keybag {
     /// Opens the file key of a head and checks its commitment.
     ///
     /// - Parameter name: the class key to use instead of the one that the head names.
-    /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `damaged`.
+    /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `otherKey`, `damaged`.
     func fileKey(
         of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: Operation
     ) throws(DataProtectionError) -> FileKey {
         let name = name ?? head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard try entry(of: name) != nil else {
-            throw .keyLost(path, name.protectionClass, generation: name.generation)
-        }
+        guard try entry(of: name) != nil else { throw keyLost(name, path) }
         let key: Unwrapped?
         if name.protectionClass == .completeUnlessOpen {
             key = try withClassB(name) { classKey throws(DataProtectionError) in
-                try Unwrapped(path) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+                try Unwrapped(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         } else {
             key = try withClassKey(name) { classKey throws(DataProtectionError) in
-                try Unwrapped(path) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+                try Unwrapped(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         }
         guard let key else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard lastKnown.entry(of: name) != nil else {
-                throw .keyLost(path, name.protectionClass, generation: name.generation)
-            }
+            guard lastKnown.entry(of: name) != nil else { throw keyLost(name, path) }
             throw lockedError(path, name.protectionClass, operation)
         }
         let fileKey = key.take()
@@ -39,17 +35,26 @@ extension Keybag {
         return fileKey
     }
 
+    /// The error for a class key that the keybag does not hold.
+    func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
+        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
+        return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
+    }
+
     /// Carries a file key out of a closure that lends a class key.
     private final class Unwrapped {
         private var key: FileKey?
 
-        init(_ path: FilePath, _ unwrap: () throws(KeyError) -> FileKey) throws(DataProtectionError) {
+        init(
+            _ path: FilePath, _ name: ClassKeyName, _ unwrap: () throws(KeyError) -> FileKey
+        ) throws(DataProtectionError) {
             do throws(KeyError) {
                 key = try unwrap()
             } catch .libraryFailed(let operation, let code) {
                 throw .cryptography(.libraryFailed(operation: operation, code: code))
             } catch {
-                throw .damaged(path, .wrapRecord, reason: "the file key does not unwrap", offset: nil)
+                // The check of the head is good, so that no accident did this.
+                throw .otherKey(path, name.protectionClass, generation: name.generation)
             }
         }
 

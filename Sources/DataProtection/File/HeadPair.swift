@@ -16,7 +16,10 @@ enum Trouble: Error {
 
     /// An error of the bytes is suspect; one of the system, or of a missing key, is not.
     init(_ error: DataProtectionError) {
-        self = if case .damaged = error { .suspect(error) } else { .certain(error) }
+        switch error {
+        case .damaged, .otherKey: self = .suspect(error)
+        default: self = .certain(error)
+        }
     }
 }
 

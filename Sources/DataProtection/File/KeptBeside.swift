@@ -58,10 +58,10 @@ extension UnnamedFile {
             let name = FilePath(bytes: entry.path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
             let other = DirectoryEntry(name, in: entry.directory)
             do throws(DataProtectionError) {
-                try link(to: other)
+                try takeName(other)
                 try hasName()
                 return other.path
-            } catch .system(_, _, .fileExists) {
+            } catch .exists {
                 number += 1
             }
         }

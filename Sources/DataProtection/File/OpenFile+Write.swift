@@ -70,7 +70,7 @@ extension OpenFile {
     private func dyingOfDamage(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         do throws(DataProtectionError) { try step() } catch {
             switch error {
-            case .damaged, .cryptography, .outOfRange: failure = failure ?? error.errno
+            case .damaged, .otherKey, .cryptography, .outOfRange: failure = failure ?? error.errno
             default: break
             }
             throw error

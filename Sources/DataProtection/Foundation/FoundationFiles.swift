@@ -84,7 +84,8 @@ extension DataProtectionError {
     fileprivate func isAbout(_ source: FilePath, not target: FilePath) -> Bool {
         switch self {
         case .locked(let path, _, _, _, _), .damaged(let path, _, _, _), .unsupported(let path, _),
-            .foreignKeybag(let path, _), .keyLost(let path, _, _), .busy(let path), .notRegularFile(let path),
+            .foreignKeybag(let path, _), .keyLost(let path, _, _, _), .otherKey(let path, _, _), .busy(let path),
+            .notRegularFile(let path),
             .system(let path, _, _):
             return path.starts(with: source) && !path.starts(with: target)
         default: return false

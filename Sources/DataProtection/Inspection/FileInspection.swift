@@ -102,8 +102,10 @@ public struct FileInspection: Hashable, Sendable {
             _ = try OpenFile(file, keybag: keybag, isWritable: false).size(.read)
             return .authentic
         } catch {
-            if case .damaged = error { return .refused(error) }
-            return .unverified(error)
+            switch error {
+            case .damaged, .otherKey: return .refused(error)
+            default: return .unverified(error)
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ extension Keybag {
     ///   - path: the file; a link is followed.
     ///   - goOn: called with the plaintext bytes that are done, about every MiB; false stops.
     /// - Returns: nil if `goOn` said so.
-    /// - Throws: `locked`, `notProtected`, `unsupported`, `foreignKeybag`, `keyLost`, `notRegularFile`, `system`. Damage is no error
+    /// - Throws: `locked`, `notProtected`, `unsupported`, `foreignKeybag`, `keyLost`, `otherKey`, `notRegularFile`, `system`. Damage is no error
     ///   but a finding.
     public func verify(
         _ path: FilePath, goOn: (Int64) -> Bool = { _ in true }

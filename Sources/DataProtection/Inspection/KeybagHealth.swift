@@ -28,14 +28,27 @@ public struct KeybagHealth: Sendable {
 
     /// Why a class key that is in the kernel keyring cannot be read; nil if all that are there can.
     public private(set) var ringProblem: Errno?
+    /// Whether class keys A and B private are in the kernel keyring: files can be read, and saved, even if no passcode opens the keybag
+    /// any more.
+    public private(set) var isUnlocked = false
+    /// The highest generation of class keys in the kernel keyring, if the keybag holds none that high: an older copy of the keybag was put
+    /// back, or a rotation was interrupted.
+    public private(set) var newerGeneration: UInt32?
+    /// Whether a keybag was used in this directory that is not there any more.
+    public let isGone: Bool
 
     /// Looks at the keybag in `directory`.
     public init(of directory: FilePath) {
+        isGone = Keybag.wasUsed(in: directory) && !OwnDirectory.exists(directory)
         do throws(DataProtectionError) {
             let inspection = try KeybagInspection(ofDirectory: directory)
             self.inspection = .success(inspection)
             validAttemptSectors = AttemptFile(directory: directory, keybag: inspection.uuid).validSectors()
-            ringProblem = RingKeys(inspection.uuid).unreadable()
+            let ring = RingKeys(inspection.uuid)
+            ringProblem = ring.unreadable()
+            isUnlocked = (try? ring.unlocked.find()) != nil
+            let newest = inspection.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
+            newerGeneration = ring.newestGeneration().flatMap { $0 > newest ? $0 : nil }
             if let record = ExportRecord(in: directory) {
                 export = .made(record.time, isOutdated: record.sequence != inspection.sequence)
             }
@@ -64,6 +77,18 @@ extension AttemptFile {
 }
 
 extension RingKeys {
+    /// Of what is loaded; nil if nothing is.
+    fileprivate func newestGeneration() -> UInt32? {
+        var newest: UInt32?
+        for key in [unlocked, firstUnlock] {
+            var serial: KeySerial?
+            guard let payload = try? Self.payload(of: key, serial: &serial) else { continue }
+            guard let found = payload.withUnsafeBytes({ RingPayload.newestGeneration($0) }) else { continue }
+            newest = max(newest ?? 0, found)
+        }
+        return newest
+    }
+
     /// The error of a key that is there and cannot be read.
     fileprivate func unreadable() -> Errno? {
         for key in [unlocked, firstUnlock] {

@@ -1,5 +1,6 @@
+import Glibc
 import ProtectionFormat
-import SystemPackage
+package import SystemPackage
 
 extension Keybag {
     /// Opens every chunk of a file.
@@ -28,6 +29,21 @@ extension Keybag {
         }
     }
 
+    /// Why no unlock of this keybag opens a file: `keyLost` or `otherKey`. Nil if there is no such reason, as far as that can be told in this
+    /// lock state.
+    package func keyProblem(of path: FilePath) -> DataProtectionError? {
+        do throws(DataProtectionError) {
+            let file = try LowerFile(regular: path, flags: O_RDONLY)
+            _ = try OpenFile(file, keybag: self, isWritable: false).size(.read)
+        } catch {
+            switch error {
+            case .keyLost, .otherKey: return error
+            default: break
+            }
+        }
+        return nil
+    }
+
     /// What is damaged in a file, as far as that can be told in this lock state; nil if nothing is.
     func damage(of file: LowerFile, named path: FilePath, needsBothHeads: Bool) -> DataProtectionError? {
         do throws(DataProtectionError) {
@@ -39,7 +55,10 @@ extension Keybag {
             }
             try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
         } catch {
-            if case .damaged = error { return error.about(path) }
+            switch error {
+            case .damaged, .otherKey: return error.about(path)
+            default: break
+            }
         }
         return nil
     }
@@ -48,7 +67,10 @@ extension Keybag {
 extension DataProtectionError {
     /// The same about the file of that name.
     func about(_ path: FilePath) -> DataProtectionError {
-        guard case .damaged(_, let layer, let reason, let offset) = self else { return self }
-        return .damaged(path, layer, reason: reason, offset: offset)
+        switch self {
+        case .damaged(_, let layer, let reason, let offset): .damaged(path, layer, reason: reason, offset: offset)
+        case .otherKey(_, let protectionClass, let generation): .otherKey(path, protectionClass, generation: generation)
+        default: self
+        }
     }
 }

@@ -22,9 +22,7 @@ extension Keybag {
         _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         if let result = try withClassKey(name, body) { return result }
-        guard try entry(of: name) != nil else {
-            throw .keyLost(path, name.protectionClass, generation: name.generation)
-        }
+        guard try entry(of: name) != nil else { throw keyLost(name, path) }
         throw lockedError(path, name.protectionClass, operation)
     }
 }

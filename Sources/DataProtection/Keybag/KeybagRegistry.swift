@@ -56,6 +56,16 @@ extension Keybag {
         }
     }
 
+    /// Whether a keybag was once used in that directory, which may be gone by now. An erased one does not count.
+    ///
+    /// - Parameter uuid: of that name; nil: of any.
+    package static func wasUsed(in directory: FilePath, as uuid: KeybagUUID? = nil) -> Bool {
+        guard let place = try? absolute(directory), let found = try? rememberedUUIDs(leadingTo: place) else {
+            return false
+        }
+        return uuid.map { found.contains($0) } ?? !found.isEmpty
+    }
+
     /// Whether two names lead to one directory that is there.
     private static func isSame(_ one: FilePath, _ other: FilePath) -> Bool {
         var (first, second) = (stat(), stat())

@@ -183,7 +183,9 @@ extension QueuedWorkResult.Outcome {
     /// Whether later segments of the same log wait for this one. For one that can never be read nobody waits.
     var holdsUp: Bool {
         switch self {
-        case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost): false
+        case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost),
+            .failed(.otherKey):
+            false
         case .inUse, .waiting, .failed: true
         }
     }

@@ -45,9 +45,7 @@ struct BackupFile {
     private func requireKey(_ state: FileState, _ path: FilePath) throws(DataProtectionError) {
         let name = state.heads.head.wrap.classKey
         guard name.keybag == keybag.uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard let entry = try keybag.entry(of: name) else {
-            throw .keyLost(path, name.protectionClass, generation: name.generation)
-        }
+        guard let entry = try keybag.entry(of: name) else { throw keybag.keyLost(name, path) }
         guard stored.holds(entry) else {
             throw .keyNotInBackup(path, name.protectionClass, generation: name.generation, backup: backup)
         }

@@ -48,15 +48,19 @@ extension ClassKeyEntry {
 extension KeybagCopy {
     /// Retires the active class keys, adds a generation, and wraps all that is kept under another keybag key.
     ///
-    /// The caller has seen that there is room for it, and a generation left.
-    /// - Throws: `unwrapFailed` if a class key does not open.
+    /// The caller has seen that there is room for it, and a generation left. An entry of a reserved kind may hold anything: what is no
+    /// wrap under the old keybag key is kept as it is.
+    /// - Throws: `unwrapFailed` if a class key of a known kind does not open.
     mutating func rotateKeys(
         from old: borrowing KeybagKey, to new: borrowing KeybagKey, _ device: borrowing DeviceKey
     ) throws(KeyError) {
         let generation = usedEntries.map(\.generation).max()! + 1
         for index in entries.indices {
-            entries[index].wrapped = try old.rewrap(entries[index].wrapped, under: new)
-            guard name(of: entries[index]) != nil else { continue }
+            let isKnown = name(of: entries[index]) != nil
+            do throws(KeyError) { entries[index].wrapped = try old.rewrap(entries[index].wrapped, under: new) } catch {
+                guard !isKnown, error == .unwrapFailed else { throw error }
+            }
+            guard isKnown else { continue }
             entries[index].state = .retired
             entries[index].publicHalf = entries[index].publicHalf?.retired
         }

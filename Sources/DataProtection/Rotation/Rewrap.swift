@@ -45,9 +45,7 @@ extension Keybag {
         let heads = try ClassChange.heads(lookingAt: path)
         let name = heads.head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard try current().entry(of: name) != nil else {
-            throw .keyLost(path, name.protectionClass, generation: name.generation)
-        }
+        guard try current().entry(of: name) != nil else { throw keyLost(name, path) }
         let isCurrent = try isCurrent(heads.head)
         return heads.hasStaleWrap || !isCurrent
     }

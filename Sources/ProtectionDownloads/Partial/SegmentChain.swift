@@ -69,7 +69,7 @@ extension DataProtectionError {
     /// Whether what was downloaded before is of no use: another try begins at the first byte.
     var isOfLostPartial: Bool {
         switch self {
-        case .damaged, .mangled, .notProtected, .keyLost, .notRegularFile, .foreignKeybag: true
+        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag: true
         case .system(_, _, let errno): errno == .noSuchFileOrDirectory
         default: false
         }

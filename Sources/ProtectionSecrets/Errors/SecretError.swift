@@ -60,7 +60,7 @@ extension SecretError {
     init(_ error: DataProtectionError, _ secret: SecretName, _ accessibility: SecretAccessibility) {
         switch error {
         case .locked(_, _, _, let state, let since): self = .locked(secret, accessibility, state: state, since: since)
-        case .keyLost(_, _, let generation): self = .keyLost(secret, generation: generation)
+        case .keyLost(_, _, let generation, _): self = .keyLost(secret, generation: generation)
         case .otherDevice: self = .otherDevice(secret)
         default: self = .protection(error)
         }

@@ -7,11 +7,14 @@ extension DoctorFacts {
         switch health.inspection {
         case .failure(.keybagNotFound(let directory)):
             let hint = DataProtectionError.keybagNotFound(directory).hint
+            if health.isGone {
+                return [.problem("keybag", "the keybag that was in \(quoted(directory)) is gone", mend: hint)]
+            }
             return [.warning("keybag", "there is none in \(quoted(directory))", mend: hint)]
         case .failure(let error):
             return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
         case .success(let keybag):
-            return [copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
+            return [ageFinding(health) ?? copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
                 + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
                 + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), agentFinding]
                 + [fileSystemFinding]
@@ -33,8 +36,16 @@ extension DoctorFacts {
         return .warning("keybag", text, mend: "the next unlock repairs it: protectfs unlock\(keybagOption)")
     }
 
+    /// A keybag that is older than the class keys in the ring.
+    func ageFinding(_ health: KeybagHealth) -> DoctorFinding? {
+        guard let problem = health.problems.first(where: { $0.isOfAge }) else { return nil }
+        return .problem("keybag", problem.message, mend: problem.hint)
+    }
+
     func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
-        guard let problem = health.deviceKeyProblem else { return .ok("device key", "there, and the right one") }
+        guard let problem = health.problems.first(where: { !$0.isOfAge }) else {
+            return .ok("device key", "there, and the right one")
+        }
         return .problem("device key", problem.message, mend: problem.hint)
     }
 

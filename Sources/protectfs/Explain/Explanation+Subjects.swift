@@ -15,12 +15,19 @@ extension Explanation {
             help = keybag.help
             return
         }
-        add(.openToRead, named: "read", info.protectionClass, in: state)
-        if mayWrite {
-            add(.openToWrite, named: "write", info.protectionClass, in: state)
-            addClassChange(from: info.protectionClass, in: state)
+        if let problem = keybag.keybag?.keyProblem(of: path) {
+            for action in ["read", "write", "change class"] { add(action, false, problem.message) }
+            help = problem.hint
         } else {
-            for action in ["write", "change class"] { add(action, false, "the permissions of the file do not let you") }
+            add(.openToRead, named: "read", info.protectionClass, in: state)
+            if mayWrite {
+                add(.openToWrite, named: "write", info.protectionClass, in: state)
+                addClassChange(from: info.protectionClass, in: state)
+            } else {
+                for action in ["write", "change class"] {
+                    add(action, false, "the permissions of the file do not let you")
+                }
+            }
         }
         if mayReplace {
             let next = try ClassChoice(

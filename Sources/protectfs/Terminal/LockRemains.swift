@@ -9,6 +9,9 @@ struct LockRemains {
 
     /// - Throws: status 75 if it is not clean and had to be.
     func tell(asJSON: Bool, requireClean: Bool) throws {
+        for keybag in reports.map(\.keybag) {
+            for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
+        }
         if asJSON {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {

@@ -96,7 +96,9 @@ struct ExplainedKeybag {
             if let keybag = keybags.named(uuid) { return keybag }
             // The user's own may be it, and be damaged.
             do throws(DataProtectionError) { _ = try keybags.own() } catch {
-                guard case .keybagNotFound = error else { throw error }
+                guard case .keybagNotFound(let directory) = error, !Keybag.wasUsed(in: directory, as: uuid) else {
+                    throw error
+                }
             }
             throw .foreignKeybag("", uuid)
         }

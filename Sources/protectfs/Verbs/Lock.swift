@@ -53,6 +53,7 @@ struct Lock: ParsableCommand {
         if case .keybagNotFound = error, locked.isEmpty { throw error }
         StandardError.line(.warning, error.message)
         StandardError.line(.warning, "so the keys of every keybag were taken away (\(locked.count))")
+        if let hint = error.hint { StandardError.line(.hint, hint) }
     }
 
     private func lockAll() throws {

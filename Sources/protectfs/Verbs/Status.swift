@@ -35,7 +35,11 @@ struct Status: ParsableCommand {
         }
     }
 
-    private func look(at keybag: Keybag) throws(DataProtectionError) -> Found { .open(keybag, try keybag.status()) }
+    private func look(at keybag: Keybag) throws(DataProtectionError) -> Found {
+        let status = try keybag.status()
+        for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
+        return .open(keybag, status)
+    }
 
     private func everything() throws -> [Found] {
         let own: Keybag?

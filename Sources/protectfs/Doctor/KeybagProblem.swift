@@ -1,0 +1,47 @@
+import DataProtection
+
+/// Something about a keybag that makes the next unlock fail, or files unreadable, and that people must hear of while files can be saved.
+struct KeybagProblem {
+    /// What is wrong: lower case, no full stop.
+    let message: String
+    /// What to do first.
+    let hint: String?
+    /// Whether the keybag is too old; otherwise it is about the device key.
+    let isOfAge: Bool
+
+    /// Prints it on standard error.
+    func tell() {
+        StandardError.line(.warning, message)
+        if let hint { StandardError.line(.hint, hint) }
+    }
+}
+
+extension KeybagHealth {
+    /// What is wrong; nothing if the keybag is not there or damaged, which every command says itself.
+    var problems: [KeybagProblem] {
+        guard case .success(let keybag) = inspection else { return [] }
+        var problems: [KeybagProblem] = []
+        if let newerGeneration {
+            let known = keybag.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
+            problems.append(
+                KeybagProblem(
+                    message:
+                        "the keyring holds class keys of generation \(newerGeneration), the keybag only up to \(known): an older "
+                        + "copy of the keybag was put back, or a rotation was interrupted",
+                    hint: DataProtectionError.olderKeybagHint, isOfAge: true))
+        }
+        if let deviceKeyProblem {
+            let end = isUnlocked ? ", and files can be read only until the next lock" : ""
+            problems.append(
+                KeybagProblem(
+                    message: "\(deviceKeyProblem.message); no passcode opens the keybag\(end)",
+                    hint: deviceKeyHint(deviceKeyProblem), isOfAge: false))
+        }
+        return problems
+    }
+
+    private func deviceKeyHint(_ problem: DataProtectionError) -> String? {
+        guard isUnlocked, case .success(let keybag) = inspection, !keybag.hasRecoveryCode else { return problem.hint }
+        return "save files now, while they open: protectfs cat FILE > COPY"
+    }
+}
