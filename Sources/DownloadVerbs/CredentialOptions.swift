@@ -2,7 +2,8 @@
 package struct CredentialOptions: ParsableArguments {
     @OptionGroup package var password: PasswordOptions
     @Option(
-        help: ArgumentHelp("Show the URL's server this client certificate, if it asks: PKCS #12.", valueName: "file"))
+        help: ArgumentHelp("A client certificate for the URL's server, if it asks: a PKCS #12 file.", valueName: "file")
+    )
     package var identity: PathArgument?
     @OptionGroup package var passcode: IdentityPasscodeOption
 
@@ -18,7 +19,7 @@ package struct CredentialOptions: ParsableArguments {
 /// A password or a bearer token.
 package struct PasswordOptions: ParsableArguments {
     @Option(
-        name: [.customShort("u"), .long], help: ArgumentHelp("The user; the password is asked for.", valueName: "name"))
+        name: [.customShort("u"), .long], help: ArgumentHelp("The user. The password is asked for.", valueName: "name"))
     package var user: String?
     @Option(
         name: .customLong("password-fd"),

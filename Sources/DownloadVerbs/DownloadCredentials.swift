@@ -1,7 +1,7 @@
 /// `download credentials`
 package struct DownloadCredentials: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "credentials", abstract: "Keep passwords, tokens and certificates for servers.",
+        commandName: "credentials", abstract: "Store passwords, tokens and client certificates for servers.",
         discussion: """
             They are secrets of this keybag (protectfs secret), for all downloads and uploads, and never shown here. Each goes to its \
             server only, over TLS. A credential that was refused is not sent again before it is added again.
@@ -17,16 +17,16 @@ package struct DownloadCredentials: ParsableCommand {
 /// `download credentials add`
 package struct DownloadCredentialsAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Keep a password or a bearer token for a server.",
+        commandName: "add", abstract: "Store a password or a bearer token for a server.",
         discussion: "It replaces one for the same server, realm and method. A stand-by server gets an entry of its own."
     )
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
     package var server: String
     @OptionGroup package var password: PasswordOptions
-    @Option(help: ArgumentHelp("For this realm only, as the server calls it.", valueName: "text"))
+    @Option(help: ArgumentHelp("Use it only for this realm, as the server names it.", valueName: "text"))
     package var realm: String?
-    @Option(help: ArgumentHelp("For this method only: basic, digest or ntlm.", valueName: "method"))
+    @Option(help: ArgumentHelp("Use it only with this method: basic, digest or ntlm.", valueName: "method"))
     package var method: PasswordMethod?
     @OptionGroup package var keybag: KeybagOption
 
@@ -50,10 +50,10 @@ package enum PasswordMethod: String, ExpressibleByArgument, CaseIterable {
 /// `download credentials import-identity`
 package struct DownloadCredentialsImportIdentity: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "import-identity", abstract: "Keep a client certificate and its key for a server.",
+        commandName: "import-identity", abstract: "Store a client certificate and its key for a server.",
         discussion: "It is shown whenever that server asks for one. The file is not needed afterwards.")
 
-    @Argument(help: "PKCS #12, DER or base 64.")
+    @Argument(help: "The PKCS #12 file, in DER or Base64.")
     package var file: PathArgument
     @Argument(help: "HOST, or HOST:PORT (default: 443).")
     package var server: String
@@ -66,10 +66,10 @@ package struct DownloadCredentialsImportIdentity: DownloadVerb {
 /// `download credentials list`
 package struct DownloadCredentialsList: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List for which servers there are credentials, and whose.",
+        commandName: "list", abstract: "List the stored credentials, without passwords and keys.",
         discussion: "Columns: the server, with realm and method if it is for these only; what it is; and the user.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -79,13 +79,13 @@ package struct DownloadCredentialsList: DownloadVerb {
 /// `download credentials remove`
 package struct DownloadCredentialsRemove: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Forget the credentials for a server.")
+        commandName: "remove", abstract: "Remove the stored credentials for a server.")
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
     package var server: String
-    @Option(name: [.customShort("u"), .long], help: ArgumentHelp("Of this user only.", valueName: "name"))
+    @Option(name: [.customShort("u"), .long], help: ArgumentHelp("Remove only those of this user.", valueName: "name"))
     package var user: String?
-    @Option(help: ArgumentHelp("For this realm only.", valueName: "text"))
+    @Option(help: ArgumentHelp("Remove only those for this realm.", valueName: "text"))
     package var realm: String?
     @OptionGroup package var keybag: KeybagOption
 

@@ -1,7 +1,7 @@
 /// `download get`
 package struct DownloadGet: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "get", abstract: "Download files, and wait until they are there.",
+        commandName: "get", abstract: "Download files and wait for them to finish.",
         discussion: """
             Adds them to the list and runs it, or follows the process that runs it already. Interrupted, it leaves them in the \
             list; the same get again goes on with them. Shows on a terminal how far it is, and why a try failed. A host that \
@@ -10,7 +10,7 @@ package struct DownloadGet: DownloadVerb {
 
     @OptionGroup package var wanted: WantedFiles
     @OptionGroup package var connection: ConnectionOptions
-    @Flag(help: "Write what happens to standard output, a JSON object on each line.")
+    @Flag(help: "Print events to standard output, one JSON object per line.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -20,11 +20,11 @@ package struct DownloadGet: DownloadVerb {
 /// `download add`
 package struct DownloadAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Put downloads into the list, and print their ids.",
-        discussion: "They begin when something runs the list: at once where protectfs download run is running.")
+        commandName: "add", abstract: "Add downloads to the list and print their ids.",
+        discussion: "They start when a process runs the list: at once if protectfs download run is running.")
 
     @OptionGroup package var wanted: WantedFiles
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -33,7 +33,7 @@ package struct DownloadAdd: DownloadVerb {
 
 /// What is downloaded, where it goes, and on which terms.
 package struct WantedFiles: ParsableArguments {
-    @Argument(help: "What to download: https://…")
+    @Argument(help: "The URLs to download: https://…")
     package var urls: [String]
     @OptionGroup package var target: TargetOptions
     @OptionGroup package var options: RequestOptions

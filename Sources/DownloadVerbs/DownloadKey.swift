@@ -1,7 +1,7 @@
 /// `download key`
 package struct DownloadKey: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "key", abstract: "Keep the keys for --hmac.",
+        commandName: "key", abstract: "Manage the keys for --hmac.",
         discussion: """
             A key is at least 32 bytes that whoever makes a file and whoever downloads it share; its id is what they call it. \
             Keys and ids are sealed in the list.
@@ -14,13 +14,13 @@ package struct DownloadKey: ParsableCommand {
 /// `download key add`
 package struct DownloadKeyAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Keep a key under an id.",
+        commandName: "add", abstract: "Store a key under an id.",
         discussion: """
             The key is all bytes of the file or descriptor, a newline at its end too. An id is never given to a second key, not \
             even after the first was retired.
             """)
 
-    @Argument(help: "What the key is called, in --hmac too.")
+    @Argument(help: "The id of the key, as --hmac names it.")
     package var id: String
     @Option(
         name: .customLong("key-fd"),
@@ -45,7 +45,7 @@ package struct DownloadKeyList: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the ids of the keys, and which ones are retired.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -55,9 +55,9 @@ package struct DownloadKeyList: DownloadVerb {
 /// `download key retire`
 package struct DownloadKeyRetire: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "retire", abstract: "Destroy a key; what needs it fails, and says so.")
+        commandName: "retire", abstract: "Destroy a key. Downloads that need it fail.")
 
-    @Argument(help: "What the key is called.")
+    @Argument(help: "The id of the key.")
     package var id: String
     @OptionGroup package var keybag: KeybagOption
 

@@ -1,10 +1,10 @@
 /// `download list`
 package struct DownloadList: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the downloads, and why one waits.",
+        commandName: "list", abstract: "List the downloads, their progress, and what they wait for.",
         discussion: "Columns: the id, how far it is, what it does or waits for, and the file.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -14,19 +14,19 @@ package struct DownloadList: DownloadVerb {
 /// `download run`
 package struct DownloadRun: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Do what is in the list, until ended by a signal.",
+        commandName: "run", abstract: "Run the downloads in the list until a signal ends this command.",
         discussion: """
             Notices at once what other processes put into the list, and locks and unlocks. Ended by SIGTERM it keeps what has \
             come, and the next one goes on from there.
             """)
 
-    @Flag(help: "End when nothing is left that goes on without an unlock; status 75 if something waits.")
+    @Flag(help: "Exit when no download can continue without an unlock; status 75 if one is waiting.")
     package var untilIdle = false
     @Option(
         help: ArgumentHelp(
-            "Where a download names none, go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
+            "The proxy for downloads that name none: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
     package var proxy: String?
-    @Flag(help: "Log URLs, names, and why a try failed, too.")
+    @Flag(help: "Also log URLs, file names, and why a try failed.")
     package var verbose = false
     @OptionGroup package var connection: ConnectionOptions
     @OptionGroup package var keybag: KeybagOption
@@ -37,13 +37,13 @@ package struct DownloadRun: DownloadVerb {
 /// `download install`
 package struct DownloadInstall: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "install", abstract: "Have systemd run the list from each login on, and now.",
+        commandName: "install", abstract: "Install a systemd user unit that runs the list now and from each login on.",
         discussion: """
             Writes the unit protectfs-download.service of the user's own systemd, enables and starts it: download run for \
             your keybag. Without systemd nothing is installed, and it is said what to do instead.
             """)
 
-    @Flag(help: "Print the unit, and change nothing.")
+    @Flag(help: "Print the unit without installing it.")
     package var print = false
 
     package init() {}
@@ -51,7 +51,7 @@ package struct DownloadInstall: DownloadVerb {
 
 /// What `pause`, `resume` and `cancel` take.
 package struct DownloadsArgument: ParsableArguments {
-    @Argument(help: ArgumentHelp("The downloads: ids, or the first four digits or more of one.", valueName: "id"))
+    @Argument(help: ArgumentHelp("Ids of downloads, or their first four digits or more.", valueName: "id"))
     package var ids: [String]
 
     package init() {}
@@ -62,7 +62,7 @@ package struct DownloadsArgument: ParsableArguments {
 /// `download pause`
 package struct DownloadPause: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Stop downloads, and keep what has come.")
+        commandName: "pause", abstract: "Pause downloads and keep what has arrived.")
 
     @OptionGroup package var downloads: DownloadsArgument
     @OptionGroup package var keybag: KeybagOption
@@ -74,7 +74,7 @@ package struct DownloadPause: DownloadVerb {
 package struct DownloadResume: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Let downloads go on: paused ones, failed ones, or at once those that wait to retry.")
+        abstract: "Resume paused or failed downloads, or retry waiting ones at once.")
 
     @OptionGroup package var downloads: DownloadsArgument
     @OptionGroup package var keybag: KeybagOption
@@ -85,7 +85,7 @@ package struct DownloadResume: DownloadVerb {
 /// `download cancel`
 package struct DownloadCancel: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "End downloads, remove what has come of them, and take them out of the list.",
+        commandName: "cancel", abstract: "Cancel downloads, delete their partial files, and remove them from the list.",
         discussion: """
             Of one that is finished the file stays. While another process runs the list, that one ends the download and removes \
             what has come, and the download stays in the list as cancelled until clear.
@@ -100,7 +100,7 @@ package struct DownloadCancel: DownloadVerb {
 /// `download clear`
 package struct DownloadClear: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Take finished and cancelled downloads out of the list.",
+        commandName: "clear", abstract: "Remove finished and cancelled downloads from the list.",
         discussion: """
             Finished files stay. By itself the list forgets them thirty days after they ended, and keeps the last thousand. \
             Failed ones stay until cancel.

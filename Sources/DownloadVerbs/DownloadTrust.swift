@@ -4,12 +4,12 @@ package struct DownloadProbe: DownloadVerb {
         commandName: "probe", abstract: "Show a server's certificates, their pins, and whether they are trusted.",
         discussion: "Makes a TLS connection and sends nothing over it. Status 76 if the server is not trusted.")
 
-    @Argument(help: "The server: https://HOST, https://HOST:PORT, or any URL of it.")
+    @Argument(help: "The server: https://HOST, https://HOST:PORT, or any URL on it.")
     package var url: String
     @OptionGroup package var trust: TrustOptions
-    @Option(help: ArgumentHelp("Go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
+    @Option(help: ArgumentHelp("Use this proxy: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
     package var proxy: String?
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -19,7 +19,7 @@ package struct DownloadProbe: DownloadVerb {
 /// `download trust`
 package struct DownloadTrust: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "trust", abstract: "Except what is wrong with a server's certificate.",
+        commandName: "trust", abstract: "Manage exceptions for server certificates that fail a check.",
         discussion: """
             For exactly one host, port, certificate and reason: expired, not-yet-valid, host-mismatch, unknown-root, \
             self-signed, incomplete-chain. Anything else is never excepted.
@@ -32,7 +32,7 @@ package struct DownloadTrust: ParsableCommand {
 /// `download trust add`
 package struct DownloadTrustAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Accept what is wrong with one certificate of one server.",
+        commandName: "add", abstract: "Accept a problem with one certificate of one server.",
         discussion:
             "Compare the SHA-256 with one that the server's owner gives you; download probe shows what it presents.")
 
@@ -40,7 +40,7 @@ package struct DownloadTrustAdd: DownloadVerb {
     package var server: String
     @Option(help: ArgumentHelp("SHA-256 of the certificate, in hexadecimal.", valueName: "sha256"))
     package var certificate: String
-    @Option(help: ArgumentHelp("What is accepted; may be repeated.", valueName: "reason"))
+    @Option(help: ArgumentHelp("The problem to accept; may be repeated.", valueName: "reason"))
     package var reason: [String]
     @OptionGroup package var keybag: KeybagOption
 
@@ -50,10 +50,10 @@ package struct DownloadTrustAdd: DownloadVerb {
 /// `download trust list`
 package struct DownloadTrustList: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List what is excepted.",
+        commandName: "list", abstract: "List the exceptions.",
         discussion: "Columns: host and port, the certificate's SHA-256, and the reasons.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -63,11 +63,12 @@ package struct DownloadTrustList: DownloadVerb {
 /// `download trust remove`
 package struct DownloadTrustRemove: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Except it no more.")
+        commandName: "remove", abstract: "Remove an exception.")
 
     @Argument(help: "HOST, or HOST:PORT (default: 443).")
     package var server: String
-    @Option(help: ArgumentHelp("Of this certificate only: its SHA-256, in hexadecimal.", valueName: "sha256"))
+    @Option(
+        help: ArgumentHelp("Remove it only for this certificate: its SHA-256, in hexadecimal.", valueName: "sha256"))
     package var certificate: String?
     @OptionGroup package var keybag: KeybagOption
 

@@ -1,7 +1,7 @@
 /// `download upload`
 package struct DownloadUpload: DownloadVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "upload", abstract: "Send a protected file, and wait until the server has it.",
+        commandName: "upload", abstract: "Upload a protected file and wait until the server has it.",
         discussion: """
             It is sent decrypted, over TLS, and stays as it is. Put into the list like a download, and sent again from its \
             first byte until the server has acknowledged it. A file of class unless-open goes on being sent while locked; one \
@@ -10,15 +10,15 @@ package struct DownloadUpload: DownloadVerb {
 
     @Argument(help: "The protected file.")
     package var file: PathArgument
-    @Argument(help: "Where it goes: https://…")
+    @Argument(help: "The URL to send it to: https://…")
     package var url: String
-    @Option(help: ArgumentHelp("PUT, or POST (default: PUT).", valueName: "method"))
+    @Option(help: ArgumentHelp("The HTTP method: PUT or POST (default: PUT).", valueName: "method"))
     package var method = UploadMethod.put
     @OptionGroup package var transfer: TransferOptions
     @OptionGroup package var credentials: CredentialOptions
     @OptionGroup package var trust: TrustOptions
     @OptionGroup package var connection: ConnectionOptions
-    @Flag(help: "Write what happens to standard output, a JSON object on each line.")
+    @Flag(help: "Print events to standard output, one JSON object per line.")
     package var json = false
     @OptionGroup package var keybag: KeybagOption
 

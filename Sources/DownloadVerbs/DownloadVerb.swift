@@ -7,7 +7,8 @@ package protocol DownloadVerb: ParsableCommand {}
 /// All of them.
 package struct DownloadCommand: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "download", abstract: "Download files that are protected from their first byte, locked or not.",
+        commandName: "download",
+        abstract: "Download files that are protected from their first byte, even while locked.",
         discussion: """
             A list of downloads, which outlives processes and restarts; get, or run, does what is in it. What comes while the \
             keybag is locked is written as class unless-open; a file gets its name when all its checks have passed, and its \

@@ -5,7 +5,7 @@ package struct RequestOptions: ParsableArguments {
         help: ArgumentHelp("The class of the finished file (default: complete).", valueName: "class"))
     package var wantedClass: ProtectionClass?
     package var protectionClass: ProtectionClass { wantedClass ?? .complete }
-    @Option(help: ArgumentHelp("What a lock means: continue, or suspend until the next unlock.", valueName: "what"))
+    @Option(help: ArgumentHelp("What to do at a lock: continue, or suspend until the next unlock.", valueName: "what"))
     package var whileLocked = WhileLocked.continue
 
     @Option(help: ArgumentHelp("The SHA-256 of the file, in hexadecimal.", valueName: "hex"))
@@ -13,23 +13,24 @@ package struct RequestOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The SHA-512 of the file, in hexadecimal.", valueName: "hex"))
     package var sha512: DigestArgument?
     @Option(
-        help: ArgumentHelp("The file's HMAC-SHA256, in hexadecimal, under the key of that id.", valueName: "id:hex"))
+        help: ArgumentHelp(
+            "The HMAC-SHA256 of the file, in hexadecimal, under the key with this id.", valueName: "id:hex"))
     package var hmac: MACArgument?
-    @Option(help: ArgumentHelp("The MD5 of the file: shows accidents, not tampering.", valueName: "hex"))
+    @Option(help: ArgumentHelp("The MD5 of the file: detects accidents, not tampering.", valueName: "hex"))
     package var md5: DigestArgument?
-    @Option(help: ArgumentHelp("The SHA-1 of the file: shows accidents, not tampering.", valueName: "hex"))
+    @Option(help: ArgumentHelp("The SHA-1 of the file: detects accidents, not tampering.", valueName: "hex"))
     package var sha1: DigestArgument?
-    @Option(help: ArgumentHelp("The length of the file.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("The length of the file in bytes.", valueName: "bytes"))
     package var length: UInt64?
-    @Option(help: ArgumentHelp("Refuse more than so many: bytes, or with k, M or G.", valueName: "size"))
+    @Option(help: ArgumentHelp("Refuse a larger file: bytes, or a number with k, M or G.", valueName: "size"))
     package var maxSize: SizeArgument?
 
     @Option(
         help: ArgumentHelp(
-            "Media type that it must be, as application/zip or image/*: not a page to log in. May be repeated.",
+            "Accept only this media type, such as application/zip or image/*, and no login page. May be repeated.",
             valueName: "type"))
     package var acceptType: [String] = []
-    @Option(help: ArgumentHelp("Bytes per second, or with k, M or G.", valueName: "rate"))
+    @Option(help: ArgumentHelp("Limit the speed: bytes per second, or a number with k, M or G.", valueName: "rate"))
     package var limitRate: SizeArgument?
     @OptionGroup package var transfer: TransferOptions
 

@@ -2,15 +2,16 @@
 package struct TargetOptions: ParsableArguments {
     @Option(
         name: [.customShort("o"), .customLong("output")],
-        help: ArgumentHelp("The file that is to be, for one URL.", valueName: "file"))
+        help: ArgumentHelp("The file to create, for one URL.", valueName: "file"))
     package var output: PathArgument?
     @Option(
         name: [.customShort("d"), .customLong("directory")],
         help: ArgumentHelp(
-            "The directory of the files, named as the URLs end (default: the current one).", valueName: "dir"),
+            "The directory for the files, which are named after their URLs (default: the current one).",
+            valueName: "dir"),
         completion: .directory)
     package var directory: PathArgument?
-    @Flag(help: "Replace what has the file's name; looked at when it is added, and again at the end.")
+    @Flag(help: "Replace an existing file. Checked when the download is added and again when it finishes.")
     package var replace = false
 
     package init() {}

@@ -2,17 +2,20 @@
 package struct TransferOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .long],
-        help: ArgumentHelp("A header of the request; may be repeated.", valueName: "name:value"))
+        help: ArgumentHelp("A request header; may be repeated.", valueName: "name:value"))
     package var header: [HeaderArgument] = []
-    @Option(help: ArgumentHelp("Go through it: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
+    @Option(help: ArgumentHelp("Use this proxy: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
     package var proxy: String?
-    @Option(help: ArgumentHelp("Failures in a row after which it is given up (default: 30).", valueName: "count"))
+    @Option(
+        help: ArgumentHelp("Abandon the transfer after this many failures in a row (default: 30).", valueName: "count"))
     package var retries: Int?
-    @Option(help: ArgumentHelp("Time after which it is given up, as 90s, 10m, 2h (default: 14d).", valueName: "time"))
+    @Option(help: ArgumentHelp("Abandon the transfer after this time: 90s, 10m, 2h (default: 14d).", valueName: "time"))
     package var giveUpAfter: DurationArgument?
-    @Option(help: ArgumentHelp("The higher, the earlier.", valueName: "number"))
+    @Option(help: ArgumentHelp("The priority: higher numbers start earlier.", valueName: "number"))
     package var priority = 0
-    @Flag(name: .customLong("allow-plain-http"), help: "Accept http:// URLs: everybody on the way can read and change.")
+    @Flag(
+        name: .customLong("allow-plain-http"),
+        help: "Allow http:// URLs, which others on the network can read and change.")
     package var allowsPlainHTTP = false
 
     package init() {}

@@ -2,21 +2,22 @@
 package struct TrustOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The server's key, or another one of its certificates', must have this SHA-256: sha256//BASE64 as curl writes it, "
-                + "or hexadecimal. Repeated: one of them.", valueName: "pin"))
+            "Require this certificate (SHA-256 in hexadecimal) or this key (sha256//BASE64, as in curl) in the server's "
+                + "chain. Repeated: one of them.", valueName: "pin"))
     package var pin: [String] = []
     @Option(
         help: ArgumentHelp(
-            "Trust the certificates in this file, PEM or DER, beside those of the system; may be repeated.",
+            "Trust the certificates in this PEM or DER file as well as the system's; may be repeated.",
             valueName: "file"))
     package var anchor: [PathArgument] = []
     @Option(
-        help: ArgumentHelp("Trust the certificates in this file and no others; may be repeated.", valueName: "file"))
+        help: ArgumentHelp("Trust only the certificates in this file; may be repeated.", valueName: "file"))
     package var onlyAnchor: [PathArgument] = []
-    @Option(help: ArgumentHelp("The certificate is for this host, not for the URL's.", valueName: "name"))
+    @Option(help: ArgumentHelp("Expect a certificate for this host instead of the URL's.", valueName: "name"))
     package var expectedHost: String?
     @Flag(
-        name: .customLong("no-host-check"), help: "Accept a certificate for any host; needs --pin, of the server's key."
+        name: .customLong("no-host-check"),
+        help: "Accept a certificate for any host; needs a --pin of the server itself."
     )
     package var skipsHostCheck = false
 
@@ -33,10 +34,10 @@ package struct TrustOptions: ParsableArguments {
 
 /// How connections are made, by whoever runs the list.
 package struct ConnectionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Time for a connection to be made (default: 30s).", valueName: "time"))
+    @Option(help: ArgumentHelp("Time limit for making a connection (default: 30s).", valueName: "time"))
     package var connectTimeout: DurationArgument?
     @Option(
-        help: ArgumentHelp("Time with almost no byte, after which it is tried again (default: 60s).", valueName: "time")
+        help: ArgumentHelp("Retry after this time with almost no data (default: 60s).", valueName: "time")
     )
     package var stallTimeout: DurationArgument?
 

@@ -1,14 +1,14 @@
 /// `secret add`
 package struct SecretAdd: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Keep a secret that is not there yet (status 73 if it is).",
+        commandName: "add", abstract: "Store a new secret (status 73 if it exists already).",
         discussion: """
             The value is typed, without being shown; or, where there is no terminal or with --value-fd, read up to the end. It \
             is never an argument. Of an identity it is the PKCS #12 file.
             """)
 
     @OptionGroup package var name: NameOptions
-    @Option(help: "In which lock states it can be read (default: when-unlocked).")
+    @Option(help: "The lock states in which it can be read (default: when-unlocked).")
     package var accessibility: AccessibilityArgument?
     @OptionGroup package var value: ValueOptions
     @OptionGroup package var group: GroupOptions
@@ -20,14 +20,14 @@ package struct SecretAdd: SecretVerb {
 /// `secret set`
 package struct SecretSet: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Keep a secret, whether it is there already or not.",
+        commandName: "set", abstract: "Store a secret, or replace an existing one.",
         discussion: """
             Without --accessibility the secret is when-unlocked. One that is of this device only stays so, and one that has this \
             value already keeps its accessibility; update keeps it for any value. The value is taken as by add.
             """)
 
     @OptionGroup package var name: NameOptions
-    @Option(help: "In which lock states it can be read.")
+    @Option(help: "The lock states in which it can be read.")
     package var accessibility: AccessibilityArgument?
     @OptionGroup package var value: ValueOptions
     @OptionGroup package var group: GroupOptions
@@ -39,13 +39,13 @@ package struct SecretSet: SecretVerb {
 /// `secret update`
 package struct SecretUpdate: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "update", abstract: "Change a secret that is there (status 66 if it is not).",
+        commandName: "update", abstract: "Change an existing secret (status 66 if there is none).",
         discussion: "The value is taken as by add; with --keep-value only the accessibility changes.")
 
     @OptionGroup package var name: NameOptions
-    @Option(help: "In which lock states it can be read from now on.")
+    @Option(help: "The lock states in which it can be read from now on.")
     package var accessibility: AccessibilityArgument?
-    @Flag(help: "Leave the value as it is: only --accessibility changes.")
+    @Flag(help: "Keep the value: only --accessibility changes.")
     package var keepValue = false
     @OptionGroup package var value: ValueOptions
     @OptionGroup package var group: GroupOptions
@@ -71,9 +71,9 @@ package struct SecretGet: SecretVerb {
             """)
 
     @OptionGroup package var name: NameOptions
-    @Flag(help: "No newline behind the value.")
+    @Flag(help: "Print no newline after the value.")
     package var raw = false
-    @Flag(help: "Of an identity: what opens its PKCS #12.")
+    @Flag(help: "Print the passphrase of an identity's PKCS #12 file.")
     package var passphrase = false
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption
@@ -88,14 +88,14 @@ package struct SecretGet: SecretVerb {
 /// `secret delete`
 package struct SecretDelete: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a secret, in every lock state.",
+        commandName: "delete", abstract: "Delete a secret, in any lock state.",
         discussion: """
             With --damaged those that make no sense, in all groups: something else has written to them, no name leads to them, and \
             they keep an export from being whole and retired class keys from being forgotten.
             """)
 
     @OptionGroup package var attributes: AttributeOptions
-    @Flag(help: "Those that make no sense, in all groups, instead of one by its name.")
+    @Flag(help: "Delete the damaged secrets of all groups, instead of one by its name.")
     package var damaged = false
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption
@@ -113,18 +113,18 @@ package struct SecretDelete: SecretVerb {
 /// `secret find`
 package struct SecretFind: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "find", abstract: "List secrets by what is known of them, without their values.",
+        commandName: "find", abstract: "List the secrets that match, without their values.",
         discussion: """
             In every lock state. Only the private group is searched, or --group; --all-groups searches all, and marks names that \
             stand in several of them. Nothing found is no error. What is listed is authenticated when its value is read.
             """)
 
     @OptionGroup package var attributes: AttributeOptions
-    @Option(help: "Only those of this accessibility.")
+    @Option(help: "List only secrets with this accessibility.")
     package var accessibility: AccessibilityArgument?
-    @Flag(help: "In all groups, those of other programs too.")
+    @Flag(help: "Search all groups, including those of other programs.")
     package var allGroups = false
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     package var json = false
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption

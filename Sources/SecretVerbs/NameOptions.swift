@@ -2,18 +2,19 @@
 package struct AttributeOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The service of a generic password.", valueName: "name"))
     package var service: String?
-    @Option(help: ArgumentHelp("Whose password it is.", valueName: "name"))
+    @Option(help: ArgumentHelp("The account that the password is for.", valueName: "name"))
     package var account: String?
     @Option(help: ArgumentHelp("The host of an internet password.", valueName: "name"))
     package var host: String?
     @Option(
-        name: .customLong("protocol"), help: ArgumentHelp("Its protocol (https, imap, ssh …).", valueName: "name"))
+        name: .customLong("protocol"),
+        help: ArgumentHelp("The protocol of an internet password (https, imap, ssh …).", valueName: "name"))
     package var scheme: String?
-    @Option(help: ArgumentHelp("Its port, where it is not the protocol's own.", valueName: "number"))
+    @Option(help: ArgumentHelp("The port, if it is not the protocol's default.", valueName: "number"))
     package var port: Int?
-    @Option(help: ArgumentHelp("Its path on the server.", valueName: "path"))
+    @Option(help: ArgumentHelp("The path on the server.", valueName: "path"))
     package var path: String?
-    @Option(help: ArgumentHelp("Its realm, as the server calls it.", valueName: "name"))
+    @Option(help: ArgumentHelp("The realm, as the server names it.", valueName: "name"))
     package var realm: String?
     @Option(help: ArgumentHelp("The name of an identity.", valueName: "name"))
     package var identity: String?
@@ -63,10 +64,10 @@ extension AttributeOptions {
 package struct GroupOptions: ParsableArguments {
     @Option(
         name: .customLong("app"),
-        help: ArgumentHelp("Whose private group is meant where no --group is given.", valueName: "id"))
+        help: ArgumentHelp("The application whose private group is used without --group.", valueName: "id"))
     package var appID = "protectfs"
     @Option(
-        help: ArgumentHelp("A group that programs share: <app-id>.<reverse-dns>.<name>.", valueName: "name"))
+        help: ArgumentHelp("A group shared by programs: <app-id>.<reverse-dns>.<name>.", valueName: "name"))
     package var group: String?
 
     package init() {}
@@ -94,14 +95,15 @@ package struct ValueOptions: ParsableArguments {
     @Option(
         name: .customLong("value-fd"),
         help: ArgumentHelp(
-            "Read the value from this file descriptor, up to its end, instead of asking.", valueName: "n"))
+            "Read the value from this file descriptor instead of asking, up to end of file.", valueName: "n"))
     package var descriptor: Int32?
-    @Flag(help: "Take all bytes: without it a newline at the end does not count.")
+    @Flag(help: "Keep a newline at the end of the value, which is removed otherwise.")
     package var raw = false
     @Option(
         name: .customLong("passphrase-fd"),
         help: ArgumentHelp(
-            "Of an identity: read what opens its PKCS #12 from this file descriptor, up to a newline.", valueName: "n"))
+            "Read the passphrase of an identity's PKCS #12 file from this file descriptor, up to a newline.",
+            valueName: "n"))
     package var passphraseDescriptor: Int32?
 
     package init() {}

@@ -7,7 +7,8 @@ package protocol SecretVerb: ParsableCommand {}
 /// All of them.
 package struct SecretCommand: ParsableCommand {
     package static let configuration = CommandConfiguration(
-        commandName: "secret", abstract: "Keep passwords, keys and identities, each readable in its lock states only.",
+        commandName: "secret",
+        abstract: "Store passwords, keys and identities that can be read only in certain lock states.",
         discussion: """
             A secret is named by --service and --account (a generic password), by --host and what else is known of the place \
             (an internet password), or by --identity (a certificate and its key). Names can be searched in every lock state; \

@@ -1,17 +1,17 @@
 /// `secret export`
 package struct SecretExport: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Write secrets, values included, to a protected file.",
+        commandName: "export", abstract: "Export secrets with their values to a protected file.",
         discussion: """
             The file gets the class complete. To a dash they are written to standard output, in clear: each two lines, what it is \
             for as JSON, and its value in base 64. Secrets of this device only are left out.
             """)
 
-    @Argument(help: "The file; - for standard output, in clear.")
+    @Argument(help: "The file to write; - prints plaintext to standard output.")
     package var file: PathArgument
-    @Flag(help: "Those of all groups.")
+    @Flag(help: "Export the secrets of all groups.")
     package var allGroups = false
-    @Flag(help: "Replace a file that is there.")
+    @Flag(help: "Replace an existing file.")
     package var replace = false
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption
@@ -26,15 +26,15 @@ package struct SecretExport: SecretVerb {
 /// `secret import`
 package struct SecretImport: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Read what export wrote: all of it, or nothing.",
+        commandName: "import", abstract: "Import the secrets of an export: all of them, or none.",
         discussion: """
             A protected file, a plain one, or a dash for standard input. Each secret goes to the group that it came from. One that \
             is there already ends the import with status 73, and nothing is changed; --replace replaces it.
             """)
 
-    @Argument(help: "The file; - for standard input.")
+    @Argument(help: "The file to read; - is standard input.")
     package var file: PathArgument
-    @Flag(help: "Replace secrets that are there.")
+    @Flag(help: "Replace existing secrets.")
     package var replace = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -44,11 +44,11 @@ package struct SecretImport: SecretVerb {
 /// `secret rewrap`
 package struct SecretRewrap: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "rewrap", abstract: "Bring secrets under new class keys; rotate does it too.",
+        commandName: "rewrap", abstract: "Wrap secrets with the new class keys, as rotate does.",
         discussion:
             "After a rotation that could not do it. No value is touched, and what is done already is left alone.")
 
-    @Flag(help: "Only look: status 77 if there are some that need it.")
+    @Flag(help: "Change nothing; status 77 if some secrets need it.")
     package var check = false
     @OptionGroup package var keybag: KeybagOption
 
@@ -58,7 +58,7 @@ package struct SecretRewrap: SecretVerb {
 /// `secret git-credential`
 package struct SecretGitCredential: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "git-credential", abstract: "Keep git's passwords: a credential helper.",
+        commandName: "git-credential", abstract: "Act as a credential helper for git.",
         discussion: """
             git config --global credential.helper protectfs
 
@@ -67,7 +67,7 @@ package struct SecretGitCredential: SecretVerb {
             told so, and asks.
             """)
 
-    @Argument(help: "get, store or erase.")
+    @Argument(help: "What git asks for: get, store or erase.")
     package var operation: String
     @OptionGroup package var group: GroupOptions
     @OptionGroup package var keybag: KeybagOption
@@ -78,7 +78,7 @@ package struct SecretGitCredential: SecretVerb {
 /// `secret askpass`
 package struct SecretAskpass: SecretVerb {
     package static let configuration = CommandConfiguration(
-        commandName: "askpass", abstract: "Answer the question of ssh, git or sudo by a secret.",
+        commandName: "askpass", abstract: "Answer a prompt of ssh, git or sudo with a secret.",
         discussion: """
             SSH_ASKPASS=protectfs-askpass, GIT_ASKPASS, SUDO_ASKPASS: that program is this verb under another name. It prints the \
             secret that the question is about: the passphrase of an ssh key is the generic password of service ssh-key and the \

@@ -7,10 +7,13 @@ import Glibc
 struct Protectfs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "protectfs",
-        abstract: "Keeps files encrypted whenever their keybag is locked, each by its protection class.",
+        abstract: "Encrypt files so that they open only in the lock states of their protection class.",
         discussion: """
-            Classes: complete (open only while unlocked), unless-open (can be created at any time, opened only while \
-            unlocked), first-unlock (after the first unlock since the machine started), none (at any time on this machine).
+            Start with: protectfs init. The manual: man protectfs
+
+            Classes: complete (opens only while unlocked), unless-open (can be created at any time, opens only while \
+            unlocked), first-unlock (opens after the first unlock since the machine started), none (opens at any time on \
+            this machine).
 
             Silent on success. Exit status: 0 done, 64 usage, 65 damaged or not protected, 66 no such file or keybag, \
             69 no kernel keyring, 70 a bug, 71 the system refused, 73 exists already, 74 disk or I/O, 75 not now (locked, \

@@ -7,7 +7,7 @@ package struct KeybagOption: ParsableArguments {
     @Option(
         name: .customLong("keybag"),
         help: ArgumentHelp(
-            "The keybag's directory (default: PROTECTFS_KEYBAG, else the user's own keybag).", valueName: "dir"),
+            "The keybag directory (default: PROTECTFS_KEYBAG, else your own keybag).", valueName: "dir"),
         completion: .directory)
     private var directory: PathArgument?
 

@@ -2,7 +2,7 @@ import ArgumentParser
 
 /// `--site` and `--user`: whose client key is meant.
 struct ClientKeyOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("For a client key: the site, a host name for instance; no colon.", valueName: "name"))
+    @Option(help: ArgumentHelp("For a client key: the site, such as a host name, without a colon.", valueName: "name"))
     private var site: String?
     @Option(help: ArgumentHelp("For a client key: the user's ID at that site.", valueName: "id"))
     private var user: String?

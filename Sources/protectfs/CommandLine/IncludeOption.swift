@@ -6,7 +6,7 @@ struct IncludeOption: ParsableArguments {
     @Option(
         name: .customLong("include"),
         help: ArgumentHelp(
-            "Convert this kind of file too; it is left out otherwise, because programs need it. May be repeated.",
+            "Also convert this kind of file, which is left out by default. May be repeated.",
             valueName: "kind"))
     var given: [LeftOut] = []
 

@@ -3,7 +3,8 @@ import Glibc
 
 /// `--jobs N`.
 struct JobsOption: ParsableArguments {
-    @Option(help: ArgumentHelp("How many files at a time (default: as many as there are processors).", valueName: "n"))
+    @Option(
+        help: ArgumentHelp("Number of files to process at a time (default: the number of processors).", valueName: "n"))
     var jobs: Int?
 
     func validate() throws {

@@ -9,13 +9,13 @@ struct MessageSecretOption: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
         help: ArgumentHelp(
-            "Read the password from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
+            "Read the password from this file descriptor instead of asking, up to a newline, NUL or end of file.",
             valueName: "n"))
     var passwordDescriptor: Int32?
     @Option(
         name: .customLong("key-fd"),
         help: ArgumentHelp(
-            "Read two keys from this file descriptor in place of a password: 64 bytes, encryption key before HMAC key.",
+            "Read two keys from this file descriptor instead of a password: 32 bytes to encrypt, then 32 for the HMAC.",
             valueName: "n"))
     var keyDescriptor: Int32?
 

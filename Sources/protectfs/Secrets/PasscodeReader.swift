@@ -8,15 +8,15 @@ struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
         help: ArgumentHelp(
-            "Read the passcode from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
+            "Read the passcode from this file descriptor instead of asking, up to a newline, NUL or end of file.",
             valueName: "n"))
     var descriptor: Int32?
     @Option(
         name: .customLong("askpass"),
         help: ArgumentHelp(
             """
-            Ask in a window: by pinentry, or a program that prints what is typed (default: where there is a display and no \
-            terminal PROTECTFS_ASKPASS, else pinentry).
+            Ask in a window: pinentry, or a program that prints what is typed (default, with a display and no terminal: \
+            PROTECTFS_ASKPASS, else pinentry).
             """, valueName: "program"))
     var askpass: PathArgument?
 

@@ -8,7 +8,7 @@ struct PassphraseOption: ParsableArguments {
         name: .customLong("passphrase-fd"),
         help: ArgumentHelp(
             """
-            Read the backup's passphrase from this file descriptor, up to a newline, a NUL or its end, instead of asking.
+            Read the backup's passphrase from this file descriptor instead of asking, up to a newline, NUL or end of file.
             """,
             valueName: "n"))
     var descriptor: Int32?

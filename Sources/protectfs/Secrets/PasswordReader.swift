@@ -6,7 +6,7 @@ struct PasswordSource: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
         help: ArgumentHelp(
-            "Read the password from this file descriptor, up to a newline, a NUL or its end, instead of asking.",
+            "Read the password from this file descriptor instead of asking, up to a newline, NUL or end of file.",
             valueName: "n"))
     private var descriptor: Int32?
 

@@ -6,7 +6,7 @@ struct RotationRoots: ParsableArguments {
     @Option(
         name: .customLong("root"),
         help: ArgumentHelp(
-            "A directory, or file, whose files are meant; repeatable (default: the home directory).", valueName: "dir"),
+            "A directory or file to rotate; may be repeated (default: the home directory).", valueName: "dir"),
         completion: .directory)
     var roots: [PathArgument] = []
     @OptionGroup var jobs: JobsOption

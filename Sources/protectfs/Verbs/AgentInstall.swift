@@ -4,13 +4,13 @@ import DataProtection
 /// Has systemd start the agent with each session.
 struct AgentInstall: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "install", abstract: "Have systemd start the agent at each login, and now.",
+        commandName: "install", abstract: "Install a systemd user unit that starts the agent now and at each login.",
         discussion: """
             Writes the unit protectfs-agent.service of the user's own systemd, enables and starts it. Without systemd nothing \
             is installed, and it is said what to do instead.
             """)
 
-    @Flag(help: "Print the unit, and change nothing.")
+    @Flag(help: "Print the unit without installing it.")
     var print = false
 
     func run() throws { try UserUnit.agent(SiblingProgram.command()).install(isPrinted: print) }

@@ -4,7 +4,7 @@ import DataProtection
 /// Becomes the agent.
 struct AgentRun: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Follow the session and lock, until ended by a signal.",
+        commandName: "run", abstract: "Run the agent in the foreground until a signal ends it.",
         discussion: """
             Follows the user's own keybag and every other one that is unlocked. What is not given here is taken from the \
             configuration: agent-grace, agent-idle, agent-max. Says on standard error what it does.
@@ -12,12 +12,12 @@ struct AgentRun: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Lock this many seconds after the screen (default: 10); before sleep and at logout there is no grace.",
+            "Lock this many seconds after the screen locks (default: 10). Sleep and logout lock at once.",
             valueName: "seconds"))
     var grace: UInt32?
-    @Option(help: ArgumentHelp("Lock after this time of absence, as the desktop sees it.", valueName: "time"))
+    @Option(help: ArgumentHelp("Lock when the desktop has reported you idle for this long.", valueName: "time"))
     var idle: DurationArgument?
-    @Option(help: ArgumentHelp("Lock this long after an unlock, whatever happens.", valueName: "time"))
+    @Option(help: ArgumentHelp("Lock this long after an unlock, even while you are active.", valueName: "time"))
     var max: DurationArgument?
     @OptionGroup var keybag: KeybagOption
 

@@ -4,10 +4,10 @@ import DataProtection
 /// Says whether an agent is there.
 struct AgentStatus: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Say whether an agent locks this keybag.",
+        commandName: "status", abstract: "Show whether an agent locks this keybag.",
         discussion: "Status 75 if none does.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -5,7 +5,7 @@ import Glibc
 /// Copies protected files as they are stored, with the class keys that open them anywhere.
 struct BackUp: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Copy protected files and their keys into a backup, locked or not.",
+        commandName: "backup", abstract: "Back up protected files with their keys, even while locked.",
         usage: """
             protectfs backup --to DIR [--delete] [--json] PATH…
                    protectfs backup --to DIR --new-keybag [PATH…]
@@ -21,16 +21,16 @@ struct BackUp: ParsableCommand {
 
     @Option(
         name: .customLong("to"),
-        help: ArgumentHelp("The backup's directory; made if it is not there.", valueName: "dir"),
+        help: ArgumentHelp("The backup directory. It is created if it does not exist.", valueName: "dir"),
         completion: .directory)
     var directory: PathArgument
-    @Argument(help: "Files, and directories with everything below, on the same file system.")
+    @Argument(help: "Files and directories. Directories are copied recursively, on the same file system.")
     var paths: [PathsArgument] = []
-    @Flag(help: "Store the class keys anew, after a rotation; asks for the backup's passphrase.")
+    @Flag(help: "After a rotation: add the new class keys. Asks for the backup's passphrase.")
     var newKeybag = false
-    @Flag(help: "Remove from the backup what is not below the named directories any more.")
+    @Flag(help: "Delete files from the backup that no longer exist in the named directories.")
     var delete = false
-    @Flag(help: "As JSON: every file, and a summary.")
+    @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
     @OptionGroup var passphrase: PassphraseOption
     @OptionGroup var keybag: KeybagOption

@@ -4,18 +4,18 @@ import DataProtection
 /// Protected files to standard output.
 struct Cat: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cat", abstract: "Write the contents of protected files to standard output.",
+        commandName: "cat", abstract: "Print the contents of protected files.",
         discussion: """
             If the file turns out damaged, or is locked in the middle, everything up to there has been written, and the error \
             says at which byte it ends. If a damaged head hides later changes, the output is an older state and the status is 65. \
             Bytes that another program has appended to the file are not part of the output: a warning says how many there are.
             """)
 
-    @Argument(help: "Files.")
+    @Argument(help: "Protected files.")
     var files: [PathsArgument]
     @Option(
         help: ArgumentHelp(
-            "Only these bytes: first-last, both included and counted from 0; first- to the end; -count from the end.",
+            "Print only these bytes: first-last (inclusive, counted from 0), first- (to the end), or -count (the last ones).",
             valueName: "range"))
     var range: ByteRange?
     @OptionGroup var keybag: KeybagOption

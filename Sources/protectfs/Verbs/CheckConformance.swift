@@ -6,7 +6,7 @@ import Glibc
 /// Holds the library, or this command, against the table of what goes in which lock state, on the user's own disk.
 struct CheckConformance: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "conformance", abstract: "Try everything in every lock state, on the file system of a directory.",
+        commandName: "conformance", abstract: "Check that a file system supports every operation in every lock state.",
         discussion: """
             Every cell of the table of operations, classes and lock states is tried with a keybag that exists for this \
             only, in a hidden directory below DIR that is removed afterwards. Your own keybag and files are not touched.
@@ -20,13 +20,13 @@ struct CheckConformance: ParsableCommand {
         case library, command
     }
 
-    @Argument(help: "A directory on the file system.")
+    @Argument(help: "A directory on the file system to check.")
     var directory: PathArgument
     @Option(
         help: ArgumentHelp(
-            "By calls of the library, or by starting this command for each step (slower).", valueName: "way"))
+            "Call the library, or start this command for each step (slower).", valueName: "way"))
     var through = Way.library
-    @Flag(help: "As JSON: every cell, and the counts.")
+    @Flag(help: "Print JSON: every cell, and the counts.")
     var json = false
     // Accepted as everywhere; the keybag is one of its own.
     @OptionGroup var keybag: KeybagOption

@@ -4,7 +4,7 @@ import DataProtection
 /// Shows and changes the class of files and directories.
 struct Class: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "class", abstract: "Show the class of files, or change it.",
+        commandName: "class", abstract: "Show or change the class of files.",
         usage: "protectfs class [--json] PATH…\n       protectfs class [--allow-weaker] PATH… CLASS\n"
             + "       protectfs class --rekey [--allow-weaker] PATH… [CLASS]",
         discussion: """
@@ -16,13 +16,13 @@ struct Class: ParsableCommand {
             Who has seen the old key opens nothing of it then. Programs that have it open keep the old one.
             """)
 
-    @Argument(help: "Files and directories, and a class as the last one.")
+    @Argument(help: "Files and directories. The last argument may be the new class.")
     var arguments: [PathsArgument]
-    @Flag(help: "Let the new class be weaker than the old one.")
+    @Flag(help: "Allow a class that is weaker than the current one.")
     var allowWeaker = false
-    @Flag(help: "Encrypt anew, under a new file key.")
+    @Flag(help: "Encrypt the file again, under a new file key.")
     var rekey = false
-    @Flag(help: "Print as JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -4,14 +4,14 @@ import DataProtection
 /// Looks for what would let somebody in, or keep the user out.
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Check keybag, keyring and machine, and say how to mend what is wrong.",
+        commandName: "doctor", abstract: "Check the keybag, keyring and machine, and suggest fixes.",
         discussion: """
             Each line is ok, unknown (and why it cannot be known), a warning, or a problem. Works without a keybag too, and \
             needs no passcode. Changes nothing; a key of no meaning is put into the kernel keyring and taken away again. \
             Status 78 if there is a problem, else 0.
             """)
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -5,7 +5,7 @@ import Glibc
 /// A protected file in the user's editor.
 struct Edit: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "edit", abstract: "Edit a protected file; its plain copy is in memory only.",
+        commandName: "edit", abstract: "Edit a protected file. The plaintext copy is kept in memory only.",
         discussion: """
             The editor gets a copy in memory-backed storage (XDG_RUNTIME_DIR, else /dev/shm). Each time it saves, the file is \
             replaced as a whole, with its class. The copy is removed when the editor ends, when protectfs is ended by whatever \
@@ -22,9 +22,11 @@ struct Edit: ParsableCommand {
             and whether they write elsewhere is theirs.
             """)
 
-    @Argument(help: "The file. One that is not there is made when the editor saves.")
+    @Argument(help: "The file. If it does not exist, it is created when the editor saves.")
     var file: PathArgument
-    @Option(help: ArgumentHelp("The editor, for a shell (default: VISUAL, EDITOR, vi, nano).", valueName: "command"))
+    @Option(
+        help: ArgumentHelp(
+            "The editor, as a shell command (default: VISUAL, EDITOR, vi or nano).", valueName: "command"))
     var editor: String?
     @Option(name: .customLong("class"), help: "The class of a new file (default: as for protectfs write).")
     var protectionClass: ProtectionClass?

@@ -4,14 +4,14 @@ import DataProtection
 /// Destroys the keybag.
 struct Erase: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "erase", abstract: "Destroy the keybag: its files become unreadable for ever.",
+        commandName: "erase", abstract: "Destroy the keybag, so that its files can never be read again.",
         discussion: """
             Takes its keys out of the kernel keyring, overwrites its files and removes them. Files protected under it stay \
             where they are, and nobody can read them, unless a copy of the keybag or a recovery export exists. Flash memory, \
             snapshots and backups may keep what was overwritten. The device key stays. Asks at the terminal.
             """)
 
-    @Flag(help: "Do not ask.")
+    @Flag(help: "Do not ask for confirmation.")
     var yes = false
     @OptionGroup var keybag: KeybagOption
 

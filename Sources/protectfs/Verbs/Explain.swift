@@ -5,16 +5,16 @@ import Glibc
 /// What would happen now, and why.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain", abstract: "Say what could be done with a path now, and why.",
+        commandName: "explain", abstract: "Explain which operations on a path are possible now, and why.",
         discussion: """
             For a file: whether it could be read, written, replaced and changed in class now, what would help, and what would \
             still go with a stronger class. For a name that is not there, and for a directory: the class that a new file \
             gets, and which rule chooses it. Changes nothing and asks for no passcode.
             """)
 
-    @Argument(help: "Files, directories, names that are not there yet.")
+    @Argument(help: "Files, directories, or names that do not exist yet.")
     var paths: [PathsArgument]
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

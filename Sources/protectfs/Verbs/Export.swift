@@ -5,7 +5,7 @@ import RNCryptorFormat
 /// A protected file into a format of others.
 struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Write a protected file as an RNCryptor file.",
+        commandName: "export", abstract: "Decrypt a protected file into an RNCryptor file.",
         discussion: """
             For those who have nothing else to read it with. The RNCryptor file, of version 3, is an ordinary file: no lock closes \
             it, and its password can be guessed at fast, because the format has only 10,000 rounds of PBKDF2-SHA1. Keys do not \
@@ -14,15 +14,15 @@ struct Export: ParsableCommand {
 
     @Argument(help: "The protected file.")
     var file: PathArgument
-    @Option(help: "The format.")
+    @Option(help: "The output format.")
     var format: MessageFormat
     @Option(
         name: [.customShort("o"), .customLong("output")],
         help: ArgumentHelp(
-            "The file that is to be, - for standard output (default: the file's name and .rncryptor).",
+            "The file to write; - is standard output (default: the file's name with .rncryptor appended).",
             valueName: "file"))
     var output: PathArgument?
-    @Flag(help: "Take the place of a file that is there.")
+    @Flag(help: "Replace an existing file.")
     var replace = false
     @OptionGroup var secret: MessageSecretOption
     @OptionGroup var keybag: KeybagOption

@@ -4,7 +4,7 @@ import PasswordHash
 /// A password in, what a database keeps of it out.
 struct HashPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "hash", abstract: "Print what a service's database keeps of a password.",
+        commandName: "hash", abstract: "Hash a password for a service's database.",
         discussion: """
             Asks twice for a password of 1 to 1,024 bytes, and prints $pbkdf2-sha256$i=…,l=32$SALT$DIGEST: PBKDF2-HMAC-SHA256 \
             with a new random salt, 600,000 iterations or more.
@@ -15,10 +15,10 @@ struct HashPassword: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How many, 10,000 to 100,000,000 (default: what takes 90 ms here; without --site 600,000 at least).",
+            "Iterations, 10,000 to 100,000,000 (default: as many as take 90 ms here; without --site at least 600,000).",
             valueName: "n"))
     var iterations: Int?
-    @Option(help: ArgumentHelp("Bytes of the client key: 16, 20 or 32 (default: 32).", valueName: "n"))
+    @Option(help: ArgumentHelp("Length of the client key in bytes: 16, 20 or 32 (default: 32).", valueName: "n"))
     var length: Int?
     @OptionGroup var client: ClientKeyOptions
     @OptionGroup var password: PasswordSource

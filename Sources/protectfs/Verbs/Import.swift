@@ -5,7 +5,7 @@ import RNCryptorFormat
 /// A message of RNCryptor into a protected file.
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Open an RNCryptor file into a protected file.",
+        commandName: "import", abstract: "Decrypt an RNCryptor file into a protected file.",
         discussion: """
             Versions 2 and 3. The protected file appears when all of the message is verified, or not at all; its class is that of \
             a file which protectfs write makes. A wrong password and an altered message cannot be told apart: status 77 says \
@@ -19,15 +19,15 @@ struct Import: ParsableCommand {
     var file: PathArgument
     @Option(
         name: [.customShort("o"), .customLong("output")],
-        help: ArgumentHelp("The protected file that is to be; - is plaintext on standard output.", valueName: "file"))
+        help: ArgumentHelp("The protected file to create; - prints plaintext to standard output.", valueName: "file"))
     var output: PathArgument
-    @Option(help: "The format; without it, it is seen from the file's beginning.")
+    @Option(help: "The input format (default: detected from the first bytes).")
     var format: MessageFormat?
-    @Option(name: .customLong("class"), help: "The class.")
+    @Option(name: .customLong("class"), help: "The class of the protected file.")
     var protectionClass: ProtectionClass?
-    @Flag(help: "Take the place of a file that is there.")
+    @Flag(help: "Replace an existing file.")
     var replace = false
-    @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
+    @Flag(help: "Allow --class to be weaker than the class of the replaced file.")
     var allowWeaker = false
     @OptionGroup var secret: MessageSecretOption
     @OptionGroup var keybag: KeybagOption

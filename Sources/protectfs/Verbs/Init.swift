@@ -5,7 +5,7 @@ import Glibc
 /// Makes a keybag.
 struct Init: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "init", abstract: "Make a keybag, and unlock it for the first time.",
+        commandName: "init", abstract: "Create a keybag and unlock it.",
         discussion: """
             Asks twice for a passcode of 1 to 1,024 bytes. Without the passcode nobody can open the files, you included. \
             The keybag is unlocked afterwards; lock it with: protectfs lock
@@ -19,7 +19,7 @@ struct Init: ParsableCommand {
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Make a recovery code and print it (default: ask at a terminal; none where nobody can be asked).")
+        help: "Create and print a recovery code (default: ask at a terminal, otherwise create none).")
     var recoveryCode: Bool?
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption

@@ -4,16 +4,16 @@ import DataProtection
 /// What stored bytes say, for whoever wonders about a file.
 struct Inspect: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what is stored in a protected file's head, or in a keybag.",
+        commandName: "inspect", abstract: "Show the stored metadata of a protected file or a keybag.",
         discussion: """
             Works in every lock state and on damaged files: what can be read is shown, what is bad is named, and the status is \
             65 then. Without the class key nothing of it is authenticated, and it is marked unverified. Shows no keys, not \
             even wrapped ones. A directory is taken for a keybag.
             """)
 
-    @Argument(help: "Files, copies of keybags, keybag directories.")
+    @Argument(help: "Protected files, copies of keybags, or keybag directories.")
     var paths: [PathsArgument]
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -5,7 +5,7 @@ import Glibc
 /// Evicts the class keys from the kernel keyring.
 struct Lock: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "lock", abstract: "Take the class keys away, so that complete and unless-open files stay shut.",
+        commandName: "lock", abstract: "Evict the class keys: complete and unless-open files can no longer be opened.",
         discussion: """
             Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
             the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
@@ -15,13 +15,15 @@ struct Lock: ParsableCommand {
             protectfs run or protectfs edit gave them.
             """)
 
-    @Option(help: ArgumentHelp("Lock after this many seconds, so that programs can save.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("Wait this many seconds before locking, so that programs can save.", valueName: "seconds"))
     var grace: UInt32?
     @Flag(help: "Lock every keybag whose keys are in the kernel keyring.")
     var all = false
-    @Flag(help: "Exit with 75 if a program may still have keys of complete files, or has plaintext from run or edit.")
+    @Flag(
+        help: "Exit with status 75 if a program may still hold keys of complete files, or plaintext from run or edit.")
     var requireClean = false
-    @Flag(help: "Print what remains as JSON, instead of lines for people.")
+    @Flag(help: "Print the report as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -4,17 +4,17 @@ import DataProtection
 /// Classes and true sizes.
 struct Ls: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ls", abstract: "List classes and true sizes, in every lock state.",
+        commandName: "ls", abstract: "List files with their class and plaintext size, in any lock state.",
         discussion: """
             Columns: class, size in bytes, name. A file that is not protected has the class -, a directory has its default \
             class and no size.
             """)
 
-    @Argument(help: "Files and directories (default: the working directory).")
+    @Argument(help: "Files and directories (default: the current directory).")
     var paths: [PathsArgument] = []
-    @Flag(name: [.customShort("R"), .long], help: "Everything below a directory.")
+    @Flag(name: [.customShort("R"), .long], help: "List directories recursively.")
     var recursive = false
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
 
     // Accepted as everywhere; a list needs no keybag.

@@ -4,7 +4,7 @@ import DataProtection
 /// Changes the passcode.
 struct Passcode: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "passcode", abstract: "Change the passcode; no file is touched.",
+        commandName: "passcode", abstract: "Change the passcode. Protected files are not rewritten.",
         discussion: """
             The keybag must be unlocked. Copies of the keybag that were made earlier still open with the old passcode. \
             A weak new passcode is warned of, and not refused. --passcode-fd and --new-passcode-fd may be the same: the current passcode first, one a line.
@@ -19,7 +19,7 @@ struct Passcode: ParsableCommand {
         name: .customLong("new-passcode-fd"),
         help: ArgumentHelp("Read the new passcode from this file descriptor instead of asking.", valueName: "n"))
     var newDescriptor: Int32?
-    @Flag(help: "Set a new passcode with the recovery code, and print a new code.")
+    @Flag(help: "Use the recovery code instead of the current passcode. A new code is printed.")
     var withRecoveryCode = false
     @Option(
         name: .customLong("recovery-code-fd"),

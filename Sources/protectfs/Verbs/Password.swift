@@ -3,7 +3,7 @@ import ArgumentParser
 /// Passwords of a service's users, which have nothing to do with the keybag.
 struct Password: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "password", abstract: "Hash passwords of a service's users, and check them.",
+        commandName: "password", abstract: "Hash and check passwords of a service's users.",
         discussion: """
             For administrators of services that use the library PasswordHash, or read the same strings otherwise. This is not \
             the passcode of a keybag: protectfs passcode

@@ -5,22 +5,22 @@ import Glibc
 /// Turns plaintext into protected files, in place.
 struct Protect: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "protect", abstract: "Turn plaintext files into protected ones, in place.",
+        commandName: "protect", abstract: "Encrypt plaintext files in place.",
         discussion: """
             Each file is wholly old or wholly new, whatever happens; mode, owner, times, extended attributes and ACL stay. \
             Files of a weaker class are raised. Links, devices and files with several names are refused. The way back: \
             protectfs unprotect
             """)
 
-    @Argument(help: "Files, and with --recursive directories.")
+    @Argument(help: "Files; with --recursive also directories.")
     var paths: [PathsArgument]
-    @Option(name: .customLong("class"), help: "The class; complete unless one is given.")
+    @Option(name: .customLong("class"), help: "The class (default: complete).")
     var wantedClass: ProtectionClass?
     private var protectionClass: ProtectionClass { wantedClass ?? .complete }
-    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    @Flag(name: [.customShort("r"), .long], help: "Include everything below each directory, on the same file system.")
     var recursive = false
     @OptionGroup var include: IncludeOption
-    @Flag(help: "Do not ask.")
+    @Flag(help: "Do not ask for confirmation.")
     var yes = false
     @OptionGroup var keybag: KeybagOption
 

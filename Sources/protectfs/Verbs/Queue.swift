@@ -5,7 +5,7 @@ import Glibc
 /// Work that waits for an unlock.
 struct Queue: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "queue", abstract: "Show the work that waits for an unlock, or do it.",
+        commandName: "queue", abstract: "Show or run the work that waits for an unlock.",
         discussion: """
             Files that get a stronger class once they can be opened (write --raise-to), segments of logs that are to be \
             joined (write --segments), and directories of which an upgrade could not do everything. An unlock starts it in \
@@ -17,10 +17,10 @@ struct Queue: ParsableCommand {
 /// Lists the queue.
 struct QueueList: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the work, in the order in which it will be done.",
-        discussion: "Columns: what is to be done, the file, and why it was tried in vain.")
+        commandName: "list", abstract: "List the queued work, in the order in which it will run.",
+        discussion: "Columns: the task, the file, and why the last try failed.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 
@@ -53,8 +53,8 @@ struct QueueList: ParsableCommand {
 /// Does the work.
 struct QueueRun: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Do the work now, and wait for it.",
-        discussion: "Goes on after failures; a lock stops it between files. What is not done stays in the queue.")
+        commandName: "run", abstract: "Run the queued work now and wait for it to finish.",
+        discussion: "Continues after a failure. A lock stops it between two files. Unfinished work stays in the queue.")
 
     @Flag(help: .hidden)
     var background = false

@@ -3,7 +3,7 @@ import ArgumentParser
 /// What helps when a passcode, a machine or a keybag is lost.
 struct Recovery: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "recovery", abstract: "Make a recovery code; export the keybag for safe keeping, and restore it.",
+        commandName: "recovery", abstract: "Create a recovery code; export and restore the keybag.",
         discussion: """
             A recovery code opens the keybag without the passcode and without this machine: protectfs passcode \
             --with-recovery-code. An export holds the keybag, which is what else can be lost; it opens nothing by itself.

@@ -4,7 +4,7 @@ import DataProtection
 /// Makes a recovery code, or replaces it.
 struct RecoveryNew: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Make a recovery code, in place of one that there may be.",
+        commandName: "new", abstract: "Create a recovery code. It replaces the current one.",
         discussion: """
             Asks for the passcode, in any lock state, and prints the code once. At a terminal one of its groups is asked \
             back before it counts. Exports and copies of the keybag that were made before still open with the code of their \

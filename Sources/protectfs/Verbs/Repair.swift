@@ -5,7 +5,7 @@ import Glibc
 /// Puts redo records in their places, without a key.
 struct Repair: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "repair", abstract: "Put the redo records of files whose writer died in their places.",
+        commandName: "repair", abstract: "Apply the redo records that a killed writer left in a file.",
         discussion: """
             Needs no key, and is never needed: whoever opens such a file reads it whole, and the next writer does the same. For \
             backups of blocks and the like, and for peace of mind after a power cut. The records stay in force until \
@@ -16,9 +16,9 @@ struct Repair: ParsableCommand {
             file while it is repaired is told that it is busy.
             """)
 
-    @Argument(help: "Files, and directories with everything below them.")
+    @Argument(help: "Files and directories, recursively (default: the current directory).")
     var paths: [PathsArgument] = []
-    @Flag(help: "As JSON: every file that had records, and how many chunks were put in place.")
+    @Flag(help: "Print JSON: every file that had records, and how many chunks were applied.")
     var json = false
 
     func run() throws {

@@ -5,7 +5,7 @@ import Glibc
 /// Brings files of a backup back, on any machine.
 struct Restore: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Bring files of a backup back, under your own keybag.",
+        commandName: "restore", abstract: "Restore files from a backup, under your own keybag.",
         discussion: """
             Asks for the backup's passphrase. Works on any machine and for any user, who needs a keybag, unlocked: make one \
             with protectfs init. Neither the passcode nor the device key of the keybag that was backed up is needed. \
@@ -13,19 +13,20 @@ struct Restore: ParsableCommand {
             its name; one that is damaged is reported, and the others are restored. Done again, it goes on where it was.
             """)
 
-    @Argument(help: "The backup's directory.", completion: .directory)
+    @Argument(help: "The backup directory.", completion: .directory)
     var directory: PathArgument
-    @Argument(help: "What to bring back, named as it was; everything unless something is named.")
+    @Argument(help: "Original paths of the files to restore (default: all files).")
     var paths: [PathsArgument] = []
     @Option(
         name: .customLong("to"),
-        help: ArgumentHelp("Where to; made if it is not there.", valueName: "target"), completion: .directory)
+        help: ArgumentHelp("The directory to restore into. It is created if it does not exist.", valueName: "target"),
+        completion: .directory)
     var target: PathArgument
-    @Flag(help: "Take the place of files that are there.")
+    @Flag(help: "Replace existing files.")
     var replace = false
-    @Flag(help: "Open everything, and bring nothing back: whether the backup is whole.")
+    @Flag(help: "Check that everything in the backup opens. Restore nothing.")
     var dryRun = false
-    @Flag(help: "As JSON: every file, and a summary.")
+    @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
     @OptionGroup var passphrase: PassphraseOption
     @OptionGroup var keybag: KeybagOption

@@ -5,7 +5,8 @@ import Glibc
 /// Replaces the class keys, so that a stolen copy of the keybag opens nothing any more.
 struct Rotate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rotate", abstract: "Make new class keys, so that old copies of the keybag open nothing more.",
+        commandName: "rotate",
+        abstract: "Replace the class keys, so that old copies of the keybag no longer open the files.",
         usage: """
             protectfs rotate [--root DIR]… [--resume] [--json]
                    protectfs rotate --forget [--root DIR]… [--allow-loss] [--yes]
@@ -22,15 +23,15 @@ struct Rotate: ParsableCommand {
             """)
 
     @OptionGroup var roots: RotationRoots
-    @Flag(help: "Go on with files that an earlier rotation left; no new keys are made.")
+    @Flag(help: "Continue an earlier rotation. No new keys are made.")
     var resume = false
-    @Flag(help: "Drop the retired class keys: files and secrets that still need them can never be read again.")
+    @Flag(help: "Delete the retired class keys. Files and secrets that still need them can never be read again.")
     var forget = false
-    @Flag(help: "With --forget: even if files or secrets are found that still need them.")
+    @Flag(help: "With --forget: delete the keys even if files or secrets still need them.")
     var allowLoss = false
-    @Flag(help: "With --forget: do not ask.")
+    @Flag(help: "With --forget: do not ask for confirmation.")
     var yes = false
-    @Flag(help: "As JSON: every file of this keybag, and a summary.")
+    @Flag(help: "Print JSON: every file of this keybag, and a summary.")
     var json = false
     @OptionGroup var passcode: PasscodeOption
     @OptionGroup var keybag: KeybagOption

@@ -5,7 +5,7 @@ import Glibc
 /// A program that reads protected files from descriptors.
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Run a command that reads protected files from descriptors.",
+        commandName: "run", abstract: "Run a command with decrypted files as file descriptors.",
         usage: "protectfs run <file> ... [--keybag <dir>] -- <command> [<argument> ...]",
         discussion: """
             Each file is decrypted into memory, never to a disk, and handed to the command as a read-only descriptor: 3, 4, … in \
@@ -17,7 +17,7 @@ struct Run: ParsableCommand {
             counts for lock --require-clean until it, and what it started, has ended.
             """)
 
-    @Argument(help: "Files.")
+    @Argument(help: "Protected files.")
     var files: [PathsArgument]
     @OptionGroup var keybag: KeybagOption
 

@@ -4,13 +4,13 @@ import DataProtection
 /// Says what is locked.
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show the lock state, class by class.")
+        commandName: "status", abstract: "Show the lock state of each class.")
 
-    @Flag(help: "Every keybag whose keys are in the kernel keyring, and the user's own.")
+    @Flag(help: "Show every keybag whose keys are in the kernel keyring, and your own.")
     var all = false
-    @Flag(help: "Which programs have complete or unless-open files open, or hold plaintext of them.")
+    @Flag(help: "Show which programs have complete or unless-open files open, or hold their plaintext.")
     var clients = false
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -4,7 +4,7 @@ import DataProtection
 /// Loads the class keys into the kernel keyring.
 struct Unlock: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unlock", abstract: "Load the class keys, so that protected files open.",
+        commandName: "unlock", abstract: "Load the class keys, so that protected files can be opened.",
         discussion: """
             For every process and session of this user, until: protectfs lock. At a terminal a wrong passcode can be typed again, \
             twice.
@@ -16,13 +16,13 @@ struct Unlock: ParsableCommand {
     @Option(
         name: .customLong("for"),
         help: ArgumentHelp(
-            "Lock by itself after this time: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
+            "Lock automatically after this time: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
     var limit: DurationArgument?
-    @Flag(help: "Do that work at once, and wait for it.")
+    @Flag(help: "Finish that work before returning.")
     var wait = false
-    @Flag(help: "Load the class key of first-unlock files and no other, for a machine where nobody is.")
+    @Flag(help: "Load only the class key of first-unlock files, for an unattended machine.")
     var onlyFirstUnlock = false
-    @Flag(help: "Unlock in a user namespace, such as a container's, although a lock outside cannot evict the keys.")
+    @Flag(help: "Unlock in a user namespace, such as a container. A lock outside it cannot evict these keys.")
     var inNamespace = false
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption

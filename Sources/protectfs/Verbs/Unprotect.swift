@@ -4,7 +4,7 @@ import DataProtection
 /// Turns protected files into plaintext, in place.
 struct Unprotect: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unprotect", abstract: "Turn protected files back into plaintext, in place.",
+        commandName: "unprotect", abstract: "Decrypt protected files in place.",
         discussion: """
             Each file is wholly old or wholly new, whatever happens. A file of another user, who could read the plaintext, is \
             refused. With --recursive the default classes of the directories go too.
@@ -14,13 +14,13 @@ struct Unprotect: ParsableCommand {
             the status is 65.
             """)
 
-    @Argument(help: "Files, and with --recursive directories.")
+    @Argument(help: "Files; with --recursive also directories.")
     var paths: [PathsArgument]
-    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    @Flag(name: [.customShort("r"), .long], help: "Include everything below each directory, on the same file system.")
     var recursive = false
-    @Flag(help: "Also files of other users, who can read the plaintext then.")
+    @Flag(help: "Include files of other users, who can then read the plaintext.")
     var allowOtherOwner = false
-    @Flag(help: "Save what still opens of damaged files in new files; nothing is replaced.")
+    @Flag(help: "Save the parts of damaged files that still open in new files. Nothing is replaced.")
     var salvage = false
     @OptionGroup var keybag: KeybagOption
 

@@ -5,7 +5,8 @@ import Glibc
 /// Brings everything below a directory to its class.
 struct Upgrade: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "upgrade", abstract: "Protect what is plaintext in a directory, and raise what is weaker.",
+        commandName: "upgrade",
+        abstract: "Protect the plaintext files in a directory, and raise files of a weaker class.",
         discussion: """
             In place, everything below the directory on the same file system: each file is wholly old or wholly new, whatever \
             happens. Nothing is ever lowered, and what is right is left alone without a key, so that it can be run again at any \
@@ -18,21 +19,23 @@ struct Upgrade: ParsableCommand {
             directory itself.
             """)
 
-    @Argument(help: "The directory.")
+    @Argument(help: "The directory to upgrade.")
     var directory: PathArgument?
     @Option(
         name: .customLong("class"),
-        help: ArgumentHelp("The class; complete unless one, or rules, are given.", valueName: "class"))
+        help: ArgumentHelp(
+            "The class of files that no rule matches (default: complete; with --rules they stay as they are).",
+            valueName: "class"))
     var wantedClass: ProtectionClass?
-    @Option(help: ArgumentHelp("Which file gets which class: a file with lines GLOB CLASS.", valueName: "file"))
+    @Option(help: ArgumentHelp("Assign classes to files by the lines GLOB CLASS of this file.", valueName: "file"))
     var rules: PathArgument?
     @OptionGroup var include: IncludeOption
-    @Flag(help: "Only list what would be done.")
+    @Flag(help: "List what would be done. Change nothing.")
     var dryRun = false
     @OptionGroup var jobs: JobsOption
-    @Flag(help: "As JSON: every file, and a summary.")
+    @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
-    @Flag(help: "Do the upgrades that wait for an unlock, with the lowest priority.")
+    @Flag(help: "Run the upgrades that wait for an unlock, at the lowest priority.")
     var queued = false
     @OptionGroup var keybag: KeybagOption
 

@@ -16,14 +16,14 @@ struct Verify: ParsableCommand {
             says that they should be. Nothing is repaired.
             """)
 
-    @Argument(help: "Files, and with --recursive directories.")
+    @Argument(help: "Files; with --recursive also directories.")
     var paths: [PathsArgument]
-    @Flag(name: [.customShort("r"), .long], help: "Everything below a directory, on the same file system.")
+    @Flag(name: [.customShort("r"), .long], help: "Include everything below each directory, on the same file system.")
     var recursive = false
-    @Flag(help: "Refuse files too that somebody with no more than class unless-open's public key could have made.")
+    @Flag(help: "Also refuse files that could have been made with only the public key of class unless-open.")
     var strict = false
     @OptionGroup var jobs: JobsOption
-    @Flag(help: "As JSON: every file, and a summary.")
+    @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

@@ -6,7 +6,7 @@ import PasswordHash
 /// A password against what a database keeps of it.
 struct VerifyPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Check a password against what a service's database keeps of it.",
+        commandName: "verify", abstract: "Check a password against a stored hash.",
         discussion: """
             Silent when it is right; status 77 when it is wrong, 65 when the string is none that password hash prints. Other \
             users of this machine can see an argument: without it the string is a line of standard input. Put it in single \
@@ -15,13 +15,13 @@ struct VerifyPassword: ParsableCommand {
             The verifier of a client key needs --site and --user.
             """)
 
-    @Argument(help: "The string (default: the first line of standard input).")
+    @Argument(help: "The stored hash (default: the first line of standard input).")
     var encoded: String?
     @Option(
         help: ArgumentHelp(
-            "Say so when it has fewer (default: 600,000, and of a client key 10,000).", valueName: "n"))
+            "Warn if the hash has fewer iterations (default: 600,000; none for a client key).", valueName: "n"))
     var iterations: Int?
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var client: ClientKeyOptions
     @OptionGroup var password: PasswordSource

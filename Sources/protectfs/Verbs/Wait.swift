@@ -4,7 +4,7 @@ import DataProtection
 /// Waits for a lock or an unlock.
 struct Wait: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "wait", abstract: "Wait until the keybag is unlocked, or locked.",
+        commandName: "wait", abstract: "Wait until the keybag is unlocked or locked.",
         discussion: """
             Returns at once if it is. It sleeps until then, whichever process unlocks or locks: \
             protectfs wait && protectfs cat notes
@@ -15,10 +15,10 @@ struct Wait: ParsableCommand {
         case unlocked, locked
     }
 
-    @Option(help: ArgumentHelp("What to wait for.", valueName: "state"))
+    @Option(help: ArgumentHelp("The state to wait for.", valueName: "state"))
     var until = Aim.unlocked
     @Option(
-        help: ArgumentHelp("Give up after this time, with status 75: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
+        help: ArgumentHelp("Fail with status 75 after this time: 90 or 90s, 10m, 2h, 1d.", valueName: "time"))
     var timeout: DurationArgument?
     @OptionGroup var keybag: KeybagOption
 

@@ -11,7 +11,7 @@ struct Watch: ParsableCommand {
             more. It sleeps in between.
             """)
 
-    @Flag(help: "As JSON, one object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 

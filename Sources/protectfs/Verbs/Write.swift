@@ -21,17 +21,17 @@ struct Write: ParsableCommand {
             goes to FILE.segment-1 and so on, which are appended to FILE after the next unlock (protectfs queue).
             """)
 
-    @Argument(help: "The file.")
+    @Argument(help: "The file to write.")
     var file: PathArgument
-    @Option(name: .customLong("class"), help: "The class.")
+    @Option(name: .customLong("class"), help: "The class of the file.")
     var protectionClass: ProtectionClass?
-    @Option(help: ArgumentHelp("The class of a new file once it is written.", valueName: "class"))
+    @Option(help: ArgumentHelp("Raise a new file to this class once it is written.", valueName: "class"))
     var raiseTo: ProtectionClass?
-    @Flag(help: "Continue the file, or create it.")
+    @Flag(help: "Append to the file, or create it.")
     var append = false
-    @Flag(help: "With --append: while the file is locked or in use, write to a segment that is joined later.")
+    @Flag(help: "With --append: while the file is locked or in use, write to a segment that is appended later.")
     var segments = false
-    @Flag(help: "Let --class be weaker than the class of the file that is replaced.")
+    @Flag(help: "Allow --class to be weaker than the class of the replaced file.")
     var allowWeaker = false
     @OptionGroup var keybag: KeybagOption
 

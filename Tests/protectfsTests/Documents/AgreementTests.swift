@@ -38,6 +38,20 @@ struct AgreementTests {
         }
     }
 
+    @Test("The manual page introduces each verb with the words of --help")
+    func introductions() {
+        for verb in surface.verbs {
+            guard let described = page.verbs.first(where: { $0.name == verb.name }) else { continue }  // see verbs()
+            #expect(!verb.abstract.isEmpty, "\(verb.name)")
+            #expect(
+                Self.letters(described.introduction).hasPrefix(Self.letters(verb.abstract)),
+                "\(verb.name): \(verb.abstract)")
+        }
+    }
+
+    /// What is left of a text without its spaces and punctuation, which mdoc(7) sets in its own way.
+    private static func letters(_ text: String) -> String { text.filter { $0.isLetter || $0.isNumber } }
+
     @Test("Every option and argument explains itself")
     func explained() {
         for verb in surface.verbs { #expect(verb.unexplained.isEmpty, "\(verb.name): \(verb.unexplained)") }

@@ -5,6 +5,8 @@ struct CommandSurface {
     /// A verb, `recovery new` for instance.
     struct Verb {
         let name: String
+        /// What it does, in one line.
+        let abstract: String
         /// `--keybag`, `-r` …, without help and version.
         let options: Set<String>
         /// For each option all its names.
@@ -28,6 +30,7 @@ struct CommandSurface {
 
     private struct Command: Decodable {
         let commandName: String
+        let abstract: String?
         let arguments: [Argument]?
         let subcommands: [Command]?
 
@@ -40,7 +43,8 @@ struct CommandSurface {
             let shown = (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.valueName) }
             let spellings = shown.map { Set(($0.names ?? []).map(\.spelling)) }
             return Verb(
-                name: name, options: spellings.reduce([]) { $0.union($1) }, spellings: spellings.filter { !$0.isEmpty },
+                name: name, abstract: abstract ?? "", options: spellings.reduce([]) { $0.union($1) },
+                spellings: spellings.filter { !$0.isEmpty },
                 unexplained: shown.filter { $0.abstract?.isEmpty ?? true }.map { $0.valueName ?? "?" })
         }
     }

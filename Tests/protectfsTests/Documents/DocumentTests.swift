@@ -40,6 +40,17 @@ struct DocumentTests {
         }
     }
 
+    @Test("The README has at most 150 lines, and shows init before lock")
+    func readme() throws {
+        let lines = try Checkout.text("README.md").split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count <= 151)  // the last one is empty
+        let typed = try FencedBlock.all(of: "README.md").filter { $0.language == "console" }
+            .flatMap { DocumentedSession($0.text).commands.map(\.typed) }
+        let made = try #require(typed.firstIndex { $0.hasPrefix("protectfs init") })
+        let locked = try #require(typed.firstIndex { $0.hasPrefix("protectfs lock") })
+        #expect(made < locked)
+    }
+
     @Test("Commands stand in blocks marked console, and nowhere else in fences", arguments: Checkout.documents)
     func fences(document: String) throws {
         for block in try FencedBlock.all(of: document) {

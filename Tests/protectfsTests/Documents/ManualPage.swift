@@ -5,6 +5,8 @@ struct ManualPage {
     /// What the page says about one verb: its `.Ss` in COMMANDS.
     struct Verb {
         let name: String
+        /// The first paragraph as running text, without macros.
+        let introduction: String
         /// Options in the lines above the first paragraph.
         let synopsis: Set<String>
         /// Options with an `.It`, here or among those of many commands; for each the names on its line.
@@ -27,7 +29,10 @@ struct ManualPage {
         verbs = Self.parts(sections["COMMANDS"] ?? [], at: ".Ss ").map { name, lines in
             let head = lines.prefix { $0 != ".Pp" }
             return Verb(
-                name: name, synopsis: head.reduce([]) { $0.union(Self.options($1)) },
+                name: name,
+                introduction: Self.text(
+                    lines.dropFirst(head.count + 1).prefix { $0 != ".Pp" && !$0.hasPrefix(".Bl") }),
+                synopsis: head.reduce([]) { $0.union(Self.options($1)) },
                 items: lines.filter { $0.hasPrefix(".It ") }.map(Self.options).filter { !$0.isEmpty })
         }
         common = (sections["OPTIONS OF MANY COMMANDS"] ?? []).filter { $0.hasPrefix(".It ") }.map(Self.options)
@@ -42,6 +47,14 @@ struct ManualPage {
         // `Fl \\&-` is the `--` that ends options.
         return Set(
             zip(words, words.dropFirst()).filter { ["Fl", ".Fl"].contains($0.0) && $0.1 != "\\&-" }.map { "-" + $0.1 })
+    }
+
+    /// `.Cm complete` → `complete`.
+    private static func text(_ lines: some Sequence<String>) -> String {
+        lines.map { line in
+            guard line.hasPrefix(".") else { return line }
+            return line.split(separator: " ").filter { !$0.contains(#/^\.?[A-Z][a-z]$/#) }.joined(separator: " ")
+        }.joined(separator: " ")
     }
 
     private static func parts(_ lines: [String], at mark: String) -> [String: [String]] {
