@@ -38,6 +38,7 @@ struct ExitStatusTests {
         (.foreignKeybag("f", one), 66),
         (.keyLost("f", .complete, generation: 1), 66), (.busy("f"), 75), (.needsRekey("f"), 77),
         (.handleFailed("f", .ioError), 74), (.notOpen("f", for: .read), 70), (.outOfRange("f"), 74),
+        (.tooSparse("f", stored: 4096, needed: 1 << 40), 74),
         (.notRegularFile("f"), 77), (.hasHardLinks("f", count: 2), 77), (.exists("f"), 73),
         (.wouldWeaken("f", from: .complete, to: .none), 77), (.keybagNotFound("d"), 66), (.keybagExists("d"), 73),
         (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),
