@@ -68,9 +68,14 @@ package struct SecretGet: SecretVerb {
         discussion: """
             With a newline behind it, which --raw leaves out. Of an identity it is the PKCS #12 file, without a newline; or, \
             with --passphrase, what opens that.
+
+            A single name finds the secret that has it as its service, account, host or identity, if there is only one in the \
+            group. Scripts should give the options: secrets that are added later can make a name ambiguous.
             """)
 
-    @OptionGroup package var name: NameOptions
+    @Argument(help: "A service, account, host or identity, instead of the options, if only one secret has it.")
+    package var name: String?
+    @OptionGroup package var attributes: AttributeOptions
     @Flag(help: "Print no newline after the value.")
     package var raw = false
     @Flag(help: "Print the passphrase of an identity's PKCS #12 file.")
@@ -81,7 +86,10 @@ package struct SecretGet: SecretVerb {
     package init() {}
 
     package func validate() throws {
-        if passphrase, name.attributes.identity == nil { throw ValidationError("--passphrase goes with --identity") }
+        if passphrase, attributes.identity == nil { throw ValidationError("--passphrase goes with --identity") }
+        guard let name else { return try attributes.checkThatTheyName() }
+        if name.isEmpty { throw ValidationError("the name is empty") }
+        if !attributes.isEmpty { throw ValidationError("give a name or options such as --service, not both") }
     }
 }
 
@@ -117,7 +125,7 @@ package struct SecretFind: SecretVerb {
         discussion: """
             In every lock state. Only the private group is searched, or --group; --all-groups searches all, and marks names that \
             stand in several of them. Nothing found is no error. What is listed is authenticated when its value is read.
-            """)
+            """, aliases: ["list"])
 
     @OptionGroup package var attributes: AttributeOptions
     @Option(help: "List only secrets with this accessibility.")

@@ -95,8 +95,8 @@ import Testing
         #expect(try bed.read(bed.path("was-d/f")) == Self.large)
     }
 
-    /// Holes take no place afterwards either, and read as zeros.
-    @Test(arguments: [1, 3, 50]) func holesStayHoles(_ count: Int) throws {
+    /// Holes take no place afterwards either, and read as zeros; back in plaintext too.
+    @Test(arguments: [1, 3, 30, 50]) func holesStayHoles(_ count: Int) throws {
         let bed = try FileTestBed()
         let path = try bed.makePlain("f", [])
         let file = try LowerFile(path, flags: O_RDWR)
@@ -118,6 +118,41 @@ import Testing
         #expect(stat(path.string, &status) == 0)
         #expect(Int(status.st_blocks) * 512 < text.count / (count > 32 ? 1 : 2))
         #expect(try bed.keybag.verify(path) { _ in true }?.findings == [])
+        #expect(try bed.keybag.unprotect(path) == .converted)
+        #expect(try path.contents() == text)
+        #expect(stat(path.string, &status) == 0)
+        #expect(Int(status.st_blocks) * 512 < text.count / (count > 32 ? 1 : 2))
+    }
+
+    /// More holes than a content record has room for, the others too long for the disk: refused with both sizes, before anything is
+    /// written.
+    @Test func moreHolesThanFit() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlain("f", [])
+        let distance: UInt64 = 300 << 30
+        do {
+            let file = try LowerFile(path, flags: O_RDWR)
+            do {
+                for index in 0..<40 as Range<UInt64> { try file.write([1], at: index * distance) }
+            } catch {
+                return print("skipped: a file of 12 TiB (\(error))")
+            }
+            let room = roomOnFileSystem(of: file.descriptor) ?? 0
+            guard try file.status().st_blocks < 1 << 12, room < 6 * distance else {
+                return print("skipped: holes (the file system has none, or room for everything)")
+            }
+            try file.close()
+        }
+        let error = #expect(throws: DataProtectionError.self) {
+            // Never goes on, so that nothing is filled if it is not refused.
+            _ = try Conversion(ConversionSource(path)).seal(as: .complete, keybag: bed.keybag) { _ in false }
+        }
+        if case .tooSparse(path, let stored, let needed)? = error {
+            #expect(stored < 1 << 21 && needed > 6 * distance)
+        } else {
+            Issue.record("\(String(describing: error))")
+        }
+        #expect(try bed.names() == ["f"])
     }
 
     /// Nothing but holes.
@@ -131,6 +166,9 @@ import Testing
         #expect(stat(path.string, &status) == 0)
         #expect(Int(status.st_blocks) * 512 < 1 << 20)
         #expect(try bed.keybag.verify(path) { _ in true }?.findings == [])
+        try bed.keybag.unprotect(path)
+        #expect(stat(path.string, &status) == 0)
+        #expect(status.st_size == 1 << 30 && Int(status.st_blocks) * 512 < 1 << 20)
     }
 }
 

@@ -62,6 +62,33 @@ struct KeybagLockTests {
         #expect(bag.keybag.transition.read().counter == 3)
     }
 
+    @Test("A lock that finds nothing to evict leaves the time since when the keybag has been locked")
+    func lockedSince() throws {
+        let bag = try TestKeybag(state: .locked)
+        var record = bag.keybag.transition.read()
+        record.changedAt = 1_000
+        try bag.file("transition").overwrite(record.encoded)
+        try bag.keybag.lock()
+        #expect(try bag.keybag.armLock(seconds: 10) == nil)
+        try Keybag.lock(bag.keybag.uuid)
+        #expect(try bag.keybag.status().lastTransition == 1_000)
+        try bag.unlock()
+        try bag.keybag.lock()
+        #expect(try #require(try bag.keybag.status().lastTransition) > 1_000)
+    }
+
+    @Test("Keys that expired have been gone since their time was over, whenever the next lock is")
+    func lockedSinceExpiry() throws {
+        let bag = try TestKeybag()
+        try bag.unlock(forSeconds: 0)
+        try bag.waitUntilExpired(.unlocked)
+        try bag.keybag.transition.exclusively { record in record.limit -= 60_000_000_000 }
+        let expected = Clock.now() - 63...Clock.now() - 59
+        #expect(expected.contains(try #require(try bag.keybag.status().lastTransition)))
+        try bag.keybag.lock()
+        #expect(expected.contains(try #require(try bag.keybag.status().lastTransition)))
+    }
+
     @Test("Works with a transition file that says the last number of all")
     func lastCounter() throws {
         let bag = try TestKeybag(state: .unlocked)

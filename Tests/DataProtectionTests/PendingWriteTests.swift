@@ -67,8 +67,13 @@ import Testing
         let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
         try file.write([1], at: 0)
         try file.sync()
-        #expect(throws: DataProtectionError.outOfRange(path)) {
+        let error = #expect(throws: DataProtectionError.self) {
             for index in 1...40 { try file.write([1], at: UInt64(index) << 40) }
+        }
+        if case .tooSparse(path, let stored, let needed)? = error {
+            #expect(stored < 1 << 20 && needed > 1 << 40)
+        } else {
+            Issue.record("\(String(describing: error))")
         }
         #expect(throws: DataProtectionError.self) { try file.sync() }
         #expect(throws: DataProtectionError.self) { try file.close() }

@@ -39,6 +39,7 @@ struct ExitStatusTests {
         (.keyLost("f", .complete, generation: 1), 66), (.keyLost("f", .none, generation: 2, isNewer: true), 66),
         (.otherKey("f", .complete, generation: 2), 65), (.busy("f"), 75), (.needsRekey("f"), 77),
         (.handleFailed("f", .ioError), 74), (.notOpen("f", for: .read), 70), (.outOfRange("f"), 74),
+        (.tooSparse("f", stored: 4096, needed: 1 << 40), 74),
         (.notRegularFile("f"), 77), (.hasHardLinks("f", count: 2), 77), (.exists("f"), 73),
         (.wouldWeaken("f", from: .complete, to: .none), 77), (.keybagNotFound("d"), 66), (.keybagExists("d"), 73),
         (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),

@@ -39,6 +39,17 @@ struct LockEverythingTests {
         #expect(done.text == "unlocked\nunlocked\n0\nlocked\nlocked\n", "\(done.errors)")
     }
 
+    @Test("lock --all changes the time of those keybags only that were unlocked")
+    func lockedSince() throws {
+        let done = try script(
+            """
+            since() { pfs status --keybag "$1" | head -n 1 | sed 's/.* since //'; }
+            pfs lock --keybag one; locked=$(since one); unlocked=$(since two); sleep 2; pfs lock --all --keybag one
+            [ "$(since one)" = "$locked" ] && echo stays; [ "$(since two)" = "$unlocked" ] || echo moves
+            """)
+        #expect(done.text == "stays\nmoves\n", "\(done.errors)")
+    }
+
     @Test("A keybag that cannot be read is locked all the same, and the others with it")
     func unreadable() throws {
         let done = try script(

@@ -45,6 +45,33 @@ struct LsAndClassTests {
         #expect(entries.map { $0["kind"] as? String } == ["file", "link", "file", "directory", "file"])
     }
 
+    @Test("JSON of many files takes as little memory as the list for people")
+    func memory() throws {
+        let names = "seq -f 'many/a-name-of-some-length-%.0f' 20000"
+        #expect(try sandbox.shell("mkdir many && \(names) | xargs touch").status == 0)
+        // Of the largest child, in KiB.
+        let measure = """
+            import resource, subprocess, sys
+            subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+            print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+            """
+        let peaks = try [[], ["--json"]].map { options in
+            let done = try sandbox.shell(
+                "exec python3 -c \"$0\" \"$@\"",
+                [measure, CommandSandbox.executable, "ls", "-R", "many"] + options)
+            return try #require(Int(done.text.trimmingCharacters(in: .whitespacesAndNewlines)), "\(done.errors)")
+        }
+        // A sanitizer keeps freed memory for a while.
+        let variables = ProcessInfo.processInfo.environment
+        if variables["TSAN_OPTIONS"] == nil, variables["ASAN_OPTIONS"] == nil {
+            #expect(peaks[1] < peaks[0] + 4096, "\(peaks) KiB")
+        }
+        let entries = try sandbox.run("ls", "-R", "--json", "many").json() as? [[String: Any]]
+        #expect(entries?.count == 20_000)
+        #expect(try sandbox.shell("mkdir none").status == 0)
+        #expect(try sandbox.run("ls", "--json", "none").text == "[]\n")
+    }
+
     @Test("A damaged file is marked, and the status is 65")
     func damaged() throws {
         try sandbox.protectedFile("file")

@@ -93,6 +93,21 @@ struct PromptTests {
         #expect(refused.status == 77, "\(refused.shown)")
     }
 
+    @Test("While a delay runs, a passcode that is typed all the same is read and refused; the shell does not get it")
+    func throttled() throws {
+        for guess in 1...5 {
+            _ = try sandbox.run("unlock", "--passcode-fd", "3", passcodes: Data("guess \(guess)".utf8))
+        }
+        for verb in [["unlock"], ["recovery", "new"]] {
+            let seen = try PseudoTerminal.run(
+                verb, in: sandbox,
+                [.expect("hint: press Ctrl-C"), .expect("Passcode: "), .look, .send(CommandSandbox.passcode + "\n")])
+            #expect(seen.status == 75, "\(seen.shown)")
+            #expect(seen.echo == [false, true])
+            #expect(!seen.shown.contains(CommandSandbox.passcode))
+        }
+    }
+
     @Test("A mistyped verb is answered by the one that was meant; a time that is none, by the valid forms")
     func hints() throws {
         for (typed, meant) in [("unlok", "unlock"), ("encrypt", "protect"), ("statsu", "status"), ("lok", "lock")] {

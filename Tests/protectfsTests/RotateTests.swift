@@ -113,6 +113,23 @@ struct RotateTests {
         }
     }
 
+    @Test("A helper that is killed is not called a bug: status 71, and the hint has the command that does the rest")
+    func killedHelper() throws {
+        try tree()
+        let added = try sandbox.run(["secret", "add", "--account", "kim"], input: Data("value".utf8))
+        #expect(added.status == 0, "\(added.errors)")
+        let done = try sandbox.shell(
+            """
+            cp "$PROTECTFS" protectfs && printf '#!/bin/sh\\nkill -9 $$\\n' >protectfs-secrets && chmod +x protectfs-secrets
+            printf %s "$0" | ./protectfs rotate --root tree --passcode-fd 0
+            """, [CommandSandbox.passcode])
+        #expect(done.status == 71, "\(done.errors)")
+        #expect(done.errors.contains("protectfs-secrets' was ended by signal 9 before it was done"), "\(done.errors)")
+        #expect(done.errors.contains("hint: do the rest: protectfs secret rewrap"), "\(done.errors)")
+        #expect(try sandbox.run("secret", "rewrap").status == 0)
+        #expect(try sandbox.run("secret", "get", "--account", "kim").text == "value\n")
+    }
+
     @Test("Refuses to forget what files still need, unless told to")
     func refuses() throws {
         try tree()

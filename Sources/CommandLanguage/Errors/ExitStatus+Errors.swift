@@ -20,7 +20,7 @@ extension DataProtectionError: SpokenError {
         case .passcodeUnusable, .unknownClass, .notForBackup: .usage
         case .keyringUnavailable: .unavailable
         case .configuration, .rulesWithin, .usedElsewhere: .configuration
-        case .handleFailed, .attemptsNotRecorded, .outOfRange, .keybagUnconfirmed: .inputOutput
+        case .handleFailed, .attemptsNotRecorded, .outOfRange, .tooSparse, .keybagUnconfirmed: .inputOutput
         case .notOpen, .cryptography: .bug
         case .system(_, _, let errno): ExitStatus(errno)
         }

@@ -21,6 +21,7 @@ extension DataProtectionError {
         case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
+        case .tooSparse: "make room, or split the file into parts with 32 holes each"
         case .hasHardLinks(let path, _):
             "work on a copy of it; to list its names: find / -xdev -samefile \(quoted(path))"
         case .database(let path, let database):

@@ -29,6 +29,9 @@ extension DataProtectionError {
             "\(quoted(path)) cannot be used any more after an earlier error: \(errno.spoken)"
         case .notOpen(let path, let operation): "\(quoted(path)) is not open for this: \(operation.spoken)"
         case .outOfRange(let path): "\(quoted(path)) would be too large"
+        case .tooSparse(let path, let stored, let needed):
+            "\(quoted(path)) takes \(spoken(bytes: stored)) on disk and would take \(spoken(bytes: needed)), which do not fit: "
+                + "a protected file keeps 32 holes at most"
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
             "\(quoted(path)) has \(count) names (hard links); the other names would keep the old contents"

@@ -36,6 +36,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case notOpen(FilePath, for: Operation)
     /// Larger than 2^60 bytes, or an offset below 0.
     case outOfRange(FilePath)
+    /// It takes `stored` bytes on disk and would take `needed`, for which there is no room: a protected file keeps 32 holes at most.
+    case tooSparse(FilePath, stored: UInt64, needed: UInt64)
     /// A directory, link, device or socket where a regular file is needed.
     case notRegularFile(FilePath)
     /// Other names lead to the same bytes; `count` includes this one.
@@ -151,7 +153,7 @@ extension DataProtectionError {
         case .keybagNotFound, .noRecoveryCode, .backupNotFound: .noSuchFileOrDirectory
         case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase, .keysUnreadable:
             .permissionDenied
-        case .tooManyGenerations: .noSpace
+        case .tooManyGenerations, .tooSparse: .noSpace
         case .cryptography: .ioError
         }
     }

@@ -70,7 +70,7 @@ extension OpenFile {
     private func dyingOfDamage(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         do throws(DataProtectionError) { try step() } catch {
             switch error {
-            case .damaged, .otherKey, .cryptography, .outOfRange: failure = failure ?? error.errno
+            case .damaged, .otherKey, .cryptography, .outOfRange, .tooSparse: failure = failure ?? error.errno
             default: break
             }
             throw error
@@ -240,8 +240,7 @@ extension OpenFile {
     /// A content record has room for 32 runs: the shortest are sealed as zero chunks.
     private func fillSurplusHoles(_ keys: FileKeys) throws(Trouble) {
         while writer!.pending!.holes.runs.count > ChunkRuns.maximumRuns, let run = writer!.pending!.holes.shortest {
-            // Sealed without a commit in between, so within what a crash may leave uncounted.
-            guard run.count <= Int(Self.sealLimit) else { throw .certain(.outOfRange(file.path)) }
+            try requireRoom(forFilling: run)
             for index in run {
                 let length = state!.layout.plainLength(index, size: writer!.pending!.size)
                 try seal(index, WipedBuffer(count: length), keys)
@@ -251,6 +250,17 @@ extension OpenFile {
                     }
                 }
             }
+        }
+    }
+
+    /// - Throws: `tooSparse`.
+    private func requireRoom(forFilling run: Range<UInt64>) throws(Trouble) {
+        let blocks = try certainly { () throws(DataProtectionError) in try file.status().st_blocks }
+        let stored = UInt64(blocks) * 512
+        let more = UInt64(run.count) * UInt64(state!.layout.chunkSize + ChunkLayout.overhead)
+        // Sealed without a commit in between, so within what a crash may leave uncounted.
+        guard run.count <= Int(Self.sealLimit), roomOnFileSystem(of: file.descriptor) ?? .max >= more else {
+            throw .certain(.tooSparse(file.path, stored: stored, needed: stored + more))
         }
     }
 

@@ -36,7 +36,7 @@ extension DataProtectionError {
     private func cocoaCode(isWriting: Bool) -> CocoaError.Code {
         switch self {
         case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
-        case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded): .fileWriteOutOfSpace
+        case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded), .tooSparse: .fileWriteOutOfSpace
         case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
         case .system(_, _, .fileNameTooLong): isWriting ? .fileWriteInvalidFileName : .fileReadInvalidFileName
         case .exists: .fileWriteFileExists

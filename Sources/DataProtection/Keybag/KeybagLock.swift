@@ -20,10 +20,15 @@ extension Keybag {
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
     ///   keys. The keys in this process's keyring are gone even then.
     public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
+        try lock(waiting: seconds, keysWereThere: false)
+    }
+
+    /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
+    private func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            try ring.evict()
+            let isEvicted = try ring.evict()
             rings.remove()
-            (record.deadline, record.limit) = (0, 0)
+            record.noteEviction(foundKeys: isEvicted || keysWereThere)
             announce(.didBecomeUnavailable, record)
         }
         try refuseKeysElsewhere()
@@ -41,6 +46,7 @@ extension Keybag {
         var armed: ArmedLock?
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
+            let earlierDeadline = record.deadline
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
@@ -49,8 +55,9 @@ extension Keybag {
                     try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
-                record.deadline = 0
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                record.deadline = earlierDeadline
+                record.noteEviction(foundKeys: false)
                 try refuseKeysElsewhere()
                 return
             }
@@ -93,11 +100,17 @@ extension Keybag {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
-        for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
+        var unlocked: Set<KeybagUUID> = []
+        // What fails is tried again.
+        for uuid in keybags where (try? RingKeys(uuid).evict()) == true { unlocked.insert(uuid) }
         var remembered: [KeybagUUID] = []
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
         for uuid in Set(keybags).union(remembered) {
-            do throws(DataProtectionError) { try lock(uuid) } catch { failure = error }
+            do throws(DataProtectionError) {
+                try lock(uuid, keysWereThere: unlocked.contains(uuid))
+            } catch {
+                failure = error
+            }
         }
         if let failure { throw failure }
         return keybags
@@ -106,9 +119,15 @@ extension Keybag {
     /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
     ///
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
-    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
+    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) { try lock(uuid, keysWereThere: false) }
+
+    private static func lock(_ uuid: KeybagUUID, keysWereThere: Bool) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid) { _ = try keybag.lock(waiting: 0) } else { try RingKeys(uuid).evict() }
+        if let keybag = try? remembered(uuid) {
+            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+        } else {
+            try RingKeys(uuid).evict()
+        }
     }
 
     /// The keybags of which any key is in the ring.
@@ -117,8 +136,7 @@ extension Keybag {
     /// Empties the ring of this keybag, as a boot does. For tests, and for erasing.
     package func evictEverything() throws(DataProtectionError) {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            try ring.evict(everything: true)
-            (record.deadline, record.limit) = (0, 0)
+            record.noteEviction(foundKeys: try ring.evict(everything: true))
             announce(.didBecomeUnavailable, record)
         }
     }
@@ -138,6 +156,25 @@ extension TransitionRecord {
         guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
         let now = Clock.bootTime()
         return now > end && now - end > 2_000_000_000
+    }
+
+    /// When class keys A and B last came or went, in seconds since 1970; nil if that is not known. A time limit that has passed
+    /// counts: the kernel removes keys then without writing here.
+    var lastChange: UInt64? {
+        let now = Clock.bootTime()
+        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min(), end <= now else {
+            return changedAt == 0 ? nil : changedAt
+        }
+        let elapsed = (now - end) / 1_000_000_000
+        return Clock.now() - min(elapsed, Clock.now())
+    }
+
+    /// Notes that class keys A and B are gone. If there were none to remove, they went at an earlier time, which stays.
+    ///
+    /// - Parameter foundKeys: whether they were there until now.
+    mutating func noteEviction(foundKeys: Bool) {
+        changedAt = foundKeys ? Clock.now() : lastChange ?? 0
+        (deadline, limit) = (0, 0)
     }
 }
 

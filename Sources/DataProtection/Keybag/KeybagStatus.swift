@@ -13,7 +13,7 @@ public struct KeybagStatus: Sendable, Hashable {
     public let unlockedSince: UInt64?
     /// When class key C was loaded, in seconds since 1970.
     public let firstUnlockSince: UInt64?
-    /// When the last lock or unlock was, in seconds since 1970; a hint.
+    /// When the last lock or unlock was, in seconds since 1970; a hint. A lock that found no keys to evict does not count.
     public let lastTransition: UInt64?
     /// Seconds until an armed lock or the end of a limited unlock; a hint.
     public let secondsUntilLock: Double?
@@ -38,7 +38,7 @@ extension Keybag {
         return KeybagStatus(
             state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },
             unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
-            lastTransition: record.changedAt == 0 ? nil : record.changedAt,
+            lastTransition: record.lastChange,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
             retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
     }
@@ -50,11 +50,11 @@ extension Keybag {
     func lockedError(
         _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation
     ) -> DataProtectionError {
-        let since = transition.read().changedAt
+        let since = transition.read().lastChange
         do throws(DataProtectionError) {
             let state = try state()
             return .locked(
-                path: path, protectionClass, operation, state: state, since: since == 0 ? nil : since)
+                path: path, protectionClass, operation, state: state, since: since)
         } catch {
             return error
         }

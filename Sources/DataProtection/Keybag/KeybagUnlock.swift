@@ -88,6 +88,7 @@ extension Keybag {
     public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
         try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
+            let deadline = record.deadline
             record.deadline = 0
             do throws(Errno) {
                 try RingWriter.run { () throws(Errno) in
@@ -95,6 +96,8 @@ extension Keybag {
                 }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                record.deadline = deadline
+                record.noteEviction(foundKeys: false)
                 return false
             }
             announce(.didBecomeAvailable, record)

@@ -78,7 +78,11 @@ struct RingKeys: Sendable {
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
-    func evict(everything: Bool = false) throws(DataProtectionError) {
+    ///
+    /// - Returns: whether class keys A and B were there. Keys that had expired do not count.
+    @discardableResult
+    func evict(everything: Bool = false) throws(DataProtectionError) -> Bool {
+        let wereThere = (try? unlocked.find()) != nil
         do throws(Errno) {
             try RingWriter.run { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
@@ -96,6 +100,7 @@ struct RingKeys: Sendable {
             }
             throw .keyringUnavailable(error)
         }
+        return wereThere
     }
 
     /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s). And class keys
@@ -114,7 +119,7 @@ struct RingKeys: Sendable {
         guard (try? unlocked.find()) != nil, transition.read().isOverdue else { return }
         transition.ifFree {
             guard transition.read().isOverdue else { return }
-            try? evict()
+            _ = try? evict()
             RingPlaces(directory: keybag).remove()
         }
     }

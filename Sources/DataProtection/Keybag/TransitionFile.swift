@@ -47,7 +47,8 @@ struct TransitionFile: Sendable {
         if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 { body() }
     }
 
-    /// Changes the record under the lock; `body` may act in between, for example on the ring.
+    /// Changes the record under the lock; `body` may act in between, for example on the ring. It also sets the time if keys came
+    /// or went.
     ///
     /// - Parameter isPatient: false for who must not wait for long: a stopped process can hold the lock for ever.
     /// - Throws: `busy` after a second without patience.
@@ -73,7 +74,7 @@ struct TransitionFile: Sendable {
         return true
     }
 
-    /// The same for a lock, which waits at most a second for the others and then goes on without them.
+    /// The same for a lock, which waits at most a second for the others and then goes on without them. Raises the counter.
     func exclusivelyOrAnyway(_ body: (inout TransitionRecord) throws(DataProtectionError) -> Void)
         throws(DataProtectionError)
     {
@@ -88,7 +89,6 @@ struct TransitionFile: Sendable {
         // Raised before the keys go: an unlock that is under way sees it and loads nothing.
         try? file.write(record.encoded, at: 0)
         try body(&record)
-        record.changedAt = Clock.now()
         try? writeKeepingCounter(record, to: file)
     }
 
@@ -100,10 +100,7 @@ struct TransitionFile: Sendable {
         if stored != record.encoded { try file.write(record.encoded, at: 0) }  // damaged: it begins anew
         let before = record
         let result = try body(&record)
-        if record != before {
-            record.changedAt = Clock.now()
-            try writeKeepingCounter(record, to: file)
-        }
+        if record != before { try writeKeepingCounter(record, to: file) }
         return result
     }
 

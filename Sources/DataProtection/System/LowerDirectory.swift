@@ -81,16 +81,29 @@ final class LowerDirectory: Sendable {
     /// Whether these names, one below the other, still lead from here to `directory`.
     func leads(by names: [FilePath.Component], to directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         if names.isEmpty { return true }
-        let place = FilePath(root: nil, names)
-        let found = place.withPlatformString { protectfs_open_beneath(descriptor, $0, O_RDONLY | O_DIRECTORY, 1) }
-        // A kernel that cannot be asked has opened each of them without following links.
-        guard found >= 0 else {
-            if errno == ENAMETOOLONG { throw .system(directory.path, operation: "openat2", .fileNameTooLong) }
-            return errno == ENOSYS || errno == EPERM
+        var reached = self
+        for path in Self.paths(of: names) {
+            let found = path.withPlatformString {
+                protectfs_open_beneath(reached.descriptor, $0, O_RDONLY | O_DIRECTORY, 1)
+            }
+            // A kernel that cannot be asked has opened each of them without following links.
+            guard found >= 0 else { return errno == ENOSYS || errno == EPERM }
+            reached = LowerDirectory(path, descriptor: found)
         }
-        let there = try LowerDirectory(place, descriptor: found).status()
-        let meant = try directory.status()
+        let (there, meant) = (try reached.status(), try directory.status())
         return there.st_ino == meant.st_ino && there.st_dev == meant.st_dev
+    }
+
+    /// Paths that lead by these names one after the other: a tree can be deeper than the PATH_MAX bytes of a path.
+    private static func paths(of names: [FilePath.Component]) -> [FilePath] {
+        names.reduce(into: []) { paths, name in
+            let next = FilePath(root: nil, [name])
+            if let last = paths.last, last.length + 1 + next.length < Int(PATH_MAX) {
+                paths[paths.count - 1].append(name)
+            } else {
+                paths.append(next)
+            }
+        }
     }
 
     /// Leads to this directory, whatever its path leads to. For calls that take no descriptor.

@@ -2,6 +2,18 @@ import Glibc
 import ProtectionFormat
 import SystemPackage
 
+/// Bytes that this user can still write on the file system of an open file; nil if it does not say.
+func roomOnFileSystem(of descriptor: Int32) -> UInt64? {
+    var space = statvfs()
+    guard fstatvfs(descriptor, &space) == 0 else { return nil }
+    return UInt64(space.f_bavail) * UInt64(space.f_frsize)
+}
+
+extension ChunkRuns {
+    /// How many chunks are in the set.
+    var chunkCount: UInt64 { runs.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
+}
+
 extension LowerFile {
     /// Whole chunks of `layout` that take no place on disk, ascending: lseek(2), SEEK_HOLE. Of many the largest, since a
     /// content record has room for 32 runs.

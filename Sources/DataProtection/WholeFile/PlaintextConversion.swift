@@ -16,8 +16,9 @@ public enum ConversionResult: String, Sendable, Hashable {
 extension Keybag {
     /// Turns a plaintext file into a protected one in place: wholly old or wholly new, whatever happens.
     ///
-    /// Mode, owner, times, extended attributes, ACL and holes stay. A protected file of a weaker class is raised; one of the same
-    /// or a stronger class is left alone. Old plaintext blocks may survive on flash storage and in snapshots.
+    /// Mode, owner, times, extended attributes, ACL and the 32 largest holes stay; other holes take room afterwards. A protected file
+    /// of a weaker class is raised; one of the same or a stronger class is left alone. Old plaintext blocks may survive on flash
+    /// storage and in snapshots.
     /// - Parameters:
     ///   - path: the file.
     ///   - protectionClass: the class that it has afterwards, at least.
@@ -25,8 +26,8 @@ extension Keybag {
     ///     are never converted, and while one of them holds data the database is not converted either.
     ///   - progress: called with the number of bytes done.
     /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
-    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `system`. The
-    ///   original is then as it was.
+    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
+    ///   before anything is written if there is not enough room, `system`. The original is then as it was.
     @discardableResult
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, includingDatabases: Bool = false,
@@ -67,8 +68,8 @@ extension Keybag {
 
     /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)``.
     ///
-    /// Mode and owner stay. A file of another user is refused, because that user could read the plaintext: it may be a copy of a
-    /// protected file of yours, and copying takes no key.
+    /// Mode, owner and holes stay. A file of another user is refused, because that user could read the plaintext: it may be a
+    /// copy of a protected file of yours, and copying takes no key.
     /// - Parameters:
     ///   - path: the file.
     ///   - allowsOtherOwner: whether the file may belong to another user than the effective user of this process.
@@ -90,16 +91,27 @@ extension Keybag {
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)
         let size = try open.size()
+        guard let state = open.state else { throw .busy(path) }
         let plain = try UnnamedFile(source.entry)
+        let inHoles = state.record.holes.chunkCount * UInt64(state.layout.chunkSize)
+        try source.entry.directory.requireRoom(for: size - min(size, inHoles), path)
         let buffer = WipedBuffer(count: OpenFile.segment)
         var done: UInt64 = 0
-        while done < size, case let count = try open.read(into: buffer.bytes, at: done), count > 0 {
-            try plain.file.write(UnsafeRawBufferPointer(buffer.prefix(count)), at: done)
-            done += UInt64(count)
+        while done < size {
+            if let hole = state.hole(at: done) {
+                done = hole.upperBound
+            } else {
+                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
+                let count = try open.read(into: part, at: done)
+                guard count > 0 else { throw .busy(path) }
+                try plain.file.write(UnsafeRawBufferPointer(rebasing: part[..<count]), at: done)
+                done += UInt64(count)
+            }
             progress(Int64(done))
             try source.requireLease()
         }
-        guard done == size else { throw .busy(path) }
+        // A hole at the end was not written.
+        if inHoles > 0 { try plain.file.truncate(to: size) }
         try FileAttributes.copy(from: source.file, to: plain.file)
         try plain.file.flushAll()
         try open.keepForeignBytes(.read)
@@ -129,9 +141,9 @@ struct Conversion {
         try source.requireConvertible(includingDatabases: includesDatabases)
         let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
-        try source.entry.directory.requireRoom(for: min(source.size, source.allocated), in: layout, source.entry.path)
-        let buffer = WipedBuffer(count: OpenFile.segment)
         var holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
+        try requireRoom(in: layout, leavingOut: holes)
+        let buffer = WipedBuffer(count: OpenFile.segment)
         var done: UInt64 = 0
         while true {
             if let hole = holes.first, hole.lowerBound == done {
@@ -151,21 +163,30 @@ struct Conversion {
         try new.unnamed.replace(source, where: isInPlace)
         return true
     }
+
+    /// - Throws: `tooSparse` if there is no room because holes cannot be kept; else `system` with ENOSPC.
+    private func requireRoom(
+        in layout: ChunkLayout, leavingOut holes: [Range<UInt64>]
+    ) throws(DataProtectionError) {
+        let inHoles = holes.reduce(0) { $0 + layout.chunkCount(size: $1.upperBound - $1.lowerBound) }
+        let needed = layout.home(layout.chunkCount(size: source.size) - inHoles)
+        let directory = source.entry.directory
+        do throws(DataProtectionError) { try directory.requireRoom(for: needed, source.entry.path) } catch {
+            guard holes.count == ChunkRuns.maximumRuns, needed / 2 > source.allocated else { throw error }
+            throw .tooSparse(source.entry.path, stored: source.allocated, needed: needed)
+        }
+    }
 }
 
 extension LowerDirectory {
     /// The original and its replacement are there at once, for a moment.
     ///
+    /// - Parameter needed: what the replacement takes, in bytes.
     /// - Throws: `system` with ENOSPC, before anything is written.
-    fileprivate func requireRoom(
-        for size: UInt64, in layout: ChunkLayout, _ path: FilePath
-    ) throws(DataProtectionError) {
-        var space = statvfs()
-        guard fstatvfs(descriptor, &space) == 0 else { return }  // then the write says it
-        let needed = layout.home(layout.chunkCount(size: size))
-        guard UInt64(space.f_bavail) * UInt64(space.f_frsize) >= needed else {
-            throw .system(path, operation: "write", .noSpace)
-        }
+    fileprivate func requireRoom(for needed: UInt64, _ path: FilePath) throws(DataProtectionError) {
+        // Where the file system does not say, the write says it.
+        guard let room = roomOnFileSystem(of: descriptor), room < needed else { return }
+        throw .system(path, operation: "write", .noSpace)
     }
 }
 

@@ -44,8 +44,9 @@ extension SecretGet: PerformedSecretVerb {
     func perform() throws {
         let store = try group.store(keybag)
         let accessGroup = try group.accessGroup
-        guard case .identity(let identityName) = name.secret else {
-            try StandardOutput.write(store.value(of: name.secret, in: accessGroup), newline: !raw)
+        let secret = try named(in: store)
+        guard case .identity(let identityName) = secret else {
+            try StandardOutput.write(store.value(of: secret, in: accessGroup), newline: !raw)
             return
         }
         let identity = try store.identity(identityName, in: accessGroup)
@@ -53,6 +54,38 @@ extension SecretGet: PerformedSecretVerb {
             try StandardOutput.write(identity.passphrase, newline: !raw)
         } else {
             try StandardOutput.write(identity.pkcs12, newline: false)
+        }
+    }
+
+    /// The secret that the options name, or the only one in the group that has the single name.
+    private func named(in store: SecretStore) throws -> SecretName {
+        guard let name else { return attributes.named }
+        let found = try store.find(SecretQuery(), in: group.scope(allGroups: false))
+        let matches = found.records.map(\.name).filter { $0.isCalled(name) }
+        guard let match = matches.first else {
+            let group = try group.accessGroup ?? store.privateGroup
+            throw Failure(
+                .notFound, "no secret in group \(group) is called \(quoted(name))",
+                hint: "see what there is: protectfs secret list --all-groups")
+        }
+        guard matches.count == 1 else {
+            throw Failure(
+                .usage,
+                "\(spoken(matches.count, "secret")) are called \(quoted(name)): "
+                    + matches.prefix(5).map(\.words).joined(separator: ", ") + (matches.count > 5 ? " …" : ""),
+                hint: "say which one: --service and --account, --host, or --identity")
+        }
+        return match
+    }
+}
+
+extension SecretName {
+    /// Whether this is its service, account, host or identity.
+    fileprivate func isCalled(_ name: String) -> Bool {
+        switch self {
+        case .genericPassword(let service, let account): service == name || account == name
+        case .internetPassword(let server, let account): server.host == name.lowercased() || account == name
+        case .identity(let identity): identity == name
         }
     }
 }

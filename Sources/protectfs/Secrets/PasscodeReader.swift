@@ -20,6 +20,9 @@ struct PasscodeOption: ParsableArguments {
             """, valueName: "program"))
     var askpass: PathArgument?
 
+    /// Whether somebody types the passcode at a terminal.
+    var asksAtTerminal: Bool { descriptor == nil && askpass == nil && Terminal.isThere }
+
     func validate() throws {
         if let descriptor, descriptor < 0 { throw ValidationError("--passcode-fd needs a file descriptor") }
         if descriptor != nil, askpass != nil {
@@ -39,6 +42,22 @@ enum PasscodeReader {
     static func read(from source: PasscodeOption, prompt: String) throws(Failure) -> SecretBytes {
         if let descriptor = source.descriptor { return try line(of: descriptor) }
         return try ask(prompt, source.askpass?.path)
+    }
+
+    /// The passcode of a keybag. While a delay runs, it is asked for at a terminal only, after a warning: somebody who types it without
+    /// looking must not type it into the shell. The library refuses it if the delay still runs then.
+    ///
+    /// - Throws: `throttled` while a delay runs, if there is no terminal to ask at; else as ``read(from:prompt:)``.
+    static func read(
+        from source: PasscodeOption, for keybag: Keybag, prompt: String = "Passcode: "
+    ) throws -> SecretBytes {
+        if let seconds = try keybag.status().retryAfter, seconds > 0 {
+            let error = DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
+            guard source.asksAtTerminal else { throw error }
+            StandardError.line(.warning, error.message)
+            StandardError.line(.hint, "press Ctrl-C, and try again in \(spoken(seconds: seconds))")
+        }
+        return try read(from: source, prompt: prompt)
     }
 
     /// A passcode that is going to be set: asked for twice where somebody is asked, three times at most.
@@ -87,14 +106,5 @@ enum PasscodeReader {
         }
         guard passcode.count > 0 else { throw Failure(.usage, "an empty passcode cannot be used") }
         return passcode
-    }
-}
-
-extension Keybag {
-    /// Nobody types a passcode that is not going to be tried.
-    func refuseThrottled() throws(DataProtectionError) {
-        if let seconds = try status().retryAfter, seconds > 0 {
-            throw .throttled(keybag: directory, retryAfter: seconds)
-        }
     }
 }

@@ -1,5 +1,24 @@
 import DataProtection
 
+/// A JSON array, printed while it grows, in pieces of about 64 KiB. The same bytes as ``JSON/print()`` gives.
+struct JSONList {
+    private var lines = OutputLines()
+    /// It is followed by a comma or by the end.
+    private var last: String?
+
+    /// Adds an element.
+    mutating func add(_ element: JSON) throws(Failure) {
+        try lines.add(Array((last.map { "  \($0)," } ?? "[").utf8))
+        last = element.encoded(indentedBy: 2)
+    }
+
+    /// Prints what is left, and the end.
+    mutating func finish() throws(Failure) {
+        for line in last.map({ ["  \($0)", "]"] }) ?? ["[]"] { try lines.add(Array(line.utf8)) }
+        try lines.finish()
+    }
+}
+
 /// A JSON object with one long list in it, printed while the list grows.
 struct JSONDocument {
     private let name: String

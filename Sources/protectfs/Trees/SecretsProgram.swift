@@ -7,7 +7,10 @@ struct SecretsProgram {
     let keybag: Keybag
 
     /// Brings all of them under new class keys.
-    func rewrap() throws(Failure) -> ExitStatus { keybag.hasSecrets ? try run(["rewrap"]) : .done }
+    func rewrap() throws(Failure) -> ExitStatus {
+        guard keybag.hasSecrets else { return .done }
+        return try run(["rewrap"], again: "protectfs secret rewrap\(KeybagOption.words(for: keybag.directory))")
+    }
 
     /// Whether all of them are.
     var areCurrent: Bool {
@@ -28,9 +31,13 @@ struct SecretsProgram {
         return try run(["restore-from-backup", "\(backup.path)"] + options, opened.secretsKeys())
     }
 
-    /// - Parameter input: what it reads.
+    /// - Parameters:
+    ///   - input: what it reads.
+    ///   - again: what to type if something kills it.
+    /// - Throws: status 71 if something kills it.
     private func run(
-        _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0)
+        _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0),
+        again: String = "run the command again"
     ) throws(Failure) -> ExitStatus {
         let program = try SiblingProgram.command().removingLastComponent().appending("protectfs-secrets")
         let started = try StartedProgram(program, words + ["--keybag", keybag.directory.string])
@@ -45,6 +52,11 @@ struct SecretsProgram {
         }
         let status = started.end()
         guard let known = ExitStatus(rawValue: status) else {
+            if status > 128 {
+                throw Failure(
+                    .systemRefused, "\(quoted(program)) was ended by signal \(status - 128) before it was done",
+                    hint: "do the rest: \(again)")
+            }
             throw Failure(.bug, "\(quoted(program)) has ended with status \(status), and did not say why")
         }
         return known

@@ -32,33 +32,33 @@ struct Ls: ParsableCommand {
 
     func run() throws {
         let outcome = Outcome()
-        var entries: [JSON] = []
+        var list = JSONList()
         var lines = OutputLines()
         // Errors of standard output end the walk.
         var outputFailure: Failure?
         func add(_ item: NamedItem) -> Bool {
             let entry = look(at: item)
             if let failure = entry.failure { outcome.record(failure) }
-            if json {
-                entries.append(members(entry))
-                return true
+            do throws(Failure) {
+                if json { try list.add(members(entry)) } else { try lines.add(line(entry)) }
+            } catch {
+                outputFailure = error
             }
-            do throws(Failure) { try lines.add(line(entry)) } catch { outputFailure = error }
             return outputFailure == nil
         }
         for path in paths.isEmpty ? ["."] : paths.paths {
             do throws(DataProtectionError) {
-                try list(path, outcome, add)
+                try visit(path, outcome, add)
             } catch {
                 outcome.record(error)
             }
         }
         if let outputFailure { throw outputFailure }
-        if json { try JSON.array(entries).print() } else { try lines.finish() }
+        if json { try list.finish() } else { try lines.finish() }
         try outcome.leave()
     }
 
-    private func list(
+    private func visit(
         _ path: FilePath, _ outcome: Outcome, _ add: (NamedItem) -> Bool
     ) throws(DataProtectionError) {
         let item = try NamedItem(following: path)

@@ -51,8 +51,7 @@ struct Passcode: ParsableCommand {
             throw DataProtectionError.locked(
                 path: keybag.directory, .complete, .changePasscode, state: status.state, since: status.lastTransition)
         }
-        try keybag.refuseThrottled()
-        let current = try PasscodeReader.read(from: passcode, prompt: "Current passcode: ")
+        let current = try PasscodeReader.read(from: passcode, for: keybag, prompt: "Current passcode: ")
         // A wrong one is said before the new one is typed twice.
         let opened = try keybag.open(passcode: current)
         try opened.changePasscode(to: newPasscode())

@@ -16,8 +16,7 @@ struct RecoveryNew: ParsableCommand {
 
     func run() throws {
         let keybag = try keybag.open()
-        try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+        let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let keepsOld = keybag.hasRecoveryCode
         let opened = try keybag.open(passcode: secret)
         let code = try NewRecoveryCode.make()

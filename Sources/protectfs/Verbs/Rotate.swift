@@ -69,8 +69,7 @@ struct Rotate: ParsableCommand {
                 hint: "in two steps: protectfs rotate, then protectfs rotate --resume --json")
         }
         try refuseLocked(keybag)
-        try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+        let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let opened = try keybag.open(passcode: secret)
         guard keybag.hasRecoveryCode else {
             try opened.rotate(passcode: secret)
@@ -147,8 +146,7 @@ struct Rotate: ParsableCommand {
             )
         }
         if !yes { try confirm(retired, keybag) }
-        try keybag.refuseThrottled()
-        let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+        let secret = try PasscodeReader.read(from: passcode, for: keybag)
         try keybag.open(passcode: secret).forgetRetiredKeys(
             before: generation, secretsAreRewrapped: true)
         if (try? keybag.state()) != .unlocked {

@@ -36,7 +36,6 @@ struct Unlock: ParsableCommand {
     func run() throws {
         EditDirectory.removeLeftovers()
         let keybag = try keybag.open()
-        try keybag.refuseThrottled()
         try loadKeys(of: keybag)
         if limit == nil, !onlyFirstUnlock, passcode.descriptor == nil { AgentProgram.warnIfMissing(for: keybag) }
         guard keybag.queuedWorkCount > 0 else { return }
@@ -45,9 +44,8 @@ struct Unlock: ParsableCommand {
 
     /// Asks for the passcode: three times at most at a terminal, as long as no delay has begun.
     private func loadKeys(of keybag: Keybag) throws {
-        let isAtTerminal = passcode.descriptor == nil && passcode.askpass == nil && Terminal.isThere
-        for triesLeft in (0..<(isAtTerminal ? 3 : 1)).reversed() {
-            let secret = try PasscodeReader.read(from: passcode, prompt: "Passcode: ")
+        for triesLeft in (0..<(passcode.asksAtTerminal ? 3 : 1)).reversed() {
+            let secret = try PasscodeReader.read(from: passcode, for: keybag)
             do throws(DataProtectionError) {
                 if onlyFirstUnlock { return try keybag.unlockOnlyFirstUnlock(passcode: secret) }
                 return try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)

@@ -58,7 +58,7 @@ struct SecretGitTests {
         #expect(try git("credential fill", input: place + "username=lee\n\n").text.contains("password=of lee\n"))
     }
 
-    @Test("What somebody keeps with a realm is not kept a second time without one")
+    @Test("What somebody keeps with a realm is not kept a second time without one; a new password is open only while unlocked")
     func realm() throws {
         #expect(
             try sandbox.run(
@@ -71,7 +71,7 @@ struct SecretGitTests {
         #expect(try git("credential approve", input: place + "username=kim\npassword=another\n\n").status == 0)
         #expect(
             try sandbox.run("secret", "find").text
-                == "internet  after-first-unlock  'https://kim@example.org:8443 (Git)'\n")
+                == "internet  when-unlocked  'https://kim@example.org:8443 (Git)'\n")
         #expect(try git("credential fill", input: place + "\n").text.contains("password=another\n"))
     }
 

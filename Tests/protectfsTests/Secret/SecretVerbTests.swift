@@ -110,6 +110,24 @@ struct SecretVerbTests {
         #expect(members[1]["port"] as? Int == 8443 && members[0]["duplicate"] as? Bool == false)
     }
 
+    @Test("get takes a single name if only one secret of the group has it; list is find")
+    func singleName() throws {
+        _ = try secret("add", Self.imap, value: "1")
+        _ = try secret("add", ["--host", "Example.org", "--account", "kim"], value: "2")
+        _ = try secret("add", Self.imap + ["--group", "protectfs.org.example.shared"], value: "3")
+        #expect(try secret("get", "imap").text == "1\n")
+        #expect(try secret("get", "EXAMPLE.org", "--raw").text == "2")
+        #expect(try secret("get", "imap", "--group", "protectfs.org.example.shared").text == "3\n")
+        let several = try secret("get", "kim")
+        #expect(several.status == 64 && several.text.isEmpty)
+        #expect(several.errors.contains("2 secrets are called 'kim': 'imap' 'kim', 'https://kim@example.org'"))
+        #expect(several.errors.contains("hint: say which one: --service"), "\(several.errors)")
+        let none = try secret("get", "nobody")
+        #expect(none.status == 66 && none.errors.contains("is called 'nobody'"), "\(none.errors)")
+        for wrong in [["imap", "--account", "kim"], [""], []] { #expect(try secret("get", wrong).status == 64) }
+        #expect(try secret("list").output == secret("find").output)
+    }
+
     @Test("Only the accessibility changes")
     func keepValue() throws {
         _ = try secret("add", Self.imap, value: "one")
