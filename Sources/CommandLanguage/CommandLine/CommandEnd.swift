@@ -53,8 +53,11 @@ package enum CommandEnd {
             Glibc.exit(ExitStatus.usage.rawValue)
         }
         let message = LongArgumentLists.readable(inLowerCase(root.message(for: error)))
-        Failure(.usage, message, hint: validForms(for: message).map { "\($0); see \(command) --help" } ?? "\(command) --help")
-            .report()
+        Failure(
+            .usage, message,
+            hint: validForms(for: message).map { "\($0); see \(command) --help" } ?? "\(command) --help"
+        )
+        .report()
         Glibc.exit(ExitStatus.usage.rawValue)
     }
 

@@ -81,6 +81,7 @@ struct RingKeys: Sendable {
     ///
     /// - Returns: whether class keys A and B were there. Keys that had expired do not count.
     @discardableResult
+    @discardableResult
     func evict(everything: Bool = false) throws(DataProtectionError) -> Bool {
         let wereThere = (try? unlocked.find()) != nil
         do throws(Errno) {
