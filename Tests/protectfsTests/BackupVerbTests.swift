@@ -83,7 +83,7 @@ struct BackupVerbTests {
         #expect(try sandbox.run("rotate", "--root", "tree", "--passcode-fd", "3", passcodes: passcode).status == 0)
         let refused = try sandbox.run("backup", "--to", "backup", "tree")
         #expect(refused.status == 75)
-        #expect(refused.errors.contains("has not got its class key complete, generation 2"))
+        #expect(refused.errors.contains("does not have its class key complete, generation 2"))
         let hint = "hint: while unlocked: protectfs backup --new-keybag --to 'backup'\n"
         #expect(refused.errors.components(separatedBy: hint).count == 2, "said once")
         let wrong = try sandbox.run(
@@ -147,7 +147,7 @@ struct BackupVerbTests {
         let path = try sandbox.restored("tree/complete", in: "target")
         try Data("mine".utf8).write(to: URL(fileURLWithPath: path))
         let taken = try sandbox.restore(to: "target", keybag: other)
-        #expect(taken.errors.contains("hint: if it may go: --replace\n"))
+        #expect(taken.errors.contains("hint: to replace it: --replace\n"))
     }
 
     @Test("Usage, and what is not there")

@@ -98,12 +98,12 @@ struct ProtectTests {
             let done = try sandbox.run(words)
             #expect(done.status == 65, "\(words): \(done.errors)")
             #expect(done.errors.contains("was a protected file until another program changed it: its line ends"))
-            #expect(done.errors.contains("hint: put back a copy of the file from a backup"))
+            #expect(done.errors.contains("hint: restore the file from a backup"))
             #expect(!done.errors.contains("protect it first"))
         }
         let explained = try sandbox.run("explain", "file")
         #expect(explained.status == 0 && explained.text.contains("was a protected file"))
-        #expect(explained.text.contains("put back a copy of the file from a backup"))
+        #expect(explained.text.contains("restore the file from a backup"))
         #expect(try sandbox.stored("file") == Data(bytes))
     }
 

@@ -73,7 +73,7 @@ struct QueueVerbTests {
         #expect(try sandbox.run("status").text.contains("\n1 queued: protectfs queue\n"))
         let done = try sandbox.run("queue", "run")
         #expect(done.status == 0)
-        #expect(done.errors.contains("/a' is not there any more"))
+        #expect(done.errors.contains("/a' no longer exists"))
         #expect(try sandbox.run("queue").text == "")
     }
 

@@ -35,7 +35,7 @@ struct RecoveryFailureTests {
         let code = try sandbox.makeRecoveryCode()
         let done = try recover(with: code, failing: "fsync", when: when)
         #expect(done.status == 74 && done.errors.contains("did not confirm it"), "\(done.errors)")
-        #expect(done.errors.contains("keep old and new passcode and recovery code"))
+        #expect(done.errors.contains("keep the old and the new passcode and recovery code"))
         #expect(!done.errors.contains("void"))
         #expect(try sandbox.recover(with: #require(done.recoveryCode)).status == 0, "as long as there is no power cut")
     }
@@ -46,7 +46,7 @@ struct RecoveryFailureTests {
     func secondCopy(call: String, when: String) throws {
         let code = try sandbox.makeRecoveryCode()
         let done = try recover(with: code, failing: call, when: when)
-        #expect(done.status == 0 && done.errors.contains("may still be the old one, which opens as before"))
+        #expect(done.status == 0 && done.errors.contains("may still be the old version and open as before"))
         #expect(try !areCopiesEqual())
         #expect(try sandbox.unlocks(with: "new") == 0)
         #expect(try areCopiesEqual(), "the next unlock writes it")

@@ -56,7 +56,7 @@ struct UpgradeVerbTests {
         try sandbox.put("* none\n", at: "tree/rules")
         let refused = try sandbox.run("upgrade", "--rules", "tree/rules", "tree")
         #expect(refused.status == 78)
-        #expect(refused.errors.contains("rules for 'tree' are not read from it"))
+        #expect(refused.errors.contains("rules for 'tree' must not be inside it"))
         try sandbox.put("* secret\n", at: "rules")
         let wrong = try sandbox.run("upgrade", "--rules", "rules", "tree")
         #expect(wrong.status == 78)

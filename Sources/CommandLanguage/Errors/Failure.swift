@@ -26,7 +26,7 @@ package struct Failure: Error {
     /// The same of a verb that has --replace.
     package init(replaceable error: any SpokenError) {
         let isThere = error.exitStatus == .exists
-        self.init(error.exitStatus, error.message, hint: isThere ? "if it may go: --replace" : error.hint)
+        self.init(error.exitStatus, error.message, hint: isThere ? "to replace it: --replace" : error.hint)
     }
 
     /// Prints the error and its hint.

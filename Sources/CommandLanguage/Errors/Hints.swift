@@ -7,7 +7,7 @@ extension DataProtectionError {
         case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
-        case .mangled: "put back a copy of the file from a backup, and keep this one until that copy opens"
+        case .mangled: "restore the file from a backup, and keep this damaged file until the restored file opens"
         case .damaged(let path, .chunk, _, _): "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .foreignKeybag: "name the directory of its keybag: --keybag DIR"
         case .keybagNotFound(let directory): notFoundHint(directory)
@@ -17,15 +17,15 @@ extension DataProtectionError {
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
         case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
-        case .wouldWeaken: "if that is meant: --allow-weaker"
+        case .wouldWeaken: "to allow that: --allow-weaker"
         case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"
         case .busy: "try again when the other program has finished"
         case .hasHardLinks(let path, _):
-            "work on a copy of it; its names are found by: find / -xdev -samefile \(quoted(path))"
+            "work on a copy of it; to list its names: find / -xdev -samefile \(quoted(path))"
         case .database(let path, let database):
             path == database
-                ? "protect a copy of it, which sqlite3 makes with .backup; if SQLite need not open it: "
+                ? "protect a copy of it, made with the .backup command of sqlite3; or, if SQLite does not have to open it: "
                     + "protectfs protect --include databases \(quoted(path))"
                 : "close the programs that use the database, then protect the database itself"
         case .databaseInUse(let path, _):
@@ -39,7 +39,7 @@ extension DataProtectionError {
         case .weakDerivation:
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
-        case .usedElsewhere(let path): "end what uses it there, then take it over: rm \(quoted(path))"
+        case .usedElsewhere(let path): "stop the programs that use it there, then take it over: rm \(quoted(path))"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces):
             "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"
@@ -47,25 +47,25 @@ extension DataProtectionError {
             "unlock outside the container or namespace; or here, if you will lock here: protectfs unlock --in-namespace"
                 + KeybagOption.words(for: directory)
         case .throttled(_, let seconds): "try again in \(spoken(seconds: seconds))"
-        case .attemptsNotRecorded: "no passcode is tried without its record; see that the keybag can be written to"
+        case .attemptsNotRecorded: "each try is recorded before the passcode is checked: make the keybag writable"
         case .otherDevice(let directory, _):
-            recoveryHint(directory) ?? "its files open on the machine, and for the user, that the keybag was made with"
+            recoveryHint(directory) ?? "its files open only for the user and on the machine that made the keybag"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .keyNotInBackup(_, _, _, let backup):
             "while unlocked: protectfs backup --new-keybag --to \(quoted(backup))\(KeybagOption.words(for: KeybagOption.opened))"
-        case .wrongRecoveryCode: "a code is spent when a new passcode was set with it; look for a later one"
+        case .wrongRecoveryCode: "a code can set a new passcode only once: look for a newer code"
         case .tooManyGenerations(let directory):
-            "forget those that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"
+            "delete the class keys that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"
         case .noRecoveryCode(let directory):
             "make one, with the passcode: protectfs recovery new\(KeybagOption.words(for: directory))"
         case .deviceKeyUnusable(let path, _):
-            "put \(quoted(path)) right; or move it away, and use the recovery code: protectfs passcode --with-recovery-code"
+            "repair \(quoted(path)); or move it away and use the recovery code: protectfs passcode --with-recovery-code"
         case .keybagDamaged(let directory, _):
             "put back an export: protectfs recovery restore\(KeybagOption.words(for: directory)) FILE; or a copy of the directory"
         case .keybagUnconfirmed:
-            "the disk may be failing; keep old and new passcode and recovery code until, after a restart, one has opened it"
+            "the disk may be failing: keep the old and the new passcode and recovery code until one of them opens it after a restart"
         case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
-        case .system(_, _, .noSpace): "make room; what was there before is as it was"
+        case .system(_, _, .noSpace): "free some disk space; nothing that was there before has changed"
         default: nil
         }
     }

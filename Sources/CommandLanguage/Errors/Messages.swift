@@ -26,12 +26,12 @@ extension DataProtectionError {
         case .busy(let path): "\(quoted(path)) is being written to by another program"
         case .needsRekey(let path): "\(quoted(path)) has used up its key"
         case .handleFailed(let path, let errno):
-            "\(quoted(path)) was given up after an earlier error: \(errno.spoken)"
+            "\(quoted(path)) cannot be used any more after an earlier error: \(errno.spoken)"
         case .notOpen(let path, let operation): "\(quoted(path)) is not open for this: \(operation.spoken)"
         case .outOfRange(let path): "\(quoted(path)) would be too large"
         case .notRegularFile(let path): "\(quoted(path)) is a directory, link or device, not a regular file"
         case .hasHardLinks(let path, let count):
-            "\(quoted(path)) has \(count) names; the others would keep what it is now"
+            "\(quoted(path)) has \(count) names (hard links); the other names would keep the old contents"
         case .database(let path, let database):
             path == database
                 ? "\(quoted(path)) is a SQLite database; SQLite could not open it any more"
@@ -42,7 +42,7 @@ extension DataProtectionError {
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
         case .unknownClass(let path, let name):
-            "\(quoted(path)) cannot have the class \(quoted(name)): there is none of that name"
+            "\(quoted(path)) cannot have the class \(quoted(name)): there is no class of that name"
         default: keybagMessage
         }
     }
@@ -57,19 +57,19 @@ extension DataProtectionError {
                 : "there is another keybag in \(quoted(directory)): it is \(there), the export is of \(exported)"
         case .keybagDamaged(let directory, let reason): "keybag \(quoted(directory)) is damaged or altered: \(reason)"
         case .keybagUnconfirmed(let directory, let errno):
-            "keybag \(quoted(directory)) was replaced, but the disk did not confirm it, and the one before may come back: "
+            "keybag \(quoted(directory)) was replaced, but the disk did not confirm it, so the previous version may reappear: "
                 + errno.spoken
         case .keybagUnsafe(let path, let reason): "keybag file \(quoted(path)) is not used: \(reason)"
         case .wrongPasscode(let keybag, let failures, let retryAfter):
             "wrong passcode for \(quoted(keybag)), or the keybag was altered (\(failures) wrong in a row"
                 + (retryAfter > 0 ? ", next try in \(spoken(seconds: retryAfter)))" : ")")
         case .throttled(let keybag, let retryAfter):
-            "too many wrong passcodes for \(quoted(keybag)); none is tried for \(spoken(seconds: retryAfter))"
+            "too many wrong passcodes for \(quoted(keybag)); the next try is possible in \(spoken(seconds: retryAfter))"
         case .attemptsNotRecorded(let path, let errno):
             "the attempt cannot be recorded in \(quoted(path)): \(errno.spoken)"
         case .passcodeUnusable(let reason): "this passcode cannot be used: \(reason)"
         case .wrongRecoveryCode(let keybag):
-            "this recovery code does not open \(quoted(keybag)): it is another keybag's, or spent, or the keybag was altered"
+            "this recovery code does not open \(quoted(keybag)): it is for another keybag, was used before, or the keybag was altered"
         case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
         case .tooManyGenerations(let keybag):
             "keybag \(quoted(keybag)) is full: it holds the class keys of too many rotations"
@@ -97,15 +97,16 @@ extension DataProtectionError {
         case .wrongBackupPassphrase(let path):
             "wrong passphrase for backup \(quoted(path)), or its keybag was altered"
         case .keyNotInBackup(let path, let protectionClass, let generation, let backup):
-            "\(quoted(path)) is not copied: backup \(quoted(backup)) has not got its class key "
+            "\(quoted(path)) cannot be copied: backup \(quoted(backup)) does not have its class key "
                 + "\(protectionClass.shortName), generation \(generation)"
-        case .notForBackup(let path): "\(quoted(path)) is the keybag's or the backup's own, and not for a backup"
+        case .notForBackup(let path):
+            "\(quoted(path)) belongs to the keybag or to the backup itself and cannot be backed up"
         case .setAside(let path):
-            "queued work is set aside: protectfs died each time it was tried (\(quoted(path)) counts the tries)"
+            "queued work is set aside, because protectfs died each time it ran (\(quoted(path)) counts the tries)"
         case .usedElsewhere(let path):
             "\(quoted(path.removingLastComponent())) was used by another machine; if both used it, changes would be lost"
         case .rulesWithin(let directory, let rules):
-            "rules for \(quoted(directory)) are not read from it: \(quoted(rules))"
+            "rules for \(quoted(directory)) must not be inside it: \(quoted(rules))"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
         case .system(let path, let operation, let errno): "\(quoted(path)): \(errno.spoken) (\(operation))"
         case .cryptography(let error): "libcrypto failed on \(error); please report this"
@@ -152,33 +153,33 @@ extension ProtectionWarning {
         case .forgottenKeysLeft(let path):
             "the damaged copy \(quoted(path)) may still have the forgotten class keys; delete it: shred -u \(quoted(path))"
         case .directoryDefaultRaised(let path, let value):
-            "the default class of \(quoted(path)) is \(quoted(value)), which is not followed; first-unlock is used"
+            "the default class of \(quoted(path)) is \(quoted(value)), which is not allowed for a directory; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "
                 + "protectfs class --rekey \(quoted(path))"
         case .appendedBytesSaved(let path, let count, let kept):
-            "\(spoken(Int64(clamping: count), "byte")) behind the end of \(quoted(path)), which protectfs did not write or did not "
-                + "finish, \(count == 1 ? "was" : "were") moved to \(quoted(kept)), which is not protected"
+            "\(spoken(Int64(clamping: count), "byte")) after the end of \(quoted(path)) \(count == 1 ? "was" : "were") moved to "
+                + "\(quoted(kept)), which is not protected: another program appended bytes, or a write was not finished"
         case .remainsSaved(let path, let kept):
             "\(quoted(path)) had a damaged head, so later changes to it may be missing; what is left of them is saved in "
                 + quoted(kept)
         case .classChangeUnfinished(let path, let error):
-            "a change of class was interrupted and is not finished, so that \(quoted(path)) may still open by its old class: "
-                + (error?.message ?? "it is not there any more; if it was moved, give it its class again")
+            "a class change was interrupted, so \(quoted(path)) may still open under its old class: "
+                + (error?.message ?? "the file no longer exists; if you moved it, set its class again")
         case .classChangesUnknown(let path, let error):
-            "whether changes of class were interrupted cannot be told from \(quoted(path)): \(error.message)"
+            "cannot check for interrupted class changes in \(quoted(path)): \(error.message)"
         case .keybagNotRepaired(let path, let error):
             "the second copy of keybag \(quoted(path)) is not repaired: \(error.message)"
         case .oldCopyLeft(let path, let error):
-            "one copy of keybag \(quoted(path)) may still be the old one, which opens as before; the next unlock writes it: "
+            "one copy of keybag \(quoted(path)) may still be the old version and open as before; the next unlock replaces it: "
                 + error.message
         case .lockStatePolled(let path, let errno):
-            "changes of \(quoted(path)) are looked for once a second, because they cannot be watched: \(errno.spoken)"
-        case .queueNoteUnreadable(let path): "\(quoted(path)) makes no sense, and what it asks for is not done"
+            "\(quoted(path)) cannot be watched for changes, so it is checked once a second: \(errno.spoken)"
+        case .queueNoteUnreadable(let path): "\(quoted(path)) is not a valid queue note, and its work is not done"
         case .queuedFileGone(let path):
-            "\(quoted(path)) is not there any more, and its queued work is dropped; if it was moved to another directory, "
-                + "give it its class there, or append it to its log"
+            "\(quoted(path)) no longer exists, and its queued work is dropped; if you moved it to another directory, set its class "
+                + "there, or append it to its log"
         }
     }
 }

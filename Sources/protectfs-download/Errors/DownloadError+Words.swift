@@ -40,7 +40,7 @@ extension DownloadError: SpokenError {
         switch self {
         case .invalidRequest(let reason): reason
         case .targetExists(let path): "\(quoted(path)) exists already"
-        case .targetInList(let path, let id): "download \(id) is to become \(quoted(path))"
+        case .targetInList(let path, let id): "download \(id) in the list has the same target \(quoted(path))"
         case .noDirectory(let path): "there is no directory \(quoted(path))"
         case .unknownDownload(let id): "there is no download \(id)"
         case .wrongState(let id, let state): "download \(id) is \(state.word)"
@@ -49,14 +49,14 @@ extension DownloadError: SpokenError {
         case .unknownIntegrityKey(let id): "there is no integrity key \(quoted(id))"
         case .retiredIntegrityKey(let id): "the integrity key \(quoted(id)) is retired"
         case .weakIntegrityKey(let id, let bytes):
-            "the integrity key \(quoted(id)) has \(spoken(bytes, "byte")), and 32 are needed"
-        case .integrityKeyExists(let id): "there is another integrity key \(quoted(id)) already"
+            "the integrity key \(quoted(id)) has \(spoken(bytes, "byte")); at least 32 are needed"
+        case .integrityKeyExists(let id): "the id \(quoted(id)) is already used by another integrity key"
         case .unusableIdentity(let error): error.description
         case .beforeFirstUnlock(let path):
             "the downloads of \(quoted(path)) cannot be read: not unlocked since the machine started"
-        case .alreadyRunning(let path): "another process runs the list \(quoted(path))"
+        case .alreadyRunning(let path): "another process is running the list \(quoted(path))"
         case .storeDamaged(let path, let reason): "the list \(quoted(path)) is damaged or altered: \(reason)"
-        case .storeKeyLost(let path): "the key of the list, \(quoted(path)), has gone"
+        case .storeKeyLost(let path): "the key of the list, \(quoted(path)), is missing"
         case .storeNewer(let path): "the list \(quoted(path)) was made by a newer version"
         case .store(let path, let code, let reason): "the list \(quoted(path)) cannot be used: \(reason) (\(code))"
         case .protection(let error): error.message
@@ -70,18 +70,18 @@ extension DownloadError: SpokenError {
             "to allow it for this download: --allow-plain-http"
         case .targetExists: "to replace it: --replace; for another name: --output FILE"
         case .targetInList(_, let id):
-            "for another name: --output FILE; to have the later one: --replace; to end that one: protectfs download cancel \(id)"
+            "to choose another name: --output FILE; to replace its file later: --replace; to cancel it: protectfs download cancel \(id)"
         case .unknownDownload: "see them with: protectfs download list"
         case .beforeFirstUnlock(let directory):
             "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
         case .storeDamaged(let path, _), .storeKeyLost(let path):
-            "put it back from a backup; or move \(quoted(path.removingLastComponent())) away, and a new list begins"
+            "restore it from a backup; or move \(quoted(path.removingLastComponent())) away to start a new list"
         case .protection(let error): error.hint
         case .unusableIdentity(.wrongPassphrase): "give its passcode: --identity-passcode-fd 3 3<FILE"
         case .unusableIdentity(.unsupportedEncryption):
             "convert it: openssl pkcs12 -legacy -in OLD.p12 -noenc | openssl pkcs12 -export -out NEW.p12"
         case .failed(let failure) where failure.kind == .authenticationUnsupported:
-            "what can be done: Basic, Digest, NTLM, a bearer token, a client certificate"
+            "supported are: Basic, Digest, NTLM, a bearer token, a client certificate"
         default: nil
         }
     }
@@ -119,7 +119,7 @@ extension TrustExceptionStoreError: SpokenError {
     package var hint: String? {
         switch self {
         case .unauthenticated(let path):
-            "look at it, remove it, and add again what you still accept: rm \(quoted(path)); protectfs download trust add"
+            "look at it, remove it, and add the exceptions that you still accept: rm \(quoted(path)); protectfs download trust add"
         case .locked: "unlock first: protectfs unlock"
         default: nil
         }

@@ -42,22 +42,24 @@ extension SecretError: SpokenError {
         switch self {
         case .invalid(let reason): printable(reason)
         case .valueTooLong(let bytes):
-            "the value has \(bytes) bytes, and \(SecretStore.maximumValueLength) at most can be kept"
-        case .exists(let secret, let group): "there is a secret \(secret.words) already in group \(group)"
+            "the value has \(bytes) bytes; at most \(SecretStore.maximumValueLength) can be stored"
+        case .exists(let secret, let group): "the secret \(secret.words) exists already in group \(group)"
         case .notFound(let secret, let group): "there is no secret \(secret.words) in group \(group)"
         case .locked(let secret, let accessibility, let state, let since):
             "cannot use the \(accessibility.name) secret \(secret.words): "
                 + "class \(accessibility.protectionClass.shortName), " + state.spoken(since: since)
         case .otherDevice(let secret):
-            "the secret \(secret.words) is of another device only, or was altered; the two cannot be told apart"
+            "the secret \(secret.words) is for another device only, or was altered (these cannot be told apart)"
         case .damaged(let secret, let path, let reason):
             "the secret \(secret.words) in \(quoted(path)) is damaged or altered: \(reason)"
         case .keyLost(let secret, let generation):
             "the secret \(secret.words) needs a class key of generation \(generation), which the keybag no longer has"
-        case .needsUnlock(let keybag): "keybag \(quoted(keybag)) has no class keys of secrets yet"
-        case .storeDamaged(let path, let reason): "the secrets \(quoted(path)) are damaged or altered: \(reason)"
-        case .storeNewer(let path): "the secrets \(quoted(path)) were stored by a newer version"
-        case .store(let path, let code, let reason): "the secrets \(quoted(path)) cannot be used: \(reason) (\(code))"
+        case .needsUnlock(let keybag): "keybag \(quoted(keybag)) has no class keys for secrets yet"
+        case .storeDamaged(let path, let reason):
+            "the store of secrets \(quoted(path)) is damaged or altered: \(reason)"
+        case .storeNewer(let path): "the store of secrets \(quoted(path)) was made by a newer version"
+        case .store(let path, let code, let reason):
+            "the store of secrets \(quoted(path)) cannot be used: \(reason) (\(code))"
         case .protection(let error): error.message
         case .cryptography(let error): "libcrypto failed on \(error); please report this"
         @unknown default: "\(self)"
@@ -69,11 +71,12 @@ extension SecretError: SpokenError {
         case .exists: "to change it: protectfs secret update, or set"
         case .notFound: "see what there is: protectfs secret find --all-groups"
         case .locked, .needsUnlock: "unlock first: protectfs unlock\(KeybagOption.words(for: KeybagOption.opened))"
-        case .otherDevice, .keyLost: "store it anew: protectfs secret set; or: protectfs secret delete"
-        case .damaged: "put it back from a backup, or: protectfs secret set, or delete"
+        case .otherDevice, .keyLost: "store it again: protectfs secret set; or delete it: protectfs secret delete"
+        case .damaged:
+            "restore it from a backup, store it again with protectfs secret set, or delete it with protectfs secret delete"
         case .storeDamaged(let path, _):
-            "put it back from a backup; or: protectfs secret delete --damaged; or, if that does not help, move "
-                + "\(quoted(path.removingLastComponent())) away, and a new store begins"
+            "restore it from a backup; or run: protectfs secret delete --damaged; if that does not help, move "
+                + "\(quoted(path.removingLastComponent())) away to start a new store"
         case .store(_, code: 5, _): "another process is changing secrets: try again when it has finished"
         case .protection(let error): error.hint
         default: nil

@@ -130,7 +130,7 @@ struct DownloadCredentialTests {
         try bed.server.guardPaths("/a", .other("Negotiate"))
         let done = try get("--user", "user", "--password-fd", "3", secret: "correct horse")
         #expect(done.status == 77 && done.errors.contains("Negotiate"), "\(done.errors)")
-        #expect(done.errors.contains("hint: what can be done: Basic, Digest"))
+        #expect(done.errors.contains("hint: supported are: Basic, Digest"))
         #expect(try sent.isEmpty)
         try bed.server.guardPaths("/", .bearer("token"))
         try bed.server.answer("/form", Answer(status: 200, "<form>", headers: [["Content-Type", "text/html"]]))
