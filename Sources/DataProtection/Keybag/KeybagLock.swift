@@ -26,9 +26,10 @@ extension Keybag {
     /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
     private func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            let isEvicted = try ring.evict()
+            let areThere = ring.holdsUnlocked
+            try ring.evict()
             rings.remove()
-            record.noteEviction(foundKeys: isEvicted || keysWereThere)
+            record.noteEviction(foundKeys: areThere || keysWereThere)
             announce(.didBecomeUnavailable, record)
         }
         try refuseKeysElsewhere()
@@ -100,9 +101,8 @@ extension Keybag {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
-        var unlocked: Set<KeybagUUID> = []
-        // What fails is tried again.
-        for uuid in keybags where (try? RingKeys(uuid).evict()) == true { unlocked.insert(uuid) }
+        let unlocked = keybags.filter { RingKeys($0).holdsUnlocked }
+        for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
         var remembered: [KeybagUUID] = []
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
         for uuid in Set(keybags).union(remembered) {
@@ -136,7 +136,9 @@ extension Keybag {
     /// Empties the ring of this keybag, as a boot does. For tests, and for erasing.
     package func evictEverything() throws(DataProtectionError) {
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            record.noteEviction(foundKeys: try ring.evict(everything: true))
+            let areThere = ring.holdsUnlocked
+            try ring.evict(everything: true)
+            record.noteEviction(foundKeys: areThere)
             announce(.didBecomeUnavailable, record)
         }
     }

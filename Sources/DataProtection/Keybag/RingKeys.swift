@@ -70,6 +70,9 @@ struct RingKeys: Sendable {
         }
     }
 
+    /// Whether the key with A and B private is here. One that has expired is not.
+    var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
+
     /// Whether any generation of class key C is here, genuine or not.
     func holdsClassC() throws(DataProtectionError) -> Bool {
         var serial: KeySerial?
@@ -78,12 +81,7 @@ struct RingKeys: Sendable {
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
-    ///
-    /// - Returns: whether class keys A and B were there. Keys that had expired do not count.
-    @discardableResult
-    @discardableResult
-    func evict(everything: Bool = false) throws(DataProtectionError) -> Bool {
-        let wereThere = (try? unlocked.find()) != nil
+    func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
             try RingWriter.run { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
@@ -101,7 +99,6 @@ struct RingKeys: Sendable {
             }
             throw .keyringUnavailable(error)
         }
-        return wereThere
     }
 
     /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s). And class keys
@@ -117,10 +114,10 @@ struct RingKeys: Sendable {
             }
         }
         let transition = TransitionFile(directory: keybag)
-        guard (try? unlocked.find()) != nil, transition.read().isOverdue else { return }
+        guard holdsUnlocked, transition.read().isOverdue else { return }
         transition.ifFree {
             guard transition.read().isOverdue else { return }
-            _ = try? evict()
+            try? evict()
             RingPlaces(directory: keybag).remove()
         }
     }
