@@ -4,8 +4,9 @@ import ProtectionKeys
 
 /// What lies behind the end of a file, judged by somebody who may discard only what a writer of ours has left there.
 ///
-/// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Whatever is
-/// neither was put there by another program: `echo line >>file` does that. docs/DESIGN.md.
+/// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Whatever
+/// else lies behind a file that was closed was put there by another program: `echo line >>file` does that. Behind one that was not
+/// closed, pieces of chunks and records may lie that tell nothing of themselves; there only text counts. docs/DESIGN.md.
 struct FileTail {
     /// Where bytes begin that no writer of ours leaves; nil: there are none.
     private(set) var foreign: UInt64?
@@ -40,6 +41,10 @@ struct FileTail {
             } else {
                 let next = try file.firstNonzero(in: place..<min(state.layout.nextHome(after: place), length))
                 if next == place {
+                    let isWhole = try state.isClosed() && (place == start || zeros == start)
+                    let mayBeOurs =
+                        !isWhole || state.layout.mayBeTornChunk(at: place, length: length, isLocked: keys == nil)
+                    if mayBeOurs, try !file.endsInText(behind: place) { return }
                     // Zeros at the end of a closed file were appended too; others are ours.
                     foreign = zeros == state.extent ? zeros : place
                     return
@@ -102,7 +107,24 @@ extension FileState {
     }
 }
 
+extension FileState {
+    /// Whether the last writer closed the file, as far as its heads tell.
+    fileprivate func isClosed() throws(DataProtectionError) -> Bool {
+        let slot = try withKeys { () throws(KeyError) in try heads.otherSlot() }
+        return !hasArea && (slot == .equal || slot == .absent)
+    }
+}
+
 extension ChunkLayout {
+    /// Whether a writer that was killed in the middle of its first chunk behind the end can have left what begins at `place` and ends
+    /// with the file: a kill ends a write(2) at a page, a power cut at a sector.
+    ///
+    /// - Parameter isLocked: whether a whole chunk could not be opened, and so not be told from anything else.
+    fileprivate func mayBeTornChunk(at place: UInt64, length: UInt64, isLocked: Bool) -> Bool {
+        let step = UInt64(chunkSize + Self.overhead)
+        return place >= home(0) && (place - home(0)) % step == 0 && (isLocked || length % 512 == 0)
+    }
+
     /// The first place of a chunk behind `place`, both in bytes of the stored file.
     fileprivate func nextHome(after place: UInt64) -> UInt64 {
         guard place >= home(0) else { return home(0) }
@@ -111,6 +133,20 @@ extension ChunkLayout {
 }
 
 extension LowerFile {
+    /// Whether the last 16 bytes of the file are text, and lie behind `place`: sealed bytes are text in one of millions of cases.
+    fileprivate func endsInText(behind place: UInt64) throws(DataProtectionError) -> Bool {
+        let count = 16
+        let length = try length()
+        guard length >= place + UInt64(count) else { return false }
+        // The first character may be cut.
+        let bytes = try bytes(at: length - UInt64(count), count: count)
+        let text = bytes.drop { $0 & 0xC0 == 0x80 }
+        guard text.count > count - 4, let decoded = String(validating: text, as: UTF8.self) else { return false }
+        return decoded.unicodeScalars.allSatisfy {
+            $0.value >= 0x20 && $0.value != 0x7F || "\t\n\r".unicodeScalars.contains($0)
+        }
+    }
+
     /// The place of the first byte in `range` that is not zero; a place behind the range if there is none.
     fileprivate func firstNonzero(in range: Range<UInt64>) throws(DataProtectionError) -> UInt64 {
         // A hole may be much longer than anything that is worth reading.
