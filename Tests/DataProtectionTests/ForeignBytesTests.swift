@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionFormat
 import ProtectionKeys
 import StormScript
@@ -59,6 +60,24 @@ struct ForeignBytesTests {
         try append(appended, to: path)
         try write(path)
         #expect(try bed.path("f.appended-1").contents() == appended)
+    }
+
+    @Test("Holes in what was appended take no place in the file beside either")
+    func holes() throws {
+        let path = try bed.make("f", .complete, pattern(1, count: 5000))
+        let hole: UInt64 = 8 << 20
+        let file = try LowerFile(path, flags: O_RDWR)
+        let start = try file.length()
+        try file.write(line, at: start + hole)
+        try file.truncate(to: start + 2 * hole)
+        try file.close()
+        try write(path)
+        let kept = try LowerFile(bed.path("f.appended-1"), flags: O_RDONLY)
+        #expect(try kept.length() == 2 * hole)
+        #expect(try kept.status().st_blocks * 512 < 1 << 20, "holes of 16 MiB")
+        var expected = [UInt8](repeating: 0, count: Int(2 * hole))
+        expected.replaceSubrange(Int(hole)..<Int(hole) + line.count, with: line)
+        #expect(try kept.bytes(at: 0, count: expected.count) == expected)
     }
 
     @Test("A name that is taken stays what it is")

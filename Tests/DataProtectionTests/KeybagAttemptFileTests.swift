@@ -120,6 +120,32 @@ struct KeybagAttemptFileTests {
         #expect((3000...3600).contains(retryAfter))
     }
 
+    @Test("A sequence that nothing can follow wins no free try", arguments: [1, 2, 16, 17] as [UInt64])
+    func lastSequence(below end: UInt64) throws {
+        let bag = try TestKeybag()
+        try bag.guessWrongly(times: 3)
+        try bag.rewriteAttempts { $0.sequence = (1 << 62) - end }
+        for (guess, failures, retryAfter) in [("another", 4, 0), ("yet another", 5, 60)] {
+            let error = expectError("wrongPasscode") { try bag.unlock(guess) }
+            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: retryAfter))
+        }
+        expectError("throttled") { try bag.unlock() }
+        #expect(try bag.attemptSectors().compactMap { $0?.sequence }.allSatisfy { $0 < 10 })
+    }
+
+    @Test("After a boot it does not either")
+    func lastSequenceAfterABoot() throws {
+        let bag = try TestKeybag()
+        try bag.guessWrongly(times: 5)
+        try bag.rewriteAttempts { record in
+            record.sequence = (1 << 62) - 1
+            record.bootID[0] ^= 1
+        }
+        let error = expectError("throttled") { try bag.unlock() }
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: 60))
+        #expect(try bag.attempts()?.failures == 5)
+    }
+
     @Test("Damage while the right passcode is checked does not outlive it")
     func damagedMeanwhile() throws {
         let bag = try TestKeybag()

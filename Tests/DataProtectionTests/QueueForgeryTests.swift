@@ -89,6 +89,57 @@ import Testing
         #expect(try bed.read(other) == Array("other".utf8))
     }
 
+    /// What has the name of a note and is none.
+    enum NotANote: String, CaseIterable {
+        case highestNumber, lastNumber, directory, link, fifo, tebibyte
+
+        var name: String {
+            switch self {
+            case .highestNumber: "\(UInt64.max)"
+            case .lastNumber: "\(FreeNumber.end - 1)"
+            default: "1"
+            }
+        }
+
+        func make(_ path: FilePath) throws {
+            switch self {
+            case .highestNumber, .lastNumber: try path.overwrite([])
+            case .directory: try OwnDirectory.make(path)
+            case .link: try path.makeSymbolicLink(to: "nowhere")
+            case .fifo: try path.makeFIFO()
+            case .tebibyte: try LowerFile(path, flags: O_RDWR | O_CREAT).truncate(to: 1 << 40)
+            }
+        }
+    }
+
+    /// It is reported; other work is done, and new work finds a number.
+    @Test(arguments: NotANote.allCases) func aNoteThatIsNone(_ kind: NotANote) throws {
+        let bed = try FileTestBed()
+        try bed.keybag.lock()
+        let queue = bed.keybag.directory.appending("queue")
+        try OwnDirectory.make(queue)
+        try kind.make(queue.appending(kind.name))
+        try ProtectedFile.create(
+            bed.path("a"), as: .completeUnlessOpen, raiseTo: .complete, keybag: bed.keybag
+        ).close()
+        #expect(try bed.keybag.queuedWork().map(\.path.lastComponent?.string) == ["a"])
+        #expect(bed.bag.warnings.unusual.map(\.caseName).contains("queueNoteUnreadable"))
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try ProtectedFileInfo(of: bed.path("a")).protectionClass == .complete)
+        #expect(try queue.names() == [kind.name])
+    }
+
+    /// Counting on from the highest number would end in an overflow.
+    @Test func aNumberThatIsFree() {
+        let end = FreeNumber.end
+        for (taken, free): ([UInt64], UInt64) in [
+            ([], 1), ([2, 5], 6), ([.max], 1), ([.max, 3, .max - 1], 4), ([end - 1, 7], 8), ([end - 2], end - 1),
+        ] {
+            #expect(FreeNumber.after(taken) == free)
+        }
+    }
+
     /// A note at which its worker dies does not keep what is behind it from being done for ever.
     @Test func aNoteThatKillsItsWorker() throws {
         let bed = try FileTestBed()

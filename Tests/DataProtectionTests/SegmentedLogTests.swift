@@ -23,6 +23,19 @@ import Testing
         #expect(bed.bag.warnings.unusual == [])
     }
 
+    /// Anybody who can write to the directory can take the highest number.
+    @Test func theHighestNumberIsTaken() throws {
+        let bed = try FileTestBed()
+        try bed.log("1")
+        for number in [UInt64.max, FreeNumber.end - 1] { try bed.makePlain("log.segment-\(number)", []) }
+        try bed.keybag.lock()
+        for line in ["2", "3"] { try bed.log(line) }
+        #expect(Set(try bed.names()).isSuperset(of: ["log.segment-1", "log.segment-2"]))
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done, .done])
+        #expect(try bed.text(bed.path("log")) == "1\n2\n3\n")
+    }
+
     @Test(arguments: [ProtectionState.locked, .beforeFirstUnlock]) func begunWhileLocked(_ state: ProtectionState)
         throws
     {

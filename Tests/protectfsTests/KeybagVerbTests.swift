@@ -33,6 +33,19 @@ struct KeybagVerbTests {
         #expect(try sandbox.run("lock").status == 0, "once more is fine")
     }
 
+    @Test(
+        "status prints a user namespace that no kernel has: anybody who can write to the keybag's directory can forge it"
+    )
+    func forgedNamespace() throws {
+        let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).filter(\.isHexDigit)
+        let rings = URL(fileURLWithPath: sandbox.keybagDirectory + "/rings")
+        try Data("\(UInt64.max) \(boot) 0\n".utf8).write(to: rings)
+        #expect(try sandbox.run("status").text.contains("still unlocked in user namespace \(UInt64.max)"))
+        let done = try sandbox.run("status", "--json")
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(done.text.contains("\(Int64.max)"))
+    }
+
     @Test("A key that cannot be read is not taken for an evicted one")
     func unreadableKey() throws {
         try sandbox.unlock()

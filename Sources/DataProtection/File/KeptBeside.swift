@@ -5,6 +5,7 @@ import SystemPackage
 
 /// Bytes of a protected file that a writer is about to overwrite or cut, and that are not its own to discard: they go into a file beside it.
 ///
+/// Holes stay holes: a file that was made a tebibyte long with truncate(1) takes no place, and neither does what is kept of it.
 /// It has the first free name of `NAME.appended-1`, `-2` …, or `NAME.remains-1` …, mode 0600, and never takes the place of anything.
 enum KeptBeside {
     /// Saves what lies behind the place where the file's own bytes end, as it is: it was never protected.
@@ -33,14 +34,18 @@ enum KeptBeside {
         let kept = try UnnamedFile(path)
         for range in ranges {
             var place = range.lowerBound
-            while place < range.upperBound {
-                let bytes = try file.bytes(
-                    at: place, count: Int(min(range.upperBound - place, UInt64(OpenFile.segment))))
+            while place < range.upperBound, let data = try file.nextData(in: place..<range.upperBound) {
+                let count = min(data.upperBound - data.lowerBound, UInt64(OpenFile.segment))
+                let bytes = try file.bytes(at: data.lowerBound, count: Int(count))
                 guard !bytes.isEmpty else { throw .busy(file.path) }  // somebody cuts it meanwhile
-                try kept.file.write(bytes, at: place - distance)
-                place += UInt64(bytes.count)
+                try kept.file.write(bytes, at: data.lowerBound - distance)
+                place = data.lowerBound + UInt64(bytes.count)
             }
         }
+        // A hole at the end is one only as long as nobody cuts the file.
+        let end = ranges.map(\.upperBound).max() ?? distance
+        guard try file.length() >= end else { throw .busy(file.path) }
+        try kept.file.truncate(to: end - distance)
         return try kept.publish(beside: mark)
     }
 }

@@ -6,6 +6,8 @@ import SystemPackage
 /// The record of wrong passcodes, written before each derivation. FORMAT.md §2.3.
 struct AttemptFile: Sendable {
     static let name = "attempts"
+    /// From this sequence on both sectors are begun again: what a change of boot and an attempt write has to be below 2^62 too.
+    private static let lastSequence: UInt64 = (1 << 62) - 16
 
     let directory: FilePath
     let keybag: KeybagUUID
@@ -92,7 +94,7 @@ struct AttemptFile: Sendable {
         }
     }
 
-    /// The sector in force and its index. Without one, or after a boot, the delay starts now.
+    /// The sector in force and its index, with a sequence that can be followed. Without one, or after a boot, the delay starts now.
     private func current(in file: LowerFile) throws(DataProtectionError) -> (record: AttemptRecord, sector: Int) {
         let bytes = try file.bytes(at: 0, count: 2 * AttemptRecord.length)
         let found = (0..<2).compactMap { index -> (AttemptRecord, Int)? in
@@ -109,12 +111,27 @@ struct AttemptFile: Sendable {
             record.sequence += 1
             return (record, 0)
         }
+        if record.sequence >= Self.lastSequence { (record, sector) = try beginAgain(record, sector, in: file) }
         if record.bootID != Clock.bootID() {
             sector = 1 - sector
             try write(record, replacing: 1 - sector, in: file)
             record.sequence += 1
             record.bootID = Clock.bootID()
             record.bootTime = Clock.bootTime()
+        }
+        return (record, sector)
+    }
+
+    /// Gives both sectors low sequences and changes nothing else: a sequence that nothing can follow was forged.
+    ///
+    /// The sector in force comes last. Until it is overwritten it stays in force, and then the other one says the same.
+    private func beginAgain(
+        _ record: AttemptRecord, _ sector: Int, in file: LowerFile
+    ) throws(DataProtectionError) -> (record: AttemptRecord, sector: Int) {
+        var record = record
+        for (sequence, place) in [(1, 1 - sector), (2, sector)] as [(UInt64, Int)] {
+            record.sequence = sequence
+            try store(record, in: place, of: file)
         }
         return (record, sector)
     }
@@ -126,8 +143,14 @@ struct AttemptFile: Sendable {
         next.sequence += 1
         next.bootID = Clock.bootID()
         next.bootTime = Clock.bootTime()
-        let bytes = try withKeys { () throws(KeyError) in try next.encoded() }
-        try file.write(bytes, at: UInt64((1 - sector) * AttemptRecord.length))
+        try store(next, in: 1 - sector, of: file)
+    }
+
+    private func store(
+        _ record: AttemptRecord, in sector: Int, of file: LowerFile
+    ) throws(DataProtectionError) {
+        let bytes = try withKeys { () throws(KeyError) in try record.encoded() }
+        try file.write(bytes, at: UInt64(sector * AttemptRecord.length))
         try file.flush()
     }
 }

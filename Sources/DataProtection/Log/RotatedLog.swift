@@ -23,9 +23,9 @@ struct RotatedLog {
         return RotatedLog(directory.appending(name)).segment(number) == path
     }
 
-    /// A number that no segment has: one more than the highest.
+    /// A number that no segment has: one more than the highest that can be followed.
     func nextSegment() throws(DataProtectionError) -> UInt64 {
-        (try suffixes().compactMap { $0.hasPrefix("segment-") ? UInt64($0.dropFirst(8)) : nil }.max() ?? 0) + 1
+        FreeNumber.after(try suffixes().compactMap { $0.hasPrefix("segment-") ? UInt64($0.dropFirst(8)) : nil })
     }
 
     /// The log and its older parts, as far as they are there.

@@ -8,6 +8,8 @@ import SystemPackage
 /// about, holds its flock: a note that can be locked is nobody's.
 struct QueueNote {
     static let directoryName = "queue"
+    /// Bytes of a note. A note of a join has one record for each 64 MiB, so this is enough for a segment of some tebibytes.
+    static let maximumLength = 16 << 20
 
     let number: UInt64
     private let file: LowerFile
@@ -16,22 +18,24 @@ struct QueueNote {
 
     /// Makes a note that lasts, and is held by this process until the note is removed or this value is gone.
     ///
-    /// - Throws: `system` where none can be made: what it is about must not be begun then.
+    /// - Throws: `system` where none can be made: what it is about must not be begun then. EFBIG: ``maximumLength``.
     init(_ work: QueueRecord, in keybag: FilePath) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
         try OwnDirectory.make(directory)
         let place = try LowerDirectory(directory)
         let unnamed = try UnnamedFile(DirectoryEntry("note", in: place))
         _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
+        try Self.requireRoom(for: work.encoded.count, in: directory)
         try unnamed.file.write(work.encoded, at: 0)
         try unnamed.file.flushAll()
-        var number = try Self.numbers(in: keybag).last ?? 0
+        var number = FreeNumber.after(try Self.numbers(in: keybag))
         while true {
-            number += 1
             do throws(DataProtectionError) {
                 try unnamed.takeName(DirectoryEntry(FilePath.Component("\(number)")!, in: place))
                 break
-            } catch .exists {}
+            } catch .exists {
+                number = FreeNumber.after(try Self.numbers(in: keybag))
+            }
         }
         try place.flush()
         self.number = number
@@ -42,11 +46,11 @@ struct QueueNote {
     /// Reads a note; nil if it has just gone.
     ///
     /// - Parameter holding: lock it; nil also if somebody else has.
+    /// - Throws: `notRegularFile`; `system`, with EFBIG for a file that is longer than ``maximumLength``.
     init?(_ number: UInt64, in keybag: FilePath, holding: Bool) throws(DataProtectionError) {
-        let path = keybag.appending(Self.directoryName).appending("\(number)")
+        let path = Self.path(number, in: keybag)
         do throws(DataProtectionError) {
-            let flags = (holding ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK
-            file = try LowerFile(path, flags: flags)
+            file = try LowerFile(regular: path, flags: (holding ? O_RDWR : O_RDONLY) | O_NOFOLLOW)
         } catch .system(_, _, .noSuchFileOrDirectory) {
             return nil
         }
@@ -60,7 +64,32 @@ struct QueueNote {
             guard try file.status().st_nlink > 0 else { return nil }
         }
         self.number = number
-        records = QueueRecord.decode(try file.bytes(at: 0, count: Int(clamping: try file.length())))
+        let length = Int(clamping: try file.length())
+        try Self.requireRoom(for: length, in: path)
+        records = QueueRecord.decode(try file.bytes(at: 0, count: length))
+    }
+
+    /// Reads a note as `init` does. Anybody can put something else in a note's place: work behind it must go on.
+    ///
+    /// - Parameter report: called with the path of what cannot be a note, or cannot be opened; the result is nil then.
+    static func read(
+        _ number: UInt64, in keybag: FilePath, holding: Bool, unreadable report: (FilePath) -> Void
+    ) throws(DataProtectionError) -> QueueNote? {
+        do throws(DataProtectionError) {
+            if number < FreeNumber.end { return try QueueNote(number, in: keybag, holding: holding) }
+        } catch {
+            guard error.isOfOneNote else { throw error }
+        }
+        report(path(number, in: keybag))
+        return nil
+    }
+
+    private static func path(_ number: UInt64, in keybag: FilePath) -> FilePath {
+        keybag.appending(directoryName).appending("\(number)")
+    }
+
+    private static func requireRoom(for length: Int, in path: FilePath) throws(DataProtectionError) {
+        guard length <= maximumLength else { throw .system(path, operation: "read", .fileTooLarge) }
     }
 
     /// Where the note is.
@@ -75,6 +104,7 @@ struct QueueNote {
         if records.last == record { return try file.flushAll() }
         // Behind the last whole record: a torn one was never acknowledged.
         let end = records.reduce(0) { $0 + $1.encoded.count }
+        try Self.requireRoom(for: end + record.encoded.count, in: file.path)
         try file.write(record.encoded, at: UInt64(end))
         try file.truncate(to: UInt64(end + record.encoded.count))
         try file.flushAll()
@@ -86,6 +116,15 @@ struct QueueNote {
 
     /// The numbers of all notes, ascending.
     static func numbers(in keybag: FilePath) throws(DataProtectionError) -> [UInt64] {
-        try DirectoryListing.namesIfThere(in: keybag.appending(directoryName)).compactMap { UInt64($0) }.sorted()
+        try DirectoryListing.namesIfThere(in: keybag.appending(directoryName))
+            .compactMap { name in UInt64(name).flatMap { "\($0)" == name ? $0 : nil } }.sorted()
+    }
+}
+
+extension DataProtectionError {
+    /// Whether it is about the one note that could not be read, and not about the disk, memory or this process.
+    fileprivate var isOfOneNote: Bool {
+        if case .notRegularFile = self { return true }
+        return [.tooManySymbolicLinkLevels, .permissionDenied, .notPermitted, .fileTooLarge].contains(errno)
     }
 }

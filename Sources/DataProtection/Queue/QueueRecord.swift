@@ -31,12 +31,16 @@ enum QueueRecord: Hashable {
         return fields.flatMap { $0 + [0] } + [0x0A]
     }
 
+    /// The fields of a `begun`, which has most: a note of zeros must not cost many times its length in memory.
+    private static let mostFields = 8
+
     /// All whole records; what follows the last one is torn and was never acknowledged.
     static func decode(_ bytes: [UInt8]) -> [QueueRecord] {
         var records: [QueueRecord] = []
         var fields: [ArraySlice<UInt8>] = []
         var start = 0
         while let end = bytes[start...].firstIndex(of: 0) {
+            guard fields.count < mostFields else { return records }
             fields.append(bytes[start..<end])
             start = end + 1
             // A field never begins with a newline: words, numbers, absolute paths, and rules.

@@ -54,10 +54,18 @@ extension Keybag {
     public func queuedWork() throws(DataProtectionError) -> [QueuedWork] {
         var works: [QueuedWork] = []
         for number in try QueueNote.numbers(in: directory) {
-            guard let note = try QueueNote(number, in: directory, holding: false) else { continue }
-            if let work = QueuedWork(note) { works.append(work) } else { warn(.queueNoteUnreadable(note.path)) }
+            if let (_, work) = try readNote(number) { works.append(work) }
         }
         return works
+    }
+
+    /// A note and its work; nil if it has just gone, or is none that can be read, with a warning.
+    private func readNote(_ number: UInt64) throws(DataProtectionError) -> (QueueNote, QueuedWork)? {
+        let note = try QueueNote.read(number, in: directory, holding: false) { warn(.queueNoteUnreadable($0)) }
+        guard let note else { return nil }
+        if let work = QueuedWork(note) { return (note, work) }
+        warn(.queueNoteUnreadable(note.path))
+        return nil
     }
 
     /// Does the work that is queued, in order; goes on after failures, and stops between files when a lock comes.
@@ -89,11 +97,7 @@ extension Keybag {
         var results: [QueuedWorkResult] = []
         var waitingLogs: Set<FilePath> = []
         for number in try QueueNote.numbers(in: directory) {
-            guard let seen = try QueueNote(number, in: directory, holding: false) else { continue }
-            guard let work = QueuedWork(seen) else {
-                warn(.queueNoteUnreadable(seen.path))
-                continue
-            }
+            guard let (seen, work) = try readNote(number) else { continue }
             guard isMeant(work), !(keepingLost && seen.isResting) else { continue }
             func add(_ outcome: QueuedWorkResult.Outcome) {
                 let result = QueuedWorkResult(work: work, outcome: outcome)
@@ -102,7 +106,7 @@ extension Keybag {
             }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = try perform(number, into: log, keepingLost, show, { add(.failed($0)) })
+                guard let held = perform(number, into: log, keepingLost, show, { add(.failed($0)) })
                 else { continue }
                 outcome = held
             }
@@ -116,14 +120,18 @@ extension Keybag {
     private func perform(
         _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
         _ others: (DataProtectionError) -> Void
-    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome? {
-        guard var note = try QueueNote(number, in: directory, holding: true) else {
-            return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
+    ) -> QueuedWorkResult.Outcome? {
+        do throws(DataProtectionError) {
+            guard var note = try QueueNote(number, in: directory, holding: true) else {
+                return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
+            }
+            let tries = QueueTries(number, in: directory)
+            try tries.begin()
+            defer { tries.end() }
+            return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
+        } catch {
+            return .failed(error)
         }
-        let tries = QueueTries(number, in: directory)
-        do throws(DataProtectionError) { try tries.begin() } catch { return .failed(error) }
-        defer { tries.end() }
-        return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
     }
 
     /// Does the work of a note that this process holds.

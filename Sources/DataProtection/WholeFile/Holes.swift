@@ -39,6 +39,23 @@ extension LowerFile {
         return found
     }
 
+    /// The first bytes in `range` that take place on disk; nil if all of it is a hole, or is behind the end of the file.
+    ///
+    /// All of `range` on a file system that does not say. lseek(2), SEEK_DATA and SEEK_HOLE.
+    func nextData(in range: Range<UInt64>) throws(DataProtectionError) -> Range<UInt64>? {
+        do throws(DataProtectionError) {
+            let data = try retrying(path, "lseek") { lseek(descriptor, off_t(range.lowerBound), Self.seekData) }
+            guard data < range.upperBound else { return nil }
+            let hole = lseek(descriptor, data, Self.seekHole)
+            // Somebody may have cut the file, or made a hole, in between.
+            return UInt64(data)..<(hole > data ? min(UInt64(hole), range.upperBound) : range.upperBound)
+        } catch .system(_, _, .noSuchAddressOrDevice) {
+            return nil
+        } catch .system(_, _, .invalidArgument) {
+            return range
+        }
+    }
+
     // Of unistd.h, behind _GNU_SOURCE.
     static let seekData: Int32 = 3
     private static let seekHole: Int32 = 4

@@ -117,7 +117,7 @@ struct Status: ParsableCommand {
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
-                    ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64($0)) })),
+                    ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64(clamping: $0)) })),
                     ("queued", .number(Int64(keybag.queuedWorkCount))),
                 ] + (clients ? [("clients", .array(keybag.clients().map(\.json)))] : []))
         }
