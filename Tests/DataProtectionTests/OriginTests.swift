@@ -44,13 +44,71 @@ import Testing
         let device = try bed.make("device", .completeUnlessOpen)
         try bed.enter(.unlocked)
         let verified = try bed.make("verified", .complete)
-        let forged = try bed.makePlanted("forged")
         for protectionClass in [ProtectionClass.none, .complete, .completeUnlessOpen] {
-            for path in [device, verified, forged] { try bed.keybag.setProtection(protectionClass, ofItemAt: path) }
+            for path in [device, verified] { try bed.keybag.setProtection(protectionClass, ofItemAt: path) }
             #expect(try origin(bed, verified) == .verified)
             #expect(try origin(bed, device) == .thisDevice, "never improved")
-            #expect(try origin(bed, forged) == .unverified, "never improved")
         }
+    }
+
+    @Test("A forged unless-open file gets no new contents and no other class, and can be read")
+    func forgedFilesAreNotWritten() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlanted("forged")
+        let bytes = try path.contents()
+        expectError("unverifiedOrigin") { _ = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag) }
+        expectError("unverifiedOrigin") {
+            _ = try ProtectedFile.open(path, .readWrite, create: .complete, keybag: bed.keybag)
+        }
+        for protectionClass in [ProtectionClass.none, .completeUntilFirstUserAuthentication, .complete] {
+            expectError("unverifiedOrigin") { try bed.keybag.setProtection(protectionClass, ofItemAt: path) }
+        }
+        #expect(try path.contents() == bytes)
+        #expect(try bed.read(path) == [])
+    }
+
+    @Test("A handle that was open while its file was replaced in place by a forged one writes nothing to it")
+    func forgedUnderAHandle() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1, 2, 3])
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        let forged = try bed.makePlanted("forged").contents()
+        try path.overwrite(forged)
+        for _ in 1...2 { expectError("unverifiedOrigin") { try file.write([4], at: 0) } }
+        #expect(try path.contents() == forged)
+        file.discard()
+    }
+
+    @Test("Files that were made while locked or before the first unlock can be written and raised afterwards")
+    func madeWithoutKeys() throws {
+        let bed = try FileTestBed(state: .beforeFirstUnlock)
+        let first = try bed.make("first", .completeUnlessOpen, [1])
+        try bed.enter(.locked)
+        let second = try bed.make("second", .completeUnlessOpen, [1])
+        let held = try ProtectedFile.create(bed.path("held"), as: .completeUnlessOpen, keybag: bed.keybag)
+        try held.write([1], at: 0)
+        try bed.enter(.unlocked)
+        try held.write([2], at: 1)
+        try held.close()
+        for path in [first, second] {
+            let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+            try file.write([2], at: 1)
+            try file.close()
+        }
+        for path in [first, second, bed.path("held")] {
+            try bed.keybag.setProtection(.complete, ofItemAt: path)
+            #expect(try bed.read(path) == [1, 2])
+        }
+    }
+
+    @Test("A forged file does not hold up a rotation, and is still unverified afterwards")
+    func forgedFilesAreRewrapped() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makePlanted("forged")
+        try bed.bag.rotate()
+        #expect(try bed.keybag.rewrap(fileAt: path) == .rewrapped)
+        #expect(try origin(bed, path) == .unverified, "never improved")
+        expectError("unverifiedOrigin") { _ = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag) }
     }
 
     @Test func forgedWithThePublicKeyOnly() throws {

@@ -17,6 +17,8 @@ extension DataProtectionError {
             "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
         case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
         case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
+        case .unverifiedOrigin(let path, _):
+            "if you trust its contents, copy them to a new file: protectfs cat \(quoted(path)) | protectfs write NEW"
         case .wouldWeaken: "to allow that: --allow-weaker"
         case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"

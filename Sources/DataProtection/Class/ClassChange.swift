@@ -9,6 +9,7 @@ extension Keybag {
     /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more. The owner
     /// of a file needs no permission to write to it.
     /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none.
+    ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
     public func setProtection(
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath
     ) throws(DataProtectionError) {
@@ -63,6 +64,9 @@ extension Keybag {
             throw .cryptography(error)
         }
         try withFormat(file.path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let old = head.wrap.classKey.protectionClass
+        // Rewrapping for the same class stays allowed: it keeps the verdict, and a forged file cannot hold up a rotation.
+        if protectionClass != old { try requireOrigin(of: head, path: file.path) }
         let wrap = try wrap(
             fileKey, of: head.prefix.fileID, as: protectionClass, counter: head.wrap.counter + 1,
             carrying: try verdict(of: head), path: file.path, .changeClass)
@@ -74,7 +78,6 @@ extension Keybag {
         }
         try ClassChange.keepOtherSlot(heads, file, warn: warn)
         // Where a write fails half way, the note stays for the next lock to finish.
-        let old = head.wrap.classKey.protectionClass
         let intent: ClassChangeIntent?
         if protectionClass > old {
             // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.

@@ -24,7 +24,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     /// The file key does not open under the class key of this generation. Another device that has a copy of the keybag made a key with
     /// the same number, or somebody altered the file and made its check right: the two cannot be told apart.
     case otherKey(FilePath, ProtectionClass, generation: UInt32)
-    /// Somebody who could not show who they are made the file, and the caller asked for a verified origin.
+    /// Somebody else could have made the file, and would know its file key. A `completeUnlessOpen` file of unverified origin is
+    /// refused for writing and for a class change; a caller that asked for a verified origin gets this for other files, too.
     case unverifiedOrigin(FilePath, OriginMark.Verdict)
     /// Another handle is writing to the file, or it changed while it was being converted.
     case busy(FilePath)

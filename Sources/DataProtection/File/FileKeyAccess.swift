@@ -180,6 +180,18 @@ extension Keybag {
         }
     }
 
+    /// Refuses a class B file that anyone could have made with the public key. Whoever made it knows the file key, so it must
+    /// not get new contents or another class.
+    ///
+    /// - Parameter head: authenticated under a file key that class key B has just opened; class key C is here then, too.
+    /// - Throws: `unverifiedOrigin`.
+    /// - SeeAlso: FORMAT.md §3.3.
+    func requireOrigin(of head: Head, path: FilePath) throws(DataProtectionError) {
+        guard head.wrap.classKey.protectionClass == .completeUnlessOpen else { return }
+        let verdict = try verdict(of: head)
+        if verdict == .unverified { throw .unverifiedOrigin(path, verdict) }
+    }
+
     private func originMark(
         _ copy: KeybagCopy, _ name: ClassKeyName, _ file: FileID, _ wrapped: WrappedKey, _ commitment: [UInt8],
         carrying verdict: OriginMark.Verdict?

@@ -27,6 +27,9 @@ struct HandleKeys {
     /// What this process says of the handle while its file has class A or B.
     private(set) var entry: HandleEntry?
 
+    /// The commitment of the file key that is kept; nil if none is.
+    var keptCommitment: [UInt8]? { if case .kept(_, _, let commitment) = held { commitment } else { nil } }
+
     init(keybag: Keybag, path: FilePath) {
         self.keybag = keybag
         self.path = path

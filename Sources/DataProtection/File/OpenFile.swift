@@ -107,6 +107,7 @@ final class OpenFile {
     /// Reads heads and area anew and authenticates them.
     private func look(_ operation: Operation, isLocked: Bool) throws(Trouble) -> FileKeys {
         let fresh = FileState(try HeadPair(reading: file, isLocked: isLocked))
+        let kept = self.keys.keptCommitment
         let keys = try certainly { () throws(DataProtectionError) in
             try self.keys.keys(for: fresh.heads.head, operation, needsHead: true)
         }
@@ -114,6 +115,10 @@ final class OpenFile {
             try withFormat(file.path) { () throws(FormatError) in
                 try fresh.heads.head.authenticate(under: keys.head().bytes)
             }
+        }
+        // A handle that keeps its file key goes on: it made the file, or the key was judged before.
+        if isWritable, kept != fresh.heads.head.wrap.commitment {
+            try certainly { () throws(DataProtectionError) in try requireOrigin(fresh) }
         }
         if writer != nil {
             // A writer's content is its own; only the wrap record can have been changed by somebody else.
@@ -126,6 +131,16 @@ final class OpenFile {
             if !isLocked { try requireStill(state!) }
         }
         return keys
+    }
+
+    /// Refuses a file whose key somebody else may know. That key is not kept either, so the next operation asks again.
+    private func requireOrigin(_ fresh: FileState) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try keybag.requireOrigin(of: fresh.heads.head, path: file.path)
+        } catch {
+            forgetKeys()
+            throw error
+        }
     }
 
     /// Follows the area.

@@ -42,8 +42,9 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     ///   - keybag: the one that the file belongs to.
     ///   - raiseTo: the class that a file which this call creates gets when it is closed; see ``create(_:as:raiseTo:keybag:)``.
     ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
-    /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `unverifiedOrigin`, `system`. Nothing is left
-    ///   behind when a file cannot get its key.
+    /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `system`. Nothing is left behind when a file cannot get
+    ///   its key. `unverifiedOrigin` also if `access` is `readWrite` and anyone with class B's public key could have made the
+    ///   `completeUnlessOpen` file: they would know its file key, and could read what is written.
     public static func open(
         _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil,
         raiseTo: ProtectionClass? = nil, keybag: Keybag, requireVerifiedOrigin: Bool = false

@@ -17,7 +17,7 @@ extension Keybag {
 
     /// - Parameter own: a handle that is the log's writer, if this process has one.
     /// - Throws: `busy` while somebody writes to the log; `wouldWeaken` if the log's class is weaker than the segment's;
-    ///   `unverifiedOrigin` if somebody else may have made the log and know its key; and what opening either file throws.
+    ///   and what opening either file throws, as `unverifiedOrigin` for a log whose key somebody else may know.
     func join(
         _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
@@ -51,10 +51,6 @@ extension Keybag {
     ) throws(DataProtectionError) {
         let (to, from) = (try target.openedClass(), try source.openedClass())
         guard to >= from else { throw .wouldWeaken(source.path, from: from, to: to) }
-        // The public key is enough to make an unless-open file whose key one knows.
-        if to == .completeUnlessOpen, case let origin = try target.origin(), origin == .unverified {
-            throw .unverifiedOrigin(target.path, origin)
-        }
     }
 
     /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
