@@ -65,8 +65,24 @@ extension LowerDirectory {
             }
             inner = try directory(name)
         }
-        try inner.setMode(0o700)
-        for child in try inner.names() { try inner.removeTree(child) }
+        try inner.removeContents()
+        try removeEmptyDirectory(name)
+    }
+
+    /// Removes all that is in this directory. Links are removed, and never followed.
+    ///
+    /// - Throws: the first error, after everything else has been tried.
+    func removeContents() throws(DataProtectionError) {
+        try setMode(0o700)
+        var failure: DataProtectionError?
+        for child in try names() {
+            do throws(DataProtectionError) { try removeTree(child) } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    /// unlinkat(2) with AT_REMOVEDIR.
+    func removeEmptyDirectory(_ name: FilePath.Component) throws(DataProtectionError) {
         _ = try retrying(path.entry(name), "rmdir") {
             name.withPlatformString { unlinkat(descriptor, $0, AT_REMOVEDIR) }
         }
