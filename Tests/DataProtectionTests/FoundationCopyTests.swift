@@ -195,7 +195,7 @@ import Testing
         try files.createDirectory(atPath: bed.path("d").string, withIntermediateDirectories: false)
         try bed.make("d/a", .complete, [1])
         let left = bed.path(".g.protectfs-unfinished-0/x")
-        try files.createDirectory(atPath: left.string, withIntermediateDirectories: true)
+        try OwnDirectory.make(left)
         try files.copyItem(at: bed.path("d").url, to: bed.path("g").url, protectedBy: bed.keybag)
         #expect(try bed.names() == ["d", "g"])
         // Nor is it in the way of a file of that name.

@@ -30,7 +30,7 @@ import Testing
         symlink(elsewhere.string, elsewhere.appending("clients").string)
         #expect(try bag.keybag.lock(waiting: 600).clients == [])
         #expect(isUntouched)
-        RunDirectory(of: bag.directory).remove()
+        _ = try KeybagErasure(at: bag.directory).perform()
         #expect(isUntouched)
     }
 

@@ -52,6 +52,42 @@ struct KeybagErasureTests {
         expectError("keybagNotFound", "once more there is nothing") { _ = try KeybagErasure(at: bag.directory) }
     }
 
+    @Test(
+        "A link in place of a directory is left, and what it leads to stays",
+        arguments: [Keybag.secretsName, Keybag.downloadsName, QueueNote.directoryName, ClassChangeIntent.directoryName])
+    func plantedLinks(name: String) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let elsewhere = bag.scratchPath.appending("elsewhere")
+        try OwnDirectory.make(elsewhere)
+        for file in ["file", Keybag.downloadsKeyName] { try elsewhere.appending(file).overwrite([1]) }
+        try bag.file(name).makeSymbolicLink(to: elsewhere)
+        #expect(try KeybagErasure(at: bag.directory).perform() == [bag.file(name)])
+        for file in ["file", Keybag.downloadsKeyName] { #expect(try elsewhere.appending(file).contents() == [1]) }
+        #expect(bag.ringContents == [])
+    }
+
+    @Test(
+        "A keybag of another user is an error, and nothing of it is removed",
+        .enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func foreignOwner() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let before = try bag.directory.names()
+        #expect(chown(bag.directory.string, 65_534, 65_534) == 0)
+        expectError("keybagUnsafe") { _ = try KeybagErasure(at: bag.directory).perform() }
+        #expect(try bag.directory.names() == before)
+        #expect(bag.ringContents == [1, 2])
+    }
+
+    @Test("While the keyring of another user namespace holds the keys, nothing is removed")
+    func keysInAnotherNamespace() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let before = try bag.directory.names()
+        try bag.file("rings").overwrite(Array("4242 \(Hexadecimal.text(Clock.bootID())) 0\n".utf8))
+        expectError("keysElsewhere") { _ = try KeybagErasure(at: bag.directory).perform() }
+        #expect(try bag.directory.names() == before)
+        #expect(bag.ringContents == [1, 2])
+    }
+
     @Test("Works on a keybag that is damaged: by the name in a copy, or by what is remembered", arguments: [40, 8, 0])
     func damaged(intact: Int) throws {
         let bag = try TestKeybag()

@@ -30,6 +30,19 @@ struct KeybagModeTests {
         #expect(bag.warnings.unusual == [.modeRepaired(bag.file(name), from: "644", to: "600")])
     }
 
+    @Test("A link among the keybag's files is not followed: what it leads to keeps its mode", arguments: [false, true])
+    func link(toDirectory: Bool) throws {
+        let bag = try TestKeybag()
+        let elsewhere = bag.scratchPath.appending("elsewhere")
+        if toDirectory { try OwnDirectory.make(elsewhere) } else { try elsewhere.overwrite([1]) }
+        let mode: mode_t = toDirectory ? 0o755 : 0o644
+        try elsewhere.setMode(mode)
+        try bag.file("transition").remove()
+        try bag.file("transition").makeSymbolicLink(to: elsewhere)
+        _ = try? bag.reopened()
+        #expect(try elsewhere.mode() == mode)
+    }
+
     @Test("A directory that others may write to is refused", arguments: [0o770, 0o777, 0o702, 0o1777] as [mode_t])
     func writableDirectory(mode: mode_t) throws {
         let bag = try TestKeybag()

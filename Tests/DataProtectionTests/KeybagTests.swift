@@ -129,7 +129,7 @@ struct KeybagTests {
     func leftovers() throws {
         let bag = try TestKeybag()
         let left = bag.scratchPath.appending("place").beside(unfinished: "0")
-        try FileManager.default.createDirectory(atPath: left.string, withIntermediateDirectories: false)
+        try OwnDirectory.make(left)
         try left.appending("keybag.0").overwrite([1])
         let unfinished = try UnfinishedDirectory(for: bag.scratchPath.appending("other"))
         try create(at: bag.scratchPath.appending("place"), bag)
@@ -137,6 +137,32 @@ struct KeybagTests {
         let names = try bag.scratchPath.names()
         #expect(names == [".other.protectfs-unfinished-0", "device-key", "keybag", "other", "place"])
         withExtendedLifetime(unfinished) {}
+    }
+
+    @Test(
+        "A directory that may have got the hidden name by a rename stays: another mode, or others can rename there",
+        arguments: [(0o755, 0o700), (0o700, 0o777), (0o700, 0o770)] as [(mode_t, mode_t)])
+    func plantedLeftover(mode: mode_t, outerMode: mode_t) throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        let planted = outer.appending("place").beside(unfinished: "0")
+        try OwnDirectory.make(planted)
+        try planted.appending("file").overwrite([1])
+        try planted.setMode(mode)
+        try outer.setMode(outerMode)
+        try create(at: outer.appending("place"), bag)
+        #expect(try planted.names() == ["file"])
+        #expect(try outer.names() == [".place.protectfs-unfinished-0", "place"])
+    }
+
+    @Test("In a sticky directory, where others cannot rename it, what a killed process left goes")
+    func leftoverInStickyDirectory() throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        try OwnDirectory.make(outer.appending("place").beside(unfinished: "0"))
+        try outer.setMode(0o1777)
+        try create(at: outer.appending("place"), bag)
+        #expect(try outer.names() == ["place"])
     }
 
     @Test(

@@ -69,6 +69,23 @@ struct EditEndTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test(
+        "Nothing is removed from a directory where others can rename: nobody knows then who gave a directory its name",
+        arguments: ["chmod 770", "chmod 1777", "chown 65534"])
+    func leftoversWhereOthersRename(change: String) throws {
+        let script = """
+            mkdir -m 700 "$XDG_RUNTIME_DIR/protectfs-edit-planted" && echo kept >"$XDG_RUNTIME_DIR/protectfs-edit-planted/file"
+            $0 "$XDG_RUNTIME_DIR" 2>/dev/null || exit 99
+            "$PROTECTFS" lock || exit
+            cat "$XDG_RUNTIME_DIR/protectfs-edit-planted/file"
+            """
+        let done = try sandbox.shell(script, [change])
+        if done.status == 99 {
+            return print("EditEndTests.leftoversWhereOthersRename skipped: only root can give a directory away")
+        }
+        #expect(done.text == "kept\n", "\(done.errors)")
+    }
+
     @Test("Ctrl-C is the editor's", arguments: [("exit 0", 0), ("exit 4", 130)] as [(String, Int32)])
     func interrupted(reaction: String, status: Int32) throws {
         try bed.make("file", "one")

@@ -88,7 +88,7 @@ struct EraseTests {
     @Test(
         "Killed at any of its calls, the next one finishes",
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot),
-        arguments: ["pwrite64", "fsync", "unlink", "rmdir", "keyctl"])
+        arguments: ["pwrite64", "fsync", "unlink", "unlinkat", "rmdir", "keyctl"])
     func killed(call: String) throws {
         var number = 1
         while true {

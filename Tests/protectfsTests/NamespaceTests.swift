@@ -57,6 +57,18 @@ struct NamespaceTests {
         #expect(done.text == "0\n75\n1\n0\n0\n", "\(done.errors)")
     }
 
+    @Test("An erasure in another namespace fails while the keys stay, and removes nothing")
+    func eraseInside() throws {
+        try sandbox.unlock()
+        let before = try sandbox.keybagFiles().keys.sorted()
+        let done = try sandbox.shell(Self.inside + #"inside "$PROTECTFS" erase --yes"#)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(done.errors.contains("hint: lock outside this namespace: protectfs lock"))
+        #expect(try sandbox.keybagFiles().keys.sorted() == before)
+        #expect(try state.contains("unlocked"))
+        #expect(try sandbox.run("erase", "--yes").status == 0)
+    }
+
     @Test("A keybag that was made in a namespace unlocks and locks there like any other")
     func madeInside() throws {
         let done = try sandbox.shell(

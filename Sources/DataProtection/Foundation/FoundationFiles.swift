@@ -51,7 +51,8 @@ extension FileManager {
     ///
     /// A protected file is opened and its copy has its class. The copy of a plaintext file is a new file of the default
     /// class there. Links are copied as links. Modes, times and `user.` attributes go along. The copy appears whole or not
-    /// at all; after a kill, a hidden `.NAME.protectfs-unfinished-N` may stay, which the next such copy takes away.
+    /// at all; after a kill, a hidden `.NAME.protectfs-unfinished-N` may stay. The next such copy removes it, unless others can rename
+    /// files in the outer directory.
     /// - Throws: `CocoaError` 257 while a source is locked, 513 while a key for a copy is, 516 if there is something at
     ///   `target`; `busy` underneath while somebody is writing to a source.
     public func copyItem(atPath source: String, toPath target: String, protectedBy keybag: Keybag) throws {

@@ -65,9 +65,9 @@ public final class Keybag: Sendable {
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
         let loaded = try file.load()
-        try OwnDirectory.secure(directory, mode: 0o700, warn: warn)
+        try OwnDirectory.secure(directory: directory, warn: warn)
         for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
-            try OwnDirectory.secure(directory.appending(name), mode: 0o600, warn: warn)
+            try OwnDirectory.secure(file: directory.appending(name), warn: warn)
         }
         if let damaged = loaded.damaged { warn(.keybagCopyDamaged(damaged)) }
         self.directory = directory

@@ -138,7 +138,7 @@ struct KeybagFile: Sendable {
     }
 
     /// Nobody else replaces, restores or erases copies meanwhile.
-    func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+    private func withDirectoryLock(_ body: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
         let lock = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
         _ = try retrying(directory, "flock") { flock(lock.descriptor, LOCK_EX) }
         defer { withExtendedLifetime(lock) {} }  // closing the descriptor gives the lock back
@@ -171,14 +171,16 @@ struct KeybagFile: Sendable {
 
     /// All files that are, were or were going to be copies; none where there is no directory.
     func copies() throws(DataProtectionError) -> [FilePath] {
-        let kept = Self.names.map { "\($0).\(Self.damagedSuffix)" }
         do throws(DataProtectionError) {
-            return try DirectoryListing.namesIfThere(in: directory).filter { name in
-                (Self.names + [Self.temporaryName]).contains(name) || kept.contains { name.hasPrefix($0) }
-            }.map { directory.appending($0) }
+            return try DirectoryListing.namesIfThere(in: directory).filter(Self.isCopy).map { directory.appending($0) }
         } catch .system(_, _, .notDirectory) {
             return []
         }
+    }
+
+    /// Whether a file of that name is, was or was going to be a copy.
+    static func isCopy(_ name: String) -> Bool {
+        (names + [temporaryName]).contains(name) || names.contains { name.hasPrefix("\($0).\(damagedSuffix)") }
     }
 
     /// The damaged ones that gave way to good ones.

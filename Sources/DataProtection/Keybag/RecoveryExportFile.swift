@@ -53,7 +53,7 @@ extension Keybag {
         }
         if OwnDirectory.exists(directory) {
             _ = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)
-            try OwnDirectory.secure(directory, mode: 0o700, warn: warn)
+            try OwnDirectory.secure(directory: directory, warn: warn)
             try completeFiles(of: export.keybag, in: directory)
             for damaged in try KeybagFile(directory: directory).restore(export.copy) {
                 warn(.damagedCopyKept(damaged))

@@ -60,14 +60,4 @@ package struct RunDirectory: Hashable, Sendable {
 
     /// Whether changes that others make in it may pass unnoticed by inotify(7): other machines can have the file system too.
     var isShared: Bool { SharedFileSystem.holds(path) }
-
-    /// Removes everything that is ours, for a keybag that is erased.
-    func remove() {
-        for directory in [clients, path] where (try? Self.isOurs(directory)) == true {
-            for name in (try? DirectoryListing.names(of: directory)) ?? [] {
-                try? AtomicReplace.remove(directory.appending(name))
-            }
-            _ = directory.withPlatformString { rmdir($0) }
-        }
-    }
 }

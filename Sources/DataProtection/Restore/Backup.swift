@@ -35,7 +35,7 @@ package final class Backup: Sendable {
         self.path = path
         if use == .backup {
             try OwnDirectory.make(path)
-            try OwnDirectory.secure(path, mode: 0o700, warn: warn)
+            try OwnDirectory.secure(directory: path, warn: warn)
         }
         do throws(DataProtectionError) { directory = try LowerDirectory(path) } catch {
             let nothing: [Errno] = [.noSuchFileOrDirectory, .notDirectory]

@@ -1,12 +1,12 @@
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// What a copy of a tree does in directories, by their descriptors and single names: no link leads anywhere else.
 extension LowerDirectory {
     /// Opens the directory of that name, and makes it, 0700, if there is nothing.
     ///
     /// - Throws: `exists` if there is something else, a link included.
-    func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
+    package func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
         var isNew = true
         do throws(DataProtectionError) {
             _ = try retrying(path.entry(name), "mkdir") { name.withPlatformString { mkdirat(descriptor, $0, 0o700) } }
@@ -65,8 +65,24 @@ extension LowerDirectory {
             }
             inner = try directory(name)
         }
-        try inner.setMode(0o700)
-        for child in try inner.names() { try inner.removeTree(child) }
+        try inner.removeContents()
+        try removeEmptyDirectory(name)
+    }
+
+    /// Removes all that is in this directory. Links are removed, and never followed.
+    ///
+    /// - Throws: the first error, after everything else has been tried.
+    package func removeContents() throws(DataProtectionError) {
+        try setMode(0o700)
+        var failure: DataProtectionError?
+        for child in try names() {
+            do throws(DataProtectionError) { try removeTree(child) } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    /// unlinkat(2) with AT_REMOVEDIR.
+    package func removeEmptyDirectory(_ name: FilePath.Component) throws(DataProtectionError) {
         _ = try retrying(path.entry(name), "rmdir") {
             name.withPlatformString { unlinkat(descriptor, $0, AT_REMOVEDIR) }
         }
@@ -98,5 +114,5 @@ extension LowerDirectory {
 
 extension stat {
     /// Whether both are the same item of the same file system.
-    func isSameItem(as other: stat) -> Bool { st_dev == other.st_dev && st_ino == other.st_ino }
+    package func isSameItem(as other: stat) -> Bool { st_dev == other.st_dev && st_ino == other.st_ino }
 }

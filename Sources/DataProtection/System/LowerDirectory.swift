@@ -1,18 +1,18 @@
 import CDirectoryEntries
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// An open directory: what is done by its descriptor is done in it, wherever its path leads by then.
 ///
 /// Names in it are single components and are never followed if they are links. So nobody who swaps directories and links
 /// on the way gets anything read or written elsewhere.
-final class LowerDirectory: Sendable {
+package final class LowerDirectory: Sendable {
     /// For messages; and where it was found.
-    let path: FilePath
-    let descriptor: Int32
+    package let path: FilePath
+    package let descriptor: Int32
 
     /// Opens the directory that the path leads to, by links too.
-    init(_ path: FilePath) throws(DataProtectionError) {
+    package init(_ path: FilePath) throws(DataProtectionError) {
         descriptor = try retrying(path, "open") {
             path.withPlatformString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }
@@ -30,7 +30,7 @@ final class LowerDirectory: Sendable {
     ///
     /// - Parameter isStaying: whether it must be on the same file system.
     /// - Throws: `system` with ELOOP or ENOTDIR for a link, EXDEV for another file system.
-    func directory(
+    package func directory(
         _ name: FilePath.Component, staying isStaying: Bool = true
     ) throws(DataProtectionError) -> LowerDirectory {
         let path = path.entry(name)
@@ -112,14 +112,14 @@ final class LowerDirectory: Sendable {
     // MARK: looking
 
     /// fstat(2).
-    func status() throws(DataProtectionError) -> stat {
+    package func status() throws(DataProtectionError) -> stat {
         var status = stat()
         _ = try retrying(path, "fstat") { fstat(descriptor, &status) }
         return status
     }
 
     /// What has that name, not following it: fstatat(2). Nil if there is nothing.
-    func status(of name: FilePath.Component) throws(DataProtectionError) -> stat? {
+    package func status(of name: FilePath.Component) throws(DataProtectionError) -> stat? {
         var status = stat()
         do throws(DataProtectionError) {
             _ = try retrying(path.entry(name), "fstatat") {
@@ -132,7 +132,7 @@ final class LowerDirectory: Sendable {
     }
 
     /// All names but `.` and `..`, in the order of their bytes.
-    func names() throws(DataProtectionError) -> [FilePath.Component] {
+    package func names() throws(DataProtectionError) -> [FilePath.Component] {
         try DirectoryListing.components(reading: try stream(), of: path)
     }
 
@@ -159,7 +159,7 @@ final class LowerDirectory: Sendable {
     // MARK: changing
 
     /// unlinkat(2); a name that is not there is fine.
-    func remove(_ name: FilePath.Component) throws(DataProtectionError) {
+    package func remove(_ name: FilePath.Component) throws(DataProtectionError) {
         do throws(DataProtectionError) {
             _ = try retrying(path.entry(name), "unlink") { name.withPlatformString { unlinkat(descriptor, $0, 0) } }
         } catch .system(_, _, .noSuchFileOrDirectory) {}

@@ -30,23 +30,46 @@ package enum OwnDirectory {
         return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
     }
 
-    /// Refuses what belongs to others or what others may write; narrows what others may only read, with a warning.
-    static func secure(
-        _ path: FilePath, mode: mode_t, warn: (ProtectionWarning) -> Void
-    ) throws(DataProtectionError) {
+    /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
+    ///
+    /// The path may be a link: the user names the directory.
+    /// - Throws: `keybagUnsafe`, `system`.
+    static func secure(directory path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
         var status = stat()
         _ = try retrying(path, "stat") { path.withPlatformString { stat($0, &status) } }
+        try requireOwn(path, status)
+        narrow(path, status, to: 0o700, opening: O_DIRECTORY, warn: warn)
+    }
+
+    /// The same for a file in such a directory, which becomes 0600. A link is left to whoever opens the file: it is never followed.
+    static func secure(file path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
+        var status = stat()
+        _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
+        guard status.st_mode & S_IFMT != S_IFLNK else { return }
+        try requireOwn(path, status)
+        guard status.st_mode & S_IFMT == S_IFREG else { return }
+        narrow(path, status, to: 0o600, opening: O_NOFOLLOW | O_NONBLOCK, warn: warn)
+    }
+
+    private static func requireOwn(_ path: FilePath, _ status: stat) throws(DataProtectionError) {
         guard status.st_uid == geteuid() else {
             throw .keybagUnsafe(path, reason: "it belongs to uid \(status.st_uid), not to you (uid \(geteuid()))")
         }
         guard status.st_mode & 0o022 == 0 else {
             throw .keybagUnsafe(path, reason: "others may write to it (mode \(octal(status.st_mode)))")
         }
+    }
+
+    /// By a descriptor of the item that was looked at: something else may have got its name since.
+    private static func narrow(
+        _ path: FilePath, _ status: stat, to mode: mode_t, opening flags: Int32, warn: (ProtectionWarning) -> Void
+    ) {
         guard status.st_mode & 0o077 != 0 else { return }
         // On a read-only medium the mode stays as it is; what others could read then is ciphertext.
-        if path.withPlatformString({ chmod($0, mode) }) == 0 {
-            warn(.modeRepaired(path, from: octal(status.st_mode), to: octal(mode)))
-        }
+        guard let item = try? LowerFile(path, flags: O_RDONLY | flags),
+            (try? item.status())?.isSameItem(as: status) == true, fchmod(item.descriptor, mode) == 0
+        else { return }
+        warn(.modeRepaired(path, from: octal(status.st_mode), to: octal(mode)))
     }
 
     private static func octal(_ mode: mode_t) -> String { String(mode & 0o7777, radix: 8) }

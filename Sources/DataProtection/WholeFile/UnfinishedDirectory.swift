@@ -3,8 +3,9 @@ import SystemPackage
 
 /// A directory that is being filled under a hidden name beside the one it is to have.
 ///
-/// It is locked while its maker lives: one that a dead process left is taken away by the next who needs the name. Everything is done by
-/// the descriptors of both directories, so that nobody who may rename things in the outer one has anything removed elsewhere.
+/// It is locked while its maker lives. The next process that needs the name removes what a dead process left, if it surely is that:
+/// somebody who may rename things in the outer directory could have given the name to any directory. Everything is done by the
+/// descriptors of both directories, and only empty directories are removed by name. So such a person has nothing removed elsewhere.
 struct UnfinishedDirectory {
     let path: FilePath
     let directory: LowerDirectory
@@ -29,7 +30,7 @@ struct UnfinishedDirectory {
                 let passing: [Errno] = [.fileExists, .noSuchFileOrDirectory]
                 guard passing.contains(error.errno), number < 1000 else {
                     // Ours, if it was made and could not be opened; empty in any case.
-                    _ = name.withPlatformString { [parent] in unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+                    try? parent.removeEmptyDirectory(name)
                     throw error
                 }
                 number += 1
@@ -41,7 +42,7 @@ struct UnfinishedDirectory {
                     return
                 }
             } catch {
-                try? parent.removeTree(name)
+                try? parent.removeEmptyDirectory(name)
                 throw error
             }
             number += 1
@@ -105,7 +106,7 @@ struct UnfinishedDirectory {
             let hidden = parent.path.entry(newName).beside(unfinished: "\(number)").lastComponent!
             do throws(DataProtectionError) {
                 try parent.renameIfFree(newName, to: hidden)
-                return try parent.removeTree(hidden)
+                return Self.remove(directory, hidden, in: parent)
             } catch .exists {
                 continue
             } catch {
@@ -116,13 +117,35 @@ struct UnfinishedDirectory {
 
     /// Takes the directory away with all that is in it, as far as that goes; nothing that somebody else has made under its name, since
     /// it has got another one.
-    func remove() { if (try? Self.isThat(directory, name, in: parent)) == true { try? parent.removeTree(name) } }
+    func remove() {
+        if (try? Self.isThat(directory, name, in: parent)) == true { Self.remove(directory, name, in: parent) }
+    }
 
+    /// Empties the directory by its descriptor: something else may get its name at any moment, and stays unless it is empty.
+    private static func remove(_ directory: LowerDirectory, _ name: FilePath.Component, in parent: LowerDirectory) {
+        try? directory.removeContents()
+        try? parent.removeEmptyDirectory(name)
+    }
+
+    /// - Returns: whether the name is free now.
     private static func removeAbandoned(_ name: FilePath.Component, in parent: LowerDirectory) -> Bool {
-        guard let other = try? locked(name, in: parent), (try? other.status().st_uid) == geteuid() else { return false }
-        try? parent.removeTree(name)
+        guard let other = try? locked(name, in: parent), (try? isSurelyOurs(other, in: parent)) == true else {
+            return false
+        }
+        remove(other, name, in: parent)
         return withExtendedLifetime(other) {
             if case .some(.none) = try? parent.status(of: name) { true } else { false }
         }
+    }
+
+    /// Whether a process of this user made the directory under its hidden name: mode 0700, the user's own, and in a directory where
+    /// nobody else can rename it.
+    private static func isSurelyOurs(
+        _ directory: LowerDirectory, in parent: LowerDirectory
+    ) throws(DataProtectionError) -> Bool {
+        let (own, outer) = (try directory.status(), try parent.status())
+        return own.st_uid == geteuid() && own.st_mode & 0o777 == 0o700
+            && (outer.st_uid == geteuid() || outer.st_uid == 0)
+            && (outer.st_mode & 0o022 == 0 || outer.st_mode & S_ISVTX != 0)
     }
 }

@@ -5,29 +5,33 @@ import Glibc
 /// Where plaintext may lie for a while: in memory, never on a disk.
 enum MemoryStorage {
     /// The user's own directory in memory, else everybody's.
-    static var candidates: [FilePath] {
+    private static var candidates: [FilePath] {
         let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
         return (runtime.hasPrefix("/") ? [FilePath(runtime)] : []) + ["/dev/shm"]
     }
 
-    /// The first candidate that is in memory (tmpfs or ramfs) and in which nobody can exchange what is ours.
+    /// The candidates that are in memory (tmpfs or ramfs) and in which nobody can exchange what is ours.
+    static var directories: [LowerDirectory] { candidates.compactMap(opened) }
+
+    /// The first of them.
     ///
     /// - Throws: status 69.
-    static func directory() throws(Failure) -> FilePath {
-        for candidate in candidates where isUsable(candidate) { return candidate }
+    static func directory() throws(Failure) -> LowerDirectory {
+        for candidate in candidates { if let directory = opened(candidate) { return directory } }
         throw Failure(
             .unavailable, "there is no directory in memory for the plain copy",
             hint: "set XDG_RUNTIME_DIR to a directory of yours on a tmpfs, or mount one on /dev/shm")
     }
 
-    private static func isUsable(_ path: FilePath) -> Bool {
-        let descriptor = path.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, protectfs_is_in_memory(descriptor) == 1 else { return false }
-        guard status.st_uid == geteuid() || status.st_uid == 0 else { return false }
-        return status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
+    /// Nil if somebody else can rename there: the owner, if that is not root, or others who may write to it.
+    private static func opened(_ path: FilePath) -> LowerDirectory? {
+        guard let directory = try? LowerDirectory(path), let status = try? directory.status(),
+            protectfs_is_in_memory(directory.descriptor) == 1
+        else { return nil }
+        let isPrivate = status.st_mode & 0o022 == 0
+        let isOwn = status.st_uid == geteuid() && isPrivate
+        let isRoots = status.st_uid == 0 && (isPrivate || status.st_mode & S_ISVTX != 0)
+        return isOwn || isRoots ? directory : nil
     }
 
     /// Refuses what would take more than a quarter of the memory that is free, or of `directory`.

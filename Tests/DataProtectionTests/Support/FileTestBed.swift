@@ -44,7 +44,7 @@ final class FileTestBed: Sendable {
         // Who listens in this process makes it again.
         var isSilent = false
         while !isSilent {
-            run.remove()
+            try? run.path.remove()
             isSilent = (try? run.path.overwrite([])) != nil
         }
     }
