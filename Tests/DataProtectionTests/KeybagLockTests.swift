@@ -40,6 +40,33 @@ struct KeybagLockTests {
         #expect(bag.keybag.transition.read().counter == before + 1)
     }
 
+    @Test("A lock fails while an entry of an unknown boot is there")
+    func unknownBoot() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let zeros = String(repeating: "0", count: 32)
+        try bag.file("rings").overwrite(Array("77 \(zeros) 0\n".utf8))
+        for _ in 0..<2 {
+            expectError("keysElsewhere") { try bag.keybag.lock() }
+            #expect(bag.ringContents == [2])
+        }
+        let dated = "77 \(Hexadecimal.text(Clock.bootID())) 0"
+        #expect(String(decoding: try bag.file("rings").contents(), as: UTF8.self).hasPrefix(dated + "\n"))
+        try bag.file("rings").overwrite(Array("77 \(String(repeating: "7", count: 32)) 0\n".utf8))
+        try bag.keybag.lock()
+    }
+
+    @Test("An entry is possible if its boot, or this process's, is unknown")
+    func possiblePlaces() {
+        let (one, other) = ([UInt8](repeating: 1, count: 16), [UInt8](repeating: 2, count: 16))
+        for (entry, reader, isPossible) in [
+            (one, one, true), (one, other, false), (Clock.unknownBoot, one, true), (one, Clock.unknownBoot, true),
+            (Clock.unknownBoot, Clock.unknownBoot, true),
+        ] {
+            let place = RingPlaces.Place(namespace: 77, bootID: entry, expiry: 0)
+            #expect(place.isPossible(in: reader) == isPossible)
+        }
+    }
+
     @Test("Does not wait for a FIFO among the notes of class changes")
     func fifoAmongNotes() throws {
         let bag = try TestKeybag(state: .unlocked)
