@@ -67,6 +67,25 @@ struct KeybagLockTests {
         }
     }
 
+    @Test("A lock of a keybag that does not open fails while another namespace holds keys")
+    func damagedAndElsewhere() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let rings = String(decoding: try bag.file("rings").contents(), as: UTF8.self)
+        let own = try #require(rings.split(separator: "\n").first { $0.split(separator: " ").count == 3 })
+        for copy in [0, 1] { try bag.file("keybag.\(copy)").overwrite([1]) }
+        let other = "77 \(Hexadecimal.text(Clock.bootID())) 0"
+        try bag.file("rings").overwrite(Array("\(own)\n\(other)\n".utf8))
+        expectError("keysElsewhere") { try Keybag.lock(bag.keybag.uuid) }
+        #expect(bag.ringContents == [2])
+        let left = String(decoding: try bag.file("rings").contents(), as: UTF8.self)
+        #expect(left.split(separator: "\n").map(String.init) == [other], "only the own entry has gone")
+        try bag.file("rings").overwrite([])
+        try Keybag.lock(bag.keybag.uuid)
+        try bag.directory.remove()
+        #expect(try !Keybag.refuseKeysElsewhere(ofUnopened: bag.directory), "it cannot be known")
+        try Keybag.lock(bag.keybag.uuid)
+    }
+
     @Test("Does not wait for a FIFO among the notes of class changes")
     func fifoAmongNotes() throws {
         let bag = try TestKeybag(state: .unlocked)

@@ -105,7 +105,36 @@ package struct RingPlaces: Sendable {
         return read().places.filter { $0.namespace != here && $0.isPossible(in: boot) }.map(\.namespace)
     }
 
+    /// The same for a keybag that cannot be opened: removes this process's namespace, and refuses the others. Call after the keys
+    /// have gone.
+    ///
+    /// - Returns: false if the file cannot be read.
+    /// - Throws: `keysElsewhere`.
+    func settleUnopened() throws(DataProtectionError) -> Bool {
+        guard isReadable else { return false }
+        // Where others may write, a name could be a second name of one of the user's files.
+        if OwnDirectory.isOnlyOwners(directory) { TransitionFile(directory: directory).ifFree(remove) }
+        try refuseElsewhere()
+        return true
+    }
+
+    /// - Throws: `keysElsewhere`.
+    func refuseElsewhere() throws(DataProtectionError) {
+        let namespaces = elsewhere
+        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
+    }
+
     // MARK: the file
+
+    /// Whether the file can be read, or is known not to be there.
+    private var isReadable: Bool {
+        do throws(DataProtectionError) {
+            _ = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
+            return true
+        } catch {
+            return error.errno == .noSuchFileOrDirectory && OwnDirectory.exists(directory)
+        }
+    }
 
     private static let origin = "made outside the initial user namespace"
 
