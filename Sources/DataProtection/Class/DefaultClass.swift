@@ -13,7 +13,8 @@ struct DefaultClass: Hashable {
     var program: ProtectionClass?
     /// The user's configuration.
     var user: ProtectionClass?
-    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C.
+    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C, unless
+    /// what it says of its class is refuted.
     var fallback = ProtectionClass.completeUntilFirstUserAuthentication
 
     /// Whether the directory, the program and the user's configuration have a say.
@@ -44,7 +45,8 @@ struct DefaultClass: Hashable {
         }
         if let program { return ClassChoice(program, .program) }
         if let user { return ClassChoice(user, .configuration) }
-        return ClassChoice(replaced == nil ? fallback : .completeUntilFirstUserAuthentication, .fallback)
+        let isNew = replaced?.isRefuted ?? true
+        return ClassChoice(isNew ? fallback : .completeUntilFirstUserAuthentication, .fallback)
     }
 }
 
