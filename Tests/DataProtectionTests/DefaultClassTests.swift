@@ -26,7 +26,9 @@ import Testing
     private static let rows: [Row] = [
         Row(sources: DefaultClass(), result: .completeUntilFirstUserAuthentication),
         Row(sources: DefaultClass(user: .complete), result: .complete),
-        Row(sources: DefaultClass(user: ProtectionClass.none), result: .none),
+        Row(
+            sources: DefaultClass(user: ProtectionClass.none, fallback: .complete),
+            result: .completeUntilFirstUserAuthentication, wasRaised: true),
         Row(sources: DefaultClass(program: .completeUnlessOpen, user: .complete), result: .completeUnlessOpen),
         Row(sources: DefaultClass(program: ProtectionClass.none), result: .none),
         Row(

@@ -44,7 +44,11 @@ struct DefaultClass: Hashable {
             return ClassChoice(named, .directory)
         }
         if let program { return ClassChoice(program, .program) }
-        if let user { return ClassChoice(user, .configuration) }
+        if let user {
+            // Nobody authenticates the file either.
+            guard user != .none else { return ClassChoice(.completeUntilFirstUserAuthentication, .configurationRaised) }
+            return ClassChoice(user, .configuration)
+        }
         let isNew = replaced?.isRefuted ?? true
         return ClassChoice(isNew ? fallback : .completeUntilFirstUserAuthentication, .fallback)
     }
@@ -72,8 +76,11 @@ extension Keybag {
         let choice = try ClassChoice(
             forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
             fallback: fallbackProtection)
-        if case .directoryRaised(let value) = choice.rule {
+        switch choice.rule {
+        case .directoryRaised(let value):
             warn(.directoryDefaultRaised(choice.directory ?? path.directory, value: value))
+        case .configurationRaised: warn(.configuredDefaultRaised(Locations.configuration))
+        default: break
         }
         return choice.protectionClass
     }
