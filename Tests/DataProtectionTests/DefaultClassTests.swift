@@ -19,10 +19,16 @@ import Testing
         InheritedClass(claimed: protectionClass, isAuthentic: false)
     }
 
+    private static func refuted(_ protectionClass: ProtectionClass) -> InheritedClass {
+        InheritedClass(claimed: protectionClass, isAuthentic: false, isRefuted: true)
+    }
+
     private static let rows: [Row] = [
         Row(sources: DefaultClass(), result: .completeUntilFirstUserAuthentication),
         Row(sources: DefaultClass(user: .complete), result: .complete),
-        Row(sources: DefaultClass(user: ProtectionClass.none), result: .none),
+        Row(
+            sources: DefaultClass(user: ProtectionClass.none, fallback: .complete),
+            result: .completeUntilFirstUserAuthentication, wasRaised: true),
         Row(sources: DefaultClass(program: .completeUnlessOpen, user: .complete), result: .completeUnlessOpen),
         Row(sources: DefaultClass(program: ProtectionClass.none), result: .none),
         Row(
@@ -56,6 +62,14 @@ import Testing
         Row(
             sources: DefaultClass(replaced: proven(.none), fallback: .complete),
             result: .completeUntilFirstUserAuthentication),
+        // What is refuted counts only if it is stronger than the class of a new name.
+        Row(sources: DefaultClass(replaced: refuted(.none), fallback: .complete), result: .complete),
+        Row(sources: DefaultClass(replaced: refuted(.completeUnlessOpen), fallback: .complete), result: .complete),
+        Row(sources: DefaultClass(replaced: refuted(.completeUnlessOpen)), result: .completeUnlessOpen),
+        Row(sources: DefaultClass(replaced: refuted(.none)), result: .completeUntilFirstUserAuthentication),
+        Row(
+            sources: DefaultClass(replaced: refuted(.none), directory: "unless-open", fallback: .complete),
+            result: .completeUnlessOpen),
         // None is never inherited.
         Row(sources: DefaultClass(replaced: proven(.none)), result: .completeUntilFirstUserAuthentication),
         Row(sources: DefaultClass(replaced: proven(.none), directory: "complete"), result: .complete),
@@ -96,6 +110,42 @@ import Testing
         #expect(try ProtectedFileInfo(of: path).protectionClass == forged, "the head is well formed")
         try Data([4]).write(to: path.url, options: .atomic, protectedBy: bed.keybag)
         #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+    }
+
+    private func replace(_ path: FilePath, _ keybag: Keybag) throws -> ProtectionClass {
+        let writer = try ProtectedFileWriter(path, keybag: keybag)
+        try writer.finish()
+        return try ProtectedFileInfo(of: path).protectionClass
+    }
+
+    /// A file that its own class key does not open is replaced by one of the class that a new name gets.
+    @Test(arguments: [ProtectionClass.completeUntilFirstUserAuthentication, .none])
+    func aBrokenWrapLowersNoClass(_ forged: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        bed.keybag.fallbackProtection = .complete
+        let path = try bed.makeWhole("f", .complete, [1, 2, 3])
+        try bed.keybag.lock()
+        try bed.forgeClass(of: path, forged, breakingWrap: true)
+        expectError("locked") { _ = try replace(path, bed.keybag) }
+        try bed.enter(.unlocked)
+        #expect(try replace(path, bed.keybag) == .complete)
+    }
+
+    /// Only the public key of class B is needed to make a file that opens.
+    @Test func aPlantedFileLowersNoClass() throws {
+        let bed = try FileTestBed()
+        bed.keybag.fallbackProtection = .complete
+        #expect(try replace(bed.makePlanted("f"), bed.keybag) == .complete)
+    }
+
+    /// While locked nothing can prove that a file is `unless-open`, and replacing it must work all the same.
+    @Test(arguments: [ProtectionState.beforeFirstUnlock, .locked, .unlocked])
+    func unlessOpenStays(_ state: ProtectionState) throws {
+        let bed = try FileTestBed()
+        bed.keybag.fallbackProtection = .complete
+        let path = try bed.makeWhole("f", .completeUnlessOpen, [1, 2, 3])
+        try bed.enter(state)
+        #expect(try replace(path, bed.keybag) == .completeUnlessOpen)
     }
 
     @Test func noneOfADirectoryIsRaised() throws {

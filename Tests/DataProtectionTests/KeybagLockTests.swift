@@ -40,6 +40,52 @@ struct KeybagLockTests {
         #expect(bag.keybag.transition.read().counter == before + 1)
     }
 
+    @Test("A lock fails while an entry of an unknown boot is there")
+    func unknownBoot() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let zeros = String(repeating: "0", count: 32)
+        try bag.file("rings").overwrite(Array("77 \(zeros) 0\n".utf8))
+        for _ in 0..<2 {
+            expectError("keysElsewhere") { try bag.keybag.lock() }
+            #expect(bag.ringContents == [2])
+        }
+        let dated = "77 \(Hexadecimal.text(Clock.bootID())) 0"
+        #expect(String(decoding: try bag.file("rings").contents(), as: UTF8.self).hasPrefix(dated + "\n"))
+        try bag.file("rings").overwrite(Array("77 \(String(repeating: "7", count: 32)) 0\n".utf8))
+        try bag.keybag.lock()
+    }
+
+    @Test("An entry is possible if its boot, or this process's, is unknown")
+    func possiblePlaces() {
+        let (one, other) = ([UInt8](repeating: 1, count: 16), [UInt8](repeating: 2, count: 16))
+        for (entry, reader, isPossible) in [
+            (one, one, true), (one, other, false), (Clock.unknownBoot, one, true), (one, Clock.unknownBoot, true),
+            (Clock.unknownBoot, Clock.unknownBoot, true),
+        ] {
+            let place = RingPlaces.Place(namespace: 77, bootID: entry, expiry: 0)
+            #expect(place.isPossible(in: reader) == isPossible)
+        }
+    }
+
+    @Test("A lock of a keybag that does not open fails while another namespace holds keys")
+    func damagedAndElsewhere() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let rings = String(decoding: try bag.file("rings").contents(), as: UTF8.self)
+        let own = try #require(rings.split(separator: "\n").first { $0.split(separator: " ").count == 3 })
+        for copy in [0, 1] { try bag.file("keybag.\(copy)").overwrite([1]) }
+        let other = "77 \(Hexadecimal.text(Clock.bootID())) 0"
+        try bag.file("rings").overwrite(Array("\(own)\n\(other)\n".utf8))
+        expectError("keysElsewhere") { try Keybag.lock(bag.keybag.uuid) }
+        #expect(bag.ringContents == [2])
+        let left = String(decoding: try bag.file("rings").contents(), as: UTF8.self)
+        #expect(left.split(separator: "\n").map(String.init) == [other], "only the own entry has gone")
+        try bag.file("rings").overwrite([])
+        try Keybag.lock(bag.keybag.uuid)
+        try bag.directory.remove()
+        #expect(try !Keybag.refuseKeysElsewhere(ofUnopened: bag.directory), "it cannot be known")
+        try Keybag.lock(bag.keybag.uuid)
+    }
+
     @Test("Does not wait for a FIFO among the notes of class changes")
     func fifoAmongNotes() throws {
         let bag = try TestKeybag(state: .unlocked)

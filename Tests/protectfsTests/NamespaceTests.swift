@@ -69,6 +69,42 @@ struct NamespaceTests {
         #expect(try sandbox.run("erase", "--yes").status == 0)
     }
 
+    /// As inside, but the boot id cannot be read, as where /proc has only processes.
+    private static let withoutBootID =
+        inside + #"""
+            hidden() {
+                unshare --user --map-root-user --mount sh -c \
+                    'mount --bind /dev/null /proc/sys/kernel/random/boot_id || exit 99; exec "$@"' sh "$@"
+            }
+
+            """#
+
+    @Test("A lock where the boot id cannot be read fails while keys outside stay, and leaves their entry")
+    func lockWithoutBootID() throws {
+        try sandbox.unlock()
+        let done = try sandbox.shell(
+            Self.withoutBootID + #"""
+                hidden "$PROTECTFS" lock; echo $?
+                "$PROTECTFS" status | head -n 1 | grep -c unlocked
+                inside "$PROTECTFS" lock; echo $?
+                "$PROTECTFS" lock; echo $?
+                hidden "$PROTECTFS" lock; echo $?
+                """#)
+        if done.text.hasPrefix("99\n") { return print("skipped: the boot id cannot be hidden here") }
+        #expect(done.text == "75\n1\n75\n0\n0\n", "\(done.errors)")
+    }
+
+    @Test("Keys that were loaded where the boot id cannot be read keep a lock outside from succeeding")
+    func unlockWithoutBootID() throws {
+        let done = try sandbox.shell(
+            Self.withoutBootID + #"""
+                hidden "$PROTECTFS" unlock --in-namespace --passcode-fd 0; echo $?
+                "$PROTECTFS" lock; echo $?
+                """#, input: Data(CommandSandbox.passcode.utf8))
+        if done.text.hasPrefix("99\n") { return print("skipped: the boot id cannot be hidden here") }
+        #expect(done.text == "0\n75\n", "\(done.errors)")
+    }
+
     @Test("A keybag that was made in a namespace unlocks and locks there like any other")
     func madeInside() throws {
         let done = try sandbox.shell(

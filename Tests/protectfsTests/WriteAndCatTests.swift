@@ -64,6 +64,18 @@ struct WriteAndCatTests {
         }
     }
 
+    @Test("default-class = none counts as first-unlock, with a warning; --class none still gives none")
+    func configuredNone() throws {
+        try sandbox.put("default-class = none\n", at: "config/protectfs/config")
+        let done = try sandbox.run("write", "new", input: Data("x".utf8))
+        #expect(done.status == 0)
+        #expect(done.errors.contains("is none, which is not allowed for a default; first-unlock is used"))
+        #expect(try sandbox.run("class", "new").text == "first-unlock\n")
+        #expect(try sandbox.run("explain", "other").text.contains("says none, which is not followed"))
+        #expect(try sandbox.run("write", "asked", "--class", "none", input: Data("x".utf8)).status == 0)
+        #expect(try sandbox.run("class", "asked").text == "none\n")
+    }
+
     @Test("While locked nothing is left behind, and nothing is lost")
     func locked() throws {
         try sandbox.protectedFile("old", Data("old".utf8))

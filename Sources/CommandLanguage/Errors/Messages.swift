@@ -157,6 +157,8 @@ extension ProtectionWarning {
             "the damaged copy \(quoted(path)) may still have the forgotten class keys; delete it: shred -u \(quoted(path))"
         case .directoryDefaultRaised(let path, let value):
             "the default class of \(quoted(path)) is \(quoted(value)), which is not allowed for a directory; first-unlock is used"
+        case .configuredDefaultRaised(let path):
+            "default-class in \(quoted(path)) is none, which is not allowed for a default; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "

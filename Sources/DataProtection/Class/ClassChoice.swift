@@ -18,6 +18,8 @@ public struct ClassChoice: Hashable, Sendable {
         case program
         /// The user's configuration.
         case configuration
+        /// The user's configuration says `none`, which it cannot give: nobody authenticates that file either.
+        case configurationRaised
         /// Nothing says anything.
         case fallback
     }
@@ -36,8 +38,13 @@ public struct ClassChoice: Hashable, Sendable {
         self.rule = rule
     }
 
-    /// Whether the directory's default was raised because it says `none` or nothing we know.
-    var wasRaised: Bool { if case .directoryRaised = rule { true } else { false } }
+    /// Whether the default of the directory or the configuration was raised: it says `none`, or the directory's nothing we know.
+    var wasRaised: Bool {
+        switch rule {
+        case .directoryRaised, .configurationRaised: true
+        default: false
+        }
+    }
 
     /// The class of a file that would be created, or replaced, at `path` now by a program without a default.
     ///

@@ -13,7 +13,8 @@ struct DefaultClass: Hashable {
     var program: ProtectionClass?
     /// The user's configuration.
     var user: ProtectionClass?
-    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C.
+    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C, unless
+    /// what it says of its class is refuted.
     var fallback = ProtectionClass.completeUntilFirstUserAuthentication
 
     /// Whether the directory, the program and the user's configuration have a say.
@@ -43,8 +44,13 @@ struct DefaultClass: Hashable {
             return ClassChoice(named, .directory)
         }
         if let program { return ClassChoice(program, .program) }
-        if let user { return ClassChoice(user, .configuration) }
-        return ClassChoice(replaced == nil ? fallback : .completeUntilFirstUserAuthentication, .fallback)
+        if let user {
+            // Nobody authenticates the file either.
+            guard user != .none else { return ClassChoice(.completeUntilFirstUserAuthentication, .configurationRaised) }
+            return ClassChoice(user, .configuration)
+        }
+        let isNew = replaced?.isRefuted ?? true
+        return ClassChoice(isNew ? fallback : .completeUntilFirstUserAuthentication, .fallback)
     }
 }
 
@@ -70,8 +76,11 @@ extension Keybag {
         let choice = try ClassChoice(
             forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
             fallback: fallbackProtection)
-        if case .directoryRaised(let value) = choice.rule {
+        switch choice.rule {
+        case .directoryRaised(let value):
             warn(.directoryDefaultRaised(choice.directory ?? path.directory, value: value))
+        case .configurationRaised: warn(.configuredDefaultRaised(Locations.configuration))
+        default: break
         }
         return choice.protectionClass
     }

@@ -11,6 +11,9 @@ struct InheritedClass: Hashable {
     let claimed: ProtectionClass
     /// Whether the class key of that class opens the file, and nobody could have made it without a secret of this keybag.
     let isAuthentic: Bool
+    /// Whether ``claimed`` is not proved although its class key could prove it now: then the head may have been altered, or
+    /// another file put in the place of the genuine one. False while the class key is not in the keyring.
+    var isRefuted = false
 }
 
 extension ProtectionClass {
@@ -28,7 +31,17 @@ extension Keybag {
         let head = try ClassChange.heads(of: file).head
         // If only the class was changed, the key of the original class still opens the file.
         let proven = ([claimed] + ProtectionClass.allCases).first { isProven($0, of: head, file.path) }
-        return InheritedClass(claimed: proven ?? claimed, isAuthentic: proven != nil)
+        return InheritedClass(
+            claimed: proven ?? claimed, isAuthentic: proven != nil,
+            isRefuted: proven == nil && !isWaitingForKey(of: head, file.path))
+    }
+
+    /// Whether only an unlock can show if the class key that the head names opens the file.
+    private func isWaitingForKey(of head: Head, _ path: FilePath) -> Bool {
+        do throws(DataProtectionError) { _ = try fileKey(of: head, path: path, .read) } catch {
+            if case .locked = error { return true }
+        }
+        return false
     }
 
     private func isProven(_ protectionClass: ProtectionClass, of head: Head, _ path: FilePath) -> Bool {

@@ -11,6 +11,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case damagedCopyKept(FilePath)
     /// A directory's default class was `none` or unknown; class C was used.
     case directoryDefaultRaised(FilePath, value: String)
+    /// The `default-class` of that configuration file was `none`; class C was used.
+    case configuredDefaultRaised(FilePath)
     /// The keybag could not be remembered by its UUID.
     case notRemembered(KeybagUUID, DataProtectionError)
     /// 2^30 seals were made under the file's key.

@@ -32,7 +32,7 @@ extension Keybag {
             record.noteEviction(foundKeys: areThere || keysWereThere)
             announce(.didBecomeUnavailable, record)
         }
-        try refuseKeysElsewhere()
+        try rings.refuseElsewhere()
         ClassChangeIntent.finishAll(in: directory, warn: warn)
         return lockReport(waiting: seconds)
     }
@@ -59,19 +59,13 @@ extension Keybag {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 record.deadline = earlierDeadline
                 record.noteEviction(foundKeys: false)
-                try refuseKeysElsewhere()
+                try rings.refuseElsewhere()
                 return
             }
             armed = ArmedLock(deadline: record.deadline)
             announce(.willBecomeUnavailable, record)
         }
         return armed
-    }
-
-    /// - Throws: `keysElsewhere`.
-    private func refuseKeysElsewhere() throws(DataProtectionError) {
-        let namespaces = rings.elsewhere
-        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
     }
 
     /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
@@ -118,7 +112,7 @@ extension Keybag {
 
     /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
     ///
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` as ``lock()`` does, if its directory can be read.
     public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) { try lock(uuid, keysWereThere: false) }
 
     private static func lock(_ uuid: KeybagUUID, keysWereThere: Bool) throws(DataProtectionError) {
@@ -127,7 +121,20 @@ extension Keybag {
             _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
         } else {
             try RingKeys(uuid).evict()
+            guard let directory = target(of: uuid) else { return }
+            // Another keybag may be there now.
+            if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return }
+            _ = try RingPlaces(directory: directory).settleUnopened()
         }
+    }
+
+    /// Looks for keys in other user namespaces, for a keybag that cannot be opened. Call after ``lockAll()``.
+    ///
+    /// - Parameter directory: the keybag's directory.
+    /// - Returns: false if the record of namespaces cannot be read, so that other keyrings may hold keys.
+    /// - Throws: `keysElsewhere`.
+    package static func refuseKeysElsewhere(ofUnopened directory: FilePath) throws(DataProtectionError) -> Bool {
+        try RingPlaces(directory: directory).settleUnopened()
     }
 
     /// The keybags of which any key is in the ring.
@@ -154,8 +161,13 @@ extension TransitionRecord {
     }
 
     /// Whether class keys A and B should have gone by now. The kernel is given two seconds to remove them.
+    ///
+    /// If the boot is unknown, here or in the record, the record counts. Every unlock writes it, so its time is that of the
+    /// newest keys.
     var isOverdue: Bool {
-        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
+        let boot = Clock.bootID()
+        let isOfThisBoot = bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
+        guard isOfThisBoot, let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
         let now = Clock.bootTime()
         return now > end && now - end > 2_000_000_000
     }

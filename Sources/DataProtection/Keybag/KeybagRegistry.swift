@@ -74,7 +74,8 @@ extension Keybag {
         return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
-    private static func target(of uuid: KeybagUUID) -> FilePath? {
+    /// Where the keybag was last used; nil if it never was.
+    static func target(of uuid: KeybagUUID) -> FilePath? {
         let link = Locations.registry.appending(uuid.description)
         var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let count = link.withPlatformString { readlink($0, &target, target.count - 1) }

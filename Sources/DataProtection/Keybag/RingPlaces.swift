@@ -38,21 +38,31 @@ package struct RingPlaces: Sendable {
     struct Place: Hashable {
         /// Its inode number; 0 where it was not known.
         var namespace: UInt64
-        /// The boot that the keys were loaded in, 16 bytes.
+        /// The boot that the keys were loaded in, 16 bytes; zeros where it was not known.
         var bootID: [UInt8]
         /// When the kernel removes the keys: CLOCK_BOOTTIME in nanoseconds; 0: never.
         var expiry: UInt64
 
         /// Whether the keys can still be there. The kernel is given two seconds to remove them.
-        var isPossible: Bool {
+        ///
+        /// If the boot is unknown, here or in the entry, nothing rules the keys out.
+        func isPossible(in boot: [UInt8]) -> Bool {
+            guard bootID != Clock.unknownBoot, boot != Clock.unknownBoot else { return true }
             let now = Clock.bootTime()
-            return bootID == Clock.bootID() && (expiry == 0 || now < expiry || now - expiry < 2_000_000_000)
+            return bootID == boot && (expiry == 0 || now < expiry || now - expiry < 2_000_000_000)
         }
     }
 
     private struct Contents: Equatable {
         var wasMadeElsewhere = false
         var places: [Place] = []
+
+        /// Removes the entry of `namespace`, and the entries whose keys cannot be there any more.
+        mutating func keepOnly(outside namespace: UInt64, in boot: [UInt8]) {
+            places.removeAll { $0.namespace == namespace || !$0.isPossible(in: boot) }
+            // An entry of an unknown boot is not of a later boot than this one. So the next boot ends it.
+            for index in places.indices where places[index].bootID == Clock.unknownBoot { places[index].bootID = boot }
+        }
     }
 
     /// Notes in a new keybag that it was made outside the initial namespace, for example in a container.
@@ -73,10 +83,10 @@ package struct RingPlaces: Sendable {
     ///
     /// - Parameter expiry: see ``Place/expiry``.
     func add(expiry: UInt64) throws(DataProtectionError) {
-        let before = read()
+        let (before, boot) = (read(), Clock.bootID())
+        let here = Place(namespace: Self.current, bootID: boot, expiry: expiry)
         var contents = before
-        let here = Place(namespace: Self.current, bootID: Clock.bootID(), expiry: expiry)
-        contents.places.removeAll { $0.namespace == here.namespace || !$0.isPossible }
+        contents.keepOnly(outside: here.namespace, in: boot)
         contents.places.append(here)
         if contents != before { try write(contents) }
     }
@@ -85,17 +95,46 @@ package struct RingPlaces: Sendable {
     func remove() {
         let (before, here) = (read(), Self.current)
         var contents = before
-        contents.places.removeAll { $0.namespace == here || !$0.isPossible }
+        contents.keepOnly(outside: here, in: Clock.bootID())
         if contents != before { try? write(contents) }
     }
 
     /// The other namespaces whose keyrings may hold the keys.
     var elsewhere: [UInt64] {
-        let here = Self.current
-        return read().places.filter { $0.namespace != here && $0.isPossible }.map(\.namespace)
+        let (here, boot) = (Self.current, Clock.bootID())
+        return read().places.filter { $0.namespace != here && $0.isPossible(in: boot) }.map(\.namespace)
+    }
+
+    /// The same for a keybag that cannot be opened: removes this process's namespace, and refuses the others. Call after the keys
+    /// have gone.
+    ///
+    /// - Returns: false if the file cannot be read.
+    /// - Throws: `keysElsewhere`.
+    func settleUnopened() throws(DataProtectionError) -> Bool {
+        guard isReadable else { return false }
+        // Where others may write, a name could be a second name of one of the user's files.
+        if OwnDirectory.isOnlyOwners(directory) { TransitionFile(directory: directory).ifFree(remove) }
+        try refuseElsewhere()
+        return true
+    }
+
+    /// - Throws: `keysElsewhere`.
+    func refuseElsewhere() throws(DataProtectionError) {
+        let namespaces = elsewhere
+        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
     }
 
     // MARK: the file
+
+    /// Whether the file can be read, or is known not to be there.
+    private var isReadable: Bool {
+        do throws(DataProtectionError) {
+            _ = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
+            return true
+        } catch {
+            return error.errno == .noSuchFileOrDirectory && OwnDirectory.exists(directory)
+        }
+    }
 
     private static let origin = "made outside the initial user namespace"
 

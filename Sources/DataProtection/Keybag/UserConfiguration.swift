@@ -9,7 +9,7 @@ import SystemPackage
 ///     agent-idle = 15m
 ///     agent-max = 8h
 public struct UserConfiguration: Hashable, Sendable {
-    /// The class of new files when nothing nearer says one.
+    /// The class of new files when nothing nearer says one. `none` counts as class C.
     public var defaultClass: ProtectionClass?
     /// After how many seconds the agent locks when the screen was locked.
     public var agentGrace: UInt32?

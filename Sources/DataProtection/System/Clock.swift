@@ -51,14 +51,17 @@ package enum Clock {
     /// CLOCK_THREAD_CPUTIME_ID in nanoseconds: what this thread has worked.
     static func ofThread() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
-    /// 16 bytes that name this boot; zero where the kernel does not say.
+    /// What ``bootID()`` returns where the boot id cannot be read, for example in a container whose /proc has only processes.
+    static let unknownBoot = [UInt8](repeating: 0, count: 16)
+
+    /// 16 bytes that name this boot, or ``unknownBoot``.
     static func bootID() -> [UInt8] {
         let path: FilePath = "/proc/sys/kernel/random/boot_id"
         guard let text = try? LowerFile(path, flags: O_RDONLY).bytes(at: 0, count: 36) else {
-            return [UInt8](repeating: 0, count: 16)
+            return unknownBoot
         }
         let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
-        guard digits.count == 32 else { return [UInt8](repeating: 0, count: 16) }
+        guard digits.count == 32 else { return unknownBoot }
         return (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
     }
 

@@ -23,6 +23,13 @@ package enum OwnDirectory {
         return path.withPlatformString { stat($0, &status) } == 0 ? status.st_uid : nil
     }
 
+    /// Whether it is a directory that belongs to this user, and that nobody else may write to.
+    static func isOnlyOwners(_ path: FilePath) -> Bool {
+        var status = stat()
+        guard path.withPlatformString({ stat($0, &status) }) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+    }
+
     /// The length in bytes; nil if there is no regular file. A link is none.
     static func length(ofFile path: FilePath) -> off_t? {
         var status = stat()

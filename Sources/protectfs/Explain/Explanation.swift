@@ -118,6 +118,8 @@ extension ClassChoice {
                 "the default of the directory \(quoted(directory)) is \(quoted(value)), which is not followed"
             case .program: "it is the program's default"
             case .configuration: "the configuration \(quoted(Locations.configuration)) says so"
+            case .configurationRaised:
+                "the configuration \(quoted(Locations.configuration)) says none, which is not followed"
             case .fallback: "nothing says another one"
             }
         guard let ignoredDirectoryDefault else { return choice }
@@ -135,6 +137,7 @@ extension ClassChoice {
         case .directoryRaised: "directoryRaised"
         case .program: "program"
         case .configuration: "configuration"
+        case .configurationRaised: "configurationRaised"
         case .fallback: "fallback"
         }
     }

@@ -54,6 +54,11 @@ struct Lock: ParsableCommand {
         StandardError.line(.warning, error.message)
         StandardError.line(.warning, "so the keys of every keybag were taken away (\(locked.count))")
         if let hint = error.hint { StandardError.line(.hint, hint) }
+        guard try !Keybag.refuseKeysElsewhere(ofUnopened: KeybagOption.opened) else { return }
+        let record = quoted(KeybagOption.opened.appending("rings"))
+        StandardError.line(
+            .warning, "\(record) cannot be read, so keys in other user namespaces cannot be ruled out")
+        StandardError.line(.hint, "if you unlocked in a container or namespace, lock there too")
     }
 
     private func lockAll() throws {

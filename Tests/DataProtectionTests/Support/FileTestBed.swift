@@ -78,12 +78,15 @@ final class FileTestBed: Sendable {
     }
 
     /// Changes the class that both heads name, and nothing else, as anybody can who may write to the file.
-    func forgeClass(of path: FilePath, _ protectionClass: ProtectionClass) throws {
+    ///
+    /// - Parameter breakingWrap: also changes the wrapped file key, which no class key opens then.
+    func forgeClass(of path: FilePath, _ protectionClass: ProtectionClass, breakingWrap: Bool = false) throws {
         let file = try LowerFile(path, flags: O_RDWR)
         for start: UInt64 in [0, 4096] {
             var head = try file.bytes(at: start, count: 4096)
             guard head.count == 4096, head.starts(with: Prefix.magic) else { continue }
             head[64 + 8] = protectionClass.rawValue
+            if breakingWrap { head[64 + 32] ^= 1 }
             head.replaceSubrange(4064..., with: try Digest.sha256(Array(head[..<4064])))
             try file.write(head, at: start)
         }
