@@ -45,7 +45,8 @@ struct PublicationKillTests {
         if !isLocked, try bed.names().contains("file") { #expect(try bed.contents() == Self.bytes, moment) }
         #expect(try DownloadWorker.runUntilIdle(bed) == 0, moment)
         #expect(try await bed.queue().download(id).state == .finished, moment)
-        #expect(try bed.names() == ["file"], moment)
+        let names = try bed.names()
+        #expect(names == ["file"], moment)
         if isLocked {
             #expect(try bed.protectionClass() == .completeUnlessOpen, moment)
             try bed.unlock()
