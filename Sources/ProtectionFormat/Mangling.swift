@@ -21,7 +21,7 @@ public enum Mangling: Hashable, Sendable {
 
     /// Nil if nothing shows that these bytes were the beginning of a protected file.
     ///
-    /// - Parameter start: the first 4,096 bytes of a file that ``Head/looksLikeOurs(start:second:)`` says is not ours, or fewer if it
+    /// - Parameter start: the first 4,096 bytes of a file that is not one of ours (FORMAT.md §3.7), or fewer if it
     ///   is shorter.
     public init?(in start: [UInt8]) throws(KeyError) {
         if let found = Self.byMark(start) {

@@ -43,7 +43,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
         count = byteCount
     }
 
-    /// `byteCount` random bytes from the kernel (``Randomness``).
+    /// `byteCount` random bytes from the kernel (getrandom(2)).
     public init(randomByteCount byteCount: Int) throws(KeyError) {
         try self.init(byteCount: byteCount) { slot throws(KeyError) in try Randomness.fill(slot) }
     }

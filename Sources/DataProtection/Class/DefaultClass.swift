@@ -57,7 +57,7 @@ struct DefaultClass: Hashable {
 extension Keybag {
     /// The default class that the directory itself has; nil if it has none. Needs no keybag.
     ///
-    /// New files in it then get that of the nearest directory above that has one: ``ClassChoice/init(forNewFilesIn:)``.
+    /// New files in it then get that of the nearest directory above that has one: ``ClassChoice/init(forNewFilesIn:fallback:)``.
     ///
     /// - Parameter directory: the directory; a link is followed.
     public static func defaultProtection(of directory: FilePath) -> ProtectionClass? {

@@ -42,9 +42,13 @@ struct FileTail {
                 let next = try file.firstNonzero(in: place..<min(state.layout.nextHome(after: place), length))
                 if next == place {
                     let isWhole = try state.isClosed() && (place == start || zeros == start)
-                    let mayBeOurs =
-                        !isWhole || state.layout.mayBeTornChunk(at: place, length: length, isLocked: keys == nil)
-                    if mayBeOurs, try !file.endsInText(behind: place) { return }
+                    // Without a key, a whole chunk cannot be told from anything else; behind a gap, a chunk that a kill has cut
+                    // cannot: what is appended leaves no gap.
+                    let mayBeOurs = !isWhole || state.layout.isHome(place) && (keys == nil || place != start)
+                    if mayBeOurs, try !file.endsInText(behind: place) {
+                        if state.hasArea { tornRecords = max(tornRecords, length - place) }
+                        return
+                    }
                     // Zeros at the end of a closed file were appended too; others are ours.
                     foreign = zeros == state.extent ? zeros : place
                     return
@@ -74,7 +78,7 @@ extension FileState {
         at place: UInt64, in file: LowerFile, length: UInt64, _ keys: FileKeys?
     ) throws(DataProtectionError) -> UInt64? {
         let step = UInt64(layout.chunkSize + ChunkLayout.overhead)
-        guard let keys, place >= layout.home(0), (place - layout.home(0)) % step == 0 else { return nil }
+        guard let keys, layout.isHome(place) else { return nil }
         // The last one of all may be shorter.
         let count = Int(min(step, length - place))
         guard count > ChunkLayout.overhead else { return nil }
@@ -116,13 +120,9 @@ extension FileState {
 }
 
 extension ChunkLayout {
-    /// Whether a writer that was killed in the middle of its first chunk behind the end can have left what begins at `place` and ends
-    /// with the file: a kill ends a write(2) at a page, a power cut at a sector.
-    ///
-    /// - Parameter isLocked: whether a whole chunk could not be opened, and so not be told from anything else.
-    fileprivate func mayBeTornChunk(at place: UInt64, length: UInt64, isLocked: Bool) -> Bool {
-        let step = UInt64(chunkSize + Self.overhead)
-        return place >= home(0) && (place - home(0)) % step == 0 && (isLocked || length % 512 == 0)
+    /// Whether a chunk begins at `place`, in bytes of the stored file.
+    fileprivate func isHome(_ place: UInt64) -> Bool {
+        place >= home(0) && (place - home(0)) % UInt64(chunkSize + Self.overhead) == 0
     }
 
     /// The first place of a chunk behind `place`, both in bytes of the stored file.
