@@ -142,8 +142,9 @@ final class TransferEngine: Sendable {
         private func finish(_ easy: UnsafeMutableRawPointer, _ body: (Exchange) -> Void) {
             guard let exchange = running.removeValue(forKey: easy) else { return }
             multi.remove(exchange.easy)
-            body(exchange)
+            // First, because who is told of the end may retire the engine at once: counted still, it would live on until it is idle.
             engine.inbox.withLock { $0.count -= 1 }
+            body(exchange)
         }
     }
 }
