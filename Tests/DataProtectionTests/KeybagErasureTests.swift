@@ -40,6 +40,25 @@ struct KeybagErasureTests {
         #expect(!OwnDirectory.exists(bag.directory))
     }
 
+    @Test("A hole in a file stays one: a planted file of a tebibyte does not fill the disk")
+    func holes() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        // A second name shows what becomes of the bytes.
+        let witness = bag.scratchPath.appending("witness")
+        try bag.file("keybag.1.damaged").overwrite([UInt8](repeating: 1, count: 5000))
+        let size = off_t(1) << 40
+        guard truncate(bag.file("keybag.1.damaged").string, size) == 0 else {
+            print("skipped: no file of a tebibyte can be made here: \(Errno(rawValue: errno))")
+            return
+        }
+        #expect(Glibc.link(bag.file("keybag.1.damaged").string, witness.string) == 0)
+        #expect(try KeybagErasure(at: bag.directory).perform() == [])
+        let file = try LowerFile(regular: witness, flags: O_RDONLY)
+        #expect(try file.length() == size)
+        #expect(try file.status().st_blocks < 64)
+        #expect(try file.bytes(at: 0, count: 5000).allSatisfy { $0 == 0 })
+    }
+
     @Test("Leaves the files of others, and names them")
     func foreignFiles() throws {
         let bag = try TestKeybag(state: .unlocked)

@@ -23,7 +23,7 @@ struct FileTail {
     ///
     /// - Parameters:
     ///   - length: of the file, in bytes.
-    ///   - keys: open chunks that no commit names; without them such chunks count as somebody else's.
+    ///   - keys: open chunks that no commit names; without them, anything in the place of a chunk that does not end in text may be one.
     init(
         of state: FileState, in file: LowerFile, length: UInt64, _ keys: FileKeys?
     ) throws(DataProtectionError) {
@@ -39,11 +39,12 @@ struct FileTail {
                 if state.hasArea, place == start { tornRecords = length - place }
                 (place, zeros) = (place + min(record.length, length - place), nil)
             } else {
-                let next = try file.firstNonzero(in: place..<min(state.layout.nextHome(after: place), length))
+                let limit = min(state.layout.nextHome(after: place), length)
+                let next = try file.firstNonzero(from: place, to: limit, length: length)
                 if next == place {
                     let isWhole = try state.isClosed() && (place == start || zeros == start)
-                    // Without a key, a whole chunk cannot be told from anything else; behind a gap, a chunk that a kill has cut
-                    // cannot: what is appended leaves no gap.
+                    // Without a key, nothing shows that a whole chunk is one. Nothing shows it of a chunk that a kill has cut, but
+                    // the gap before it: appending leaves no gap.
                     let mayBeOurs = !isWhole || state.layout.isHome(place) && (keys == nil || place != start)
                     if mayBeOurs, try !file.endsInText(behind: place) {
                         if state.hasArea { tornRecords = max(tornRecords, length - place) }
@@ -111,14 +112,6 @@ extension FileState {
     }
 }
 
-extension FileState {
-    /// Whether the last writer closed the file, as far as its heads tell.
-    fileprivate func isClosed() throws(DataProtectionError) -> Bool {
-        let slot = try withKeys { () throws(KeyError) in try heads.otherSlot() }
-        return !hasArea && (slot == .equal || slot == .absent)
-    }
-}
-
 extension ChunkLayout {
     /// Whether a chunk begins at `place`, in bytes of the stored file.
     fileprivate func isHome(_ place: UInt64) -> Bool {
@@ -147,13 +140,15 @@ extension LowerFile {
         }
     }
 
-    /// The place of the first byte in `range` that is not zero; a place behind the range if there is none.
-    fileprivate func firstNonzero(in range: Range<UInt64>) throws(DataProtectionError) -> UInt64 {
-        // A hole may be much longer than anything that is worth reading.
-        let data = lseek(descriptor, off_t(range.lowerBound), Self.seekData)
-        if data < 0, errno == ENXIO { return .max }
-        if data >= 0, UInt64(data) >= range.upperBound { return UInt64(data) }
-        let bytes = try bytes(at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
-        return bytes.firstIndex { $0 != 0 }.map { range.lowerBound + UInt64($0) } ?? range.upperBound
+    /// The place of the first byte that is not zero, from `place` up to `limit`; `limit` or a later place if there is none.
+    ///
+    /// - Parameter length: of the file. A hole may be much longer than anything that is worth reading.
+    fileprivate func firstNonzero(
+        from place: UInt64, to limit: UInt64, length: UInt64
+    ) throws(DataProtectionError) -> UInt64 {
+        guard let data = try nextData(in: place..<length) else { return length }
+        guard data.lowerBound < limit else { return data.lowerBound }
+        let bytes = try bytes(at: data.lowerBound, count: Int(limit - data.lowerBound))
+        return bytes.firstIndex { $0 != 0 }.map { data.lowerBound + UInt64($0) } ?? limit
     }
 }

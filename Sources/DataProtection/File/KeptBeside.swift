@@ -30,7 +30,7 @@ enum KeptBeside {
     ) throws(DataProtectionError) -> FilePath? {
         guard try file.status().st_nlink > 0 else { return nil }
         // Where the file is by now, and not by the links that may have led to it.
-        let path = try FilePath("/proc/self/fd/\(file.descriptor)").resolved()
+        let path = try file.descriptorPath.resolved()
         let kept = try UnnamedFile(path)
         for range in ranges {
             var place = range.lowerBound
@@ -113,7 +113,7 @@ extension Keybag {
         let length = try old.length()
         guard length > (found.hasArea ? found.areaEnd : found.extent) else { return }
         let open = OpenFile(old, keybag: self, isWritable: false)
-        // Without a key, chunks that a dead writer left are saved too: better too much than too little.
+        // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
         let keys = try? open.operateLocked(.open)
         let tail = try FileTail(of: open.state ?? found, in: old, length: length, keys)
         guard let start = tail.foreign, let kept = try KeptBeside.appended(old, from: start, to: length) else { return }

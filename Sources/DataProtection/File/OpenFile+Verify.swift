@@ -75,9 +75,8 @@ extension OpenFile {
     func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
         let isClosed = try operate(.read) { state, _ throws(Trouble) in
             try certainly { () throws(DataProtectionError) in
-                let slot = try withKeys { () throws(KeyError) in try state.heads.otherSlot() }
-                let isAsLong = try file.length() == state.extent
-                return isAsLong && !state.hasArea && (slot == .equal || slot == .absent)
+                guard try file.length() == state.extent else { return false }
+                return try state.isClosed()
             }
         }
         if isClosed || writer != nil { return [] }
@@ -142,6 +141,12 @@ extension HeadPair {
 extension FileState {
     /// The length that the file has once it is cleanly closed, in bytes.
     var extent: UInt64 { layout.extent(of: record, generation: heads.head.generation) }
+
+    /// Whether the last writer closed the file, as far as heads and records tell.
+    func isClosed() throws(DataProtectionError) -> Bool {
+        let slot = try withKeys { () throws(KeyError) in try heads.otherSlot() }
+        return !hasArea && (slot == .equal || slot == .absent)
+    }
 }
 
 extension [UInt8] {

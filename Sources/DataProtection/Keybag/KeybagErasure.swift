@@ -44,8 +44,7 @@ public struct KeybagErasure: Sendable {
     public func perform() throws(DataProtectionError) -> [FilePath] {
         let links = try Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
-        let namespaces = RingPlaces(directory: directory).elsewhere
-        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
+        try RingPlaces(directory: directory).refuseElsewhere()
         try evict()
         if let root { try destroyCopies(in: root) }
         // An unlock that was under way finds no keybag now, or had put its keys there before.
@@ -137,8 +136,12 @@ public struct KeybagErasure: Sendable {
         guard let length = try length(of: name, in: place) else { return }
         let file = try place.file(name, flags: O_WRONLY, path: place.path.entry(name))
         let zeros = [UInt8](repeating: 0, count: 65_536)
-        for offset in stride(from: 0, to: Int(length), by: zeros.count) {
-            try file.write(Array(zeros.prefix(Int(length) - offset)), at: UInt64(offset))
+        var offset: UInt64 = 0
+        // Holes hold nothing: a file that somebody has made a tebibyte long must not fill the disk.
+        while offset < UInt64(length), let data = try file.nextData(in: offset..<UInt64(length)) {
+            let count = min(data.upperBound - data.lowerBound, UInt64(zeros.count))
+            try file.write(Array(zeros.prefix(Int(count))), at: data.lowerBound)
+            offset = data.lowerBound + count
         }
         try file.flushAll()
     }

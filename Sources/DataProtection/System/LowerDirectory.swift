@@ -193,9 +193,10 @@ package final class LowerDirectory: Sendable {
 
     /// Gives an open file a name, which does not last through a power cut yet. The C call is `linkat`.
     func link(_ file: LowerFile, as name: FilePath.Component) throws(DataProtectionError) {
-        let own = "/proc/self/fd/\(file.descriptor)"
         _ = try retrying(path.entry(name), "linkat") {
-            name.withPlatformString { linkat(AT_FDCWD, own, descriptor, $0, AT_SYMLINK_FOLLOW) }
+            file.descriptorPath.withPlatformString { own in
+                name.withPlatformString { linkat(AT_FDCWD, own, descriptor, $0, AT_SYMLINK_FOLLOW) }
+            }
         }
     }
 

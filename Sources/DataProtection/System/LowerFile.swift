@@ -27,6 +27,9 @@ final class LowerFile: Sendable {
         self.descriptor = descriptor
     }
 
+    /// Leads to this file, whatever its path leads to. For calls that take no descriptor.
+    var descriptorPath: FilePath { FilePath("/proc/self/fd/\(descriptor)") }
+
     /// Another descriptor of the same open file description: the same locks.
     func duplicate() throws(DataProtectionError) -> Int32 {
         try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }

@@ -44,11 +44,15 @@ extension LowerFile {
     /// The same file for reading and writing. This one may have been opened with O_PATH: it is that file, whatever its name is
     /// by now.
     private func openedByOwner() throws(DataProtectionError) -> LowerFile {
-        let own = "/proc/self/fd/\(descriptor)"
         func open() throws(DataProtectionError) -> LowerFile {
             LowerFile(
                 path: path,
-                descriptor: try retrying(path, "open") { Glibc.open(own, O_RDWR | O_CLOEXEC | O_NONBLOCK) })
+                descriptor: try retrying(path, "open") {
+                    descriptorPath.withPlatformString { Glibc.open($0, O_RDWR | O_CLOEXEC | O_NONBLOCK) }
+                })
+        }
+        func changeMode(_ mode: mode_t) throws(DataProtectionError) {
+            _ = try retrying(path, "chmod") { descriptorPath.withPlatformString { chmod($0, mode) } }
         }
         while true {
             let mode = try status().st_mode & 0o7777
@@ -61,10 +65,10 @@ extension LowerFile {
             }
             // Its owner may be in no position to give these bits back.
             guard mode & (S_ISUID | S_ISGID) == 0 else { return try open() }
-            _ = try retrying(path, "chmod") { chmod(own, mode | 0o600) }
+            try changeMode(mode | 0o600)
             let opened: Result<LowerFile, DataProtectionError>
             do throws(DataProtectionError) { opened = .success(try open()) } catch { opened = .failure(error) }
-            _ = try retrying(path, "chmod") { chmod(own, mode) }
+            try changeMode(mode)
             return try opened.get()
         }
     }

@@ -151,7 +151,7 @@ package struct UpgradePass: Sendable {
         of directory: LowerDirectory, to wanted: ProtectionClass?
     ) throws(DataProtectionError) {
         guard let wanted else { return }
-        let open = directory.byDescriptor
+        let open = directory.descriptorPath
         if let now = DirectoryDefault.named(by: open), now >= wanted { return }
         do throws(DataProtectionError) { try DirectoryDefault.set(wanted, of: open) } catch {
             throw .system(directory.path, operation: "setxattr", error.errno)
@@ -208,9 +208,4 @@ extension UpgradePass {
                 path: result.path, protectionClass: result.protectionClass, size: result.size, outcome: outcome)
         }
     }
-}
-
-extension LowerDirectory {
-    /// A path that leads to the open directory itself, for calls that take none but paths.
-    var byDescriptor: FilePath { FilePath("/proc/self/fd/\(descriptor)") }
 }

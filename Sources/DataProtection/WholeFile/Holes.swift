@@ -57,6 +57,6 @@ extension LowerFile {
     }
 
     // Of unistd.h, behind _GNU_SOURCE.
-    static let seekData: Int32 = 3
+    private static let seekData: Int32 = 3
     private static let seekHole: Int32 = 4
 }

@@ -16,13 +16,13 @@ extension Keybag {
     /// - Parameters:
     ///   - path: the file; a link is followed.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `damaged` if nothing opens, or if what all chunks depend on is damaged; `locked`, `notProtected`, `busy` while somebody
-    ///   writes to it, `system`. No file is made then.
+    /// - Throws: `damaged` if nothing opens, or if what all chunks depend on is damaged; `locked`, `notProtected`, `mangled`, `busy` while
+    ///   somebody writes to it, `system`. No file is made then.
     public func salvage(
         _ path: FilePath, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> SalvageResult {
         let file = try LowerFile(regular: path, flags: O_RDONLY)
-        guard try file.isOneOfOurs() else { throw .notProtected(path) }
+        try file.requireOneOfOurs()
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(file, keybag: self, isWritable: false)
         let size = try open.size(.open)

@@ -158,7 +158,7 @@ public final class HTTPClient: Sendable {
 }
 
 extension TLSHandshake {
-    fileprivate convenience init(_ plan: Exchange.Plan) {
+    convenience init(_ plan: Exchange.Plan) {
         self.init(
             trust: plan.request.trust, host: plan.origin.host, port: plan.origin.port, identity: plan.identity)
     }

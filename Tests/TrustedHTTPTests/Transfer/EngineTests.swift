@@ -22,6 +22,23 @@ struct EngineTests {
         #expect(hasEnded.withLock { $0 })
     }
 
+    @Test("One that is retired by whoever is told of its last transfer ends at once")
+    func retiredAtTheEnd() async throws {
+        let hasEnded = Mutex(false)
+        let engine = try #require(
+            TransferEngine(idleTime: 3_600_000) { _ in hasEnded.withLock { $0 = true } })
+        let url = try #require(URL(string: "http://localhost:9/"))
+        let origin = try #require(Origin(scheme: "http", host: "localhost", port: 9))
+        let plan = Exchange.Plan(request: HTTPRequest(url), origin: origin)
+        let exchange = Exchange(
+            plan, TLSHandshake(plan), try #require(EasyHandle()), receiver: Sink(), wakeEngine: { _ in },
+            whenDone: { _ in engine.retire() })
+        #expect(engine.add(exchange))
+        engine.cancel(exchange)
+        for _ in 0..<1000 where !hasEnded.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(hasEnded.withLock { $0 })
+    }
+
     @Test("A process ends well while its connections are being closed")
     func exit() async {
         // Each time somewhere else: between the engine's thread and exit(3) nothing is agreed.
