@@ -86,7 +86,7 @@ import Testing
         #expect { try bed.store.text(name) } throws: { error in
             if case .keyLost(name, 1)? = error as? SecretError { true } else { false }
         }
-        try bed.store.set(name, value: secret("anew"))
+        try bed.store.set(name, value: secret("anew"), accessibility: .whenUnlocked)
         #expect(try bed.store.text(name) == "anew")
     }
 }

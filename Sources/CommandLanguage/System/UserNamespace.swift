@@ -3,15 +3,15 @@ import Glibc
 
 /// Other user namespaces, user_namespaces(7).
 enum UserNamespace {
-    /// Where to type `lock`, so that the keys in one of `namespaces` go: `lock there too: nsenter --user … --target 12 protectfs lock`.
+    /// Where to type `lock`, so that the keys in one of `namespaces` go: `lock there too: nsenter … --target 12 protectfs lock`.
     ///
     /// - Parameter namespaces: inode numbers, as in `/proc/PID/ns/user`.
     static func lockHint(_ namespaces: [UInt64], _ lock: String) -> String {
         if namespaces.contains(RingPlaces.initialNamespace) { return "lock outside this namespace: \(lock)" }
         if let enter = entering(namespaces) { return "lock there too: \(enter)\(lock)" }
-        // Nothing proves that a namespace has ended: a descriptor or a mount can hold it, and its number can be given to another one.
-        return "lock there too: \(lock); no process in it is visible here, and if it has ended, locks succeed again after a "
-            + "restart of the machine"
+        // Nothing proves that a namespace has ended: a descriptor or a mount can hold it, and its number can be reused.
+        let otherwise = "no process in it is visible here, and if it has ended, locks succeed again after a restart of the machine"
+        return "lock there too: \(lock); \(otherwise)"
     }
 
     /// The command that enters the first of `namespaces` that a visible process runs in, with a space behind it.

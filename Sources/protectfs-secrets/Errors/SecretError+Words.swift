@@ -71,9 +71,11 @@ extension SecretError: SpokenError {
         case .exists: "to change it: protectfs secret update, or set"
         case .notFound: "see what there is: protectfs secret find --all-groups"
         case .locked, .needsUnlock: "unlock first: protectfs unlock\(KeybagOption.words(for: KeybagOption.opened))"
-        case .otherDevice, .keyLost: "store it again: protectfs secret set; or delete it: protectfs secret delete"
+        case .otherDevice, .keyLost:
+            "store it again: protectfs secret set --accessibility WHEN; or delete it: protectfs secret delete"
         case .damaged:
-            "restore it from a backup, store it again with protectfs secret set, or delete it with protectfs secret delete"
+            "restore it from a backup, store it again with protectfs secret set --accessibility WHEN, or delete it with protectfs "
+                + "secret delete"
         case .storeDamaged(let path, _):
             "restore it from a backup; or run: protectfs secret delete --damaged; if that does not help, move "
                 + "\(quoted(path.removingLastComponent())) away to start a new store"
