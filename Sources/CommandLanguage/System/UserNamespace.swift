@@ -10,8 +10,8 @@ enum UserNamespace {
         if namespaces.contains(RingPlaces.initialNamespace) { return "lock outside this namespace: \(lock)" }
         if let enter = entering(namespaces) { return "lock there too: \(enter)\(lock)" }
         // Nothing proves that a namespace has ended: a descriptor or a mount can hold it, and its number can be reused.
-        let otherwise = "no process in it is visible here, and if it has ended, locks succeed again after a restart of the machine"
-        return "lock there too: \(lock); \(otherwise)"
+        return "lock there too: \(lock); no process in it is visible here, "
+            + "and if it has ended, locks succeed again after a restart of the machine"
     }
 
     /// The command that enters the first of `namespaces` that a visible process runs in, with a space behind it.
