@@ -30,8 +30,8 @@ extension SecretStore {
     /// - Parameter accessibility: nil: ``SecretAccessibility/whenUnlocked``, and of this device only if the secret that is there is. A
     ///   secret that has this value already keeps its accessibility.
     /// - Throws: `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`, `needsUnlock`; `store`,
-    ///   `storeDamaged`, `protection`. Without accessibility also `damaged`, `keyLost`: the row may have been of this device only, and
-    ///   nothing shows it any more.
+    ///   `storeDamaged`, `protection`. Without accessibility also `damaged`, `otherKey`, `keyLost`: the row may have been of this
+    ///   device only, and nothing shows it any more.
     @discardableResult
     public func set(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
@@ -75,7 +75,7 @@ extension SecretStore {
     ///
     /// - Parameter accessibility: nil: as it is, which takes a secret that opens.
     /// - Throws: `notFound`; `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`; without
-    ///   accessibility `damaged`, `otherDevice`, `keyLost` too; `store`, `storeDamaged`, `protection`.
+    ///   accessibility `damaged`, `otherDevice`, `otherKey`, `keyLost` too; `store`, `storeDamaged`, `protection`.
     @discardableResult
     public func update(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
@@ -89,7 +89,7 @@ extension SecretStore {
 
     /// Gives a secret another accessibility: its value must be readable now.
     ///
-    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`.
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `otherKey`, `keyLost`.
     @discardableResult
     public func setAccessibility(
         _ accessibility: SecretAccessibility, of name: SecretName, in group: AccessGroup? = nil
@@ -116,7 +116,7 @@ extension SecretStore {
     /// Deletes a secret if `value` is its value still. Compared in constant time.
     ///
     /// - Returns: whether it was. One that is not there, or has another value, is left as it is.
-    /// - Throws: `locked`, `damaged`, `otherDevice`, `keyLost`.
+    /// - Throws: `locked`, `damaged`, `otherDevice`, `otherKey`, `keyLost`.
     @discardableResult
     public func delete(
         _ name: SecretName, ifValueIs value: borrowing SecretBytes, in group: AccessGroup? = nil
