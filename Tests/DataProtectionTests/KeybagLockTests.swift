@@ -78,8 +78,9 @@ struct KeybagLockTests {
             try bag.keybag.unlock(passcode: secret(TestKeybag.passcode), allowsNamespace: true)
         }
         try bag.file("rings").overwrite(Array(entries.joined(separator: "\n").utf8))
-        let error = expectError("tooManyNamespaces", unlock)
-        #expect(error == .tooManyNamespaces(keybag: bag.directory, namespaces: (0..<22).map { 4_100_000_000 + $0 }))
+        let error = expectError("tooManyNamespaces") { try unlock() }
+        let namespaces: [UInt64] = (0..<22).map { 4_100_000_000 + $0 }
+        #expect(error == .tooManyNamespaces(keybag: bag.directory, namespaces: namespaces))
         #expect(bag.ringContents == [])
         #expect(try stored() == entries)
 
