@@ -23,7 +23,8 @@ package struct SecretSet: SecretVerb {
         commandName: "set", abstract: "Store a secret, or replace an existing one.",
         discussion: """
             Without --accessibility the secret is when-unlocked. One that is of this device only stays so, and one that has this \
-            value already keeps its accessibility; update keeps it for any value. The value is taken as by add.
+            value already keeps its accessibility; update keeps it for any value. One that no longer opens, and does not say that it is of \
+            this device only, is replaced only with --accessibility. The value is taken as by add.
             """)
 
     @OptionGroup package var name: NameOptions

@@ -124,6 +124,71 @@ struct BackupTests {
         #expect(try beds.text(beds.restored("old")) == text)
     }
 
+    @Test("A size that was forged while locked, with its check made right, takes no whole copy away")
+    func forgedSize() throws {
+        let beds = try BackupBed()
+        let text = pattern(1, count: 20_000)
+        let path = try beds.bed.make("f", .complete, text)
+        let good = try path.contents()
+        try beds.backUp()
+        try beds.keybag.lock()
+        for size: UInt64 in [9000, 4096, 1] {
+            try beds.bed.forgeSize(of: path, size)
+            #expect(try beds.backUp() == ["f": "copied"], "nothing shows it now")
+            #expect(try beds.earlier("f").contents() == good, "\(size)")
+        }
+        #expect(try beds.restore(to: "tried", .onlyTrying) == ["f": "restoredEarlier"])
+        #expect(try beds.restore() == ["f": "restoredEarlier"])
+        #expect(try beds.text(beds.restored("f")) == text)
+
+        try beds.bed.enter(.unlocked)
+        for _ in 0..<2 { #expect(try beds.backUp() == ["f": "damaged"]) }
+        try path.setMode(0o640)
+        #expect(try beds.backUp() == ["f": "damaged"])
+        #expect(try beds.earlier("f").contents() == good)
+        try path.overwrite(good)
+        #expect(try beds.backUp() == ["f": "copied"])
+        #expect(try beds.earlier("f").directory.names() == [])
+        #expect(try beds.restore(to: "later") == ["f": "copied"])
+    }
+
+    @Test("What was changed while locked is copied, and the copy before it is kept until the new one is verified")
+    func changedWhileLocked() throws {
+        let beds = try BackupBed()
+        let names = ["same", "changed", "deleted"]
+        for name in names { try beds.bed.makeWhole(name, .completeUnlessOpen, pattern(1, count: 9000)) }
+        try beds.backUp()
+        let before = try beds.copy("changed").contents()
+        try beds.keybag.lock()
+        for name in names.dropFirst() { try beds.bed.makeWhole(name, .completeUnlessOpen, pattern(2, count: 9000)) }
+        #expect(try beds.backUp() == ["same": "unchanged", "changed": "copied", "deleted": "copied"])
+        #expect(try beds.earlier("changed").contents() == before)
+        #expect(try beds.backUp() == ["same": "unchanged", "changed": "unchanged", "deleted": "unchanged"])
+        #expect(try beds.earlier("same").directory.names() == ["changed", "deleted"])
+        #expect(try Set(beds.restore().values) == ["copied"])
+        #expect(try beds.text(beds.restored("changed")) == pattern(2, count: 9000))
+
+        try beds.bed.path("deleted").remove()
+        let results = try beds.backUp(delete: true)
+        #expect(results == ["same": "unchanged", "changed": "unchanged", "deleted": "removed"])
+        #expect(try beds.earlier("same").directory.names() == ["changed"])
+        try beds.bed.enter(.unlocked)
+        #expect(try beds.backUp() == ["same": "unchanged", "changed": "unchanged"])
+        #expect(try beds.earlier("same").directory.names() == [])
+    }
+
+    @Test("A file that anybody could have made takes no verified copy away")
+    func planted() throws {
+        let beds = try BackupBed()
+        let path = try beds.bed.makeWhole("f", .completeUnlessOpen, pattern(1, count: 9000))
+        let good = try path.contents()
+        try beds.backUp()
+        try path.overwrite(beds.bed.makePlanted("planted").contents())
+        try beds.bed.path("planted").remove()
+        #expect(try beds.backUp() == ["f": "copied"])
+        #expect(try beds.earlier("f").contents() == good)
+    }
+
     @Test("A file that is being written to: what was synced is in the backup", arguments: all)
     func beingWritten(protectionClass: ProtectionClass) throws {
         let beds = try BackupBed()

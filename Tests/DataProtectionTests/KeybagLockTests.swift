@@ -67,6 +67,31 @@ struct KeybagLockTests {
         }
     }
 
+    @Test("Where the record of namespaces is full an unlock fails, and no entry is dropped")
+    func fullRecord() throws {
+        let bag = try TestKeybag()
+        let entries = (0..<22).map { "\(4_100_000_000 + $0) \(Hexadecimal.text(Clock.bootID())) 0" }
+        func stored() throws -> [String] {
+            String(decoding: try bag.file("rings").contents(), as: UTF8.self).split(separator: "\n").map(String.init)
+        }
+        func unlock() throws {
+            try bag.keybag.unlock(passcode: secret(TestKeybag.passcode), allowsNamespace: true)
+        }
+        try bag.file("rings").overwrite(Array(entries.joined(separator: "\n").utf8))
+        let error = expectError("tooManyNamespaces") { try unlock() }
+        let namespaces: [UInt64] = (0..<22).map { 4_100_000_000 + $0 }
+        #expect(error == .tooManyNamespaces(keybag: bag.directory, namespaces: namespaces))
+        #expect(bag.ringContents == [])
+        #expect(try stored() == entries)
+
+        try bag.file("rings").overwrite(Array(entries[..<12].joined(separator: "\n").utf8))
+        try unlock()
+        #expect(try stored().count == 13)
+        expectError("keysElsewhere") { try bag.keybag.lock() }
+        #expect(bag.ringContents == [2])
+        #expect(try stored() == Array(entries[..<12]))
+    }
+
     @Test("A lock of a keybag that does not open fails while another namespace holds keys")
     func damagedAndElsewhere() throws {
         let bag = try TestKeybag(state: .unlocked)

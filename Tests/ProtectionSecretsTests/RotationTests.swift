@@ -1,3 +1,5 @@
+import Foundation
+import GRDB
 import ProtectionKeys
 import Testing
 
@@ -86,7 +88,72 @@ import Testing
         #expect { try bed.store.text(name) } throws: { error in
             if case .keyLost(name, 1)? = error as? SecretError { true } else { false }
         }
-        try bed.store.set(name, value: secret("anew"))
+        try bed.store.set(name, value: secret("anew"), accessibility: .whenUnlocked)
         #expect(try bed.store.text(name) == "anew")
+    }
+
+    /// Two devices rotate copies of one keybag and share a store: what the other one wrapped is not called damaged, and stays as it is.
+    @Test func twoDevices() throws {
+        let bed = try SecretsBed()
+        func rows() throws -> [Row] { try bed.store.read { try Row.fetchAll($0, sql: "SELECT * FROM secrets") } }
+        try Self.saveKeybag(of: bed, as: "second")
+        try bed.rotate()
+        try Self.fill(bed)
+        try Self.saveKeybag(of: bed, as: "first")
+        let stored = try rows()
+
+        try Self.useKeybag("second", of: bed)
+        for accessibility in SecretAccessibility.allCases {
+            let name = SecretName.account(accessibility.name)
+            #expect { try bed.store.text(name) } throws: {
+                if case .keyLost(name, generation: 2)? = $0 as? SecretError { true } else { false }
+            }
+        }
+        for rotation in 1...2 {
+            try bed.rotate()
+            for accessibility in SecretAccessibility.allCases {
+                let name = SecretName.account(accessibility.name)
+                #expect { try bed.store.text(name) } throws: { Self.isOfOther($0, name, accessibility) }
+                guard !accessibility.isThisDeviceOnly else { continue }
+                #expect { try bed.store.set(name, value: secret("new")) } throws: {
+                    Self.isOfOther($0, name, accessibility)
+                }
+            }
+            let result = try bed.store.rewrap()
+            let others = result.failures.filter { if case .otherKey(_, generation: 2) = $0 { true } else { false } }
+            #expect(result.rewrapped == 0 && others.count == 2, "rotation \(rotation): \(result)")
+        }
+        #expect(try bed.store.deleteDamaged() == 0)
+        #expect(try rows() == stored, "nothing was changed")
+
+        try Self.useKeybag("first", of: bed)
+        try Self.expectAll(bed.store)
+    }
+
+    /// The device key takes part in the wrap of what is of this device only: of these it cannot be told which of the two is another one.
+    private static func isOfOther(_ error: any Error, _ name: SecretName, _ accessibility: SecretAccessibility) -> Bool
+    {
+        switch error as? SecretError {
+        case .otherDevice(name)?: accessibility.isThisDeviceOnly
+        case .otherKey(name, generation: 2)?: !accessibility.isThisDeviceOnly
+        default: false
+        }
+    }
+
+    private static func saveKeybag(of bed: SecretsBed, as copy: String) throws {
+        for name in KeybagFile.names {
+            try FileManager.default.copyItem(
+                atPath: bed.keybag.directory.appending(name).string, toPath: bed.root.string + "/\(copy).\(name)")
+        }
+    }
+
+    private static func useKeybag(_ copy: String, of bed: SecretsBed) throws {
+        try bed.keybag.ring.evict(everything: true)
+        for name in KeybagFile.names {
+            let path = bed.keybag.directory.appending(name).string
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.copyItem(atPath: bed.root.string + "/\(copy).\(name)", toPath: path)
+        }
+        try bed.enter(.unlocked)
     }
 }

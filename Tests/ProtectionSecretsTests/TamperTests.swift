@@ -122,7 +122,7 @@ import Testing
         #expect(throws: SecretError.self) { try bed.store.text(third.name) }
         #expect(try bed.store.text(other) == "value of lee")
         // It can be put right, and deleted.
-        try bed.store.set(kim.name, value: secret("anew"))
+        try bed.store.set(kim.name, value: secret("anew"), accessibility: .whenUnlocked)
         #expect(try bed.store.text(kim.name) == "anew")
         try bed.store.delete(third.name)
     }

@@ -51,6 +51,7 @@ struct ExitStatusTests {
         (.otherDevice(keybag: "d", deviceKey: "k"), 66), (.deviceKeyUnusable("k", reason: "r"), 66),
         (.lockedMeanwhile(keybag: "d"), 75), (.keyringUnavailable(.noFunction), 69),
         (.lockIncomplete(keybag: "u", .permissionDenied), 75), (.configuration("c", line: 1, reason: "r"), 78),
+        (.keysElsewhere(keybag: "d", namespaces: [1]), 75), (.tooManyNamespaces(keybag: "d", namespaces: [1, 2]), 75),
         (.system("f", operation: "open", .noSuchFileOrDirectory), 66),
         (.system("f", operation: "open", .permissionDenied), 77), (.system("f", operation: "pwrite", .noSpace), 74),
         (.system("f", operation: "pread", .ioError), 74), (.system("f", operation: "open", .tooManyOpenFiles), 71),

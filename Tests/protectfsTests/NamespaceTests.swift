@@ -22,7 +22,7 @@ struct NamespaceTests {
         try sandbox.unlock()
         let done = try sandbox.shell(Self.inside + #"inside "$PROTECTFS" lock "$@""#, ["sh"] + options)
         #expect(done.status == 75, "\(done.errors)")
-        #expect(done.errors.contains("is still unlocked in user namespace "))
+        #expect(done.errors.contains("was unlocked in user namespace "))
         #expect(done.errors.contains("hint: lock outside this namespace: protectfs lock"))
         #expect(try state.contains("unlocked"))
         #expect(try sandbox.run("lock").status == 0)

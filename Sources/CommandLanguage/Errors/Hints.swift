@@ -38,14 +38,15 @@ extension DataProtectionError {
                 + "used, or run: sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"
         case .keyringUnavailable:
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
-        case .lockIncomplete: "try again: protectfs lock --all"
+        case .lockIncomplete:
+            "try again: protectfs lock --all; if that fails too, a restart of the machine removes the key"
         case .weakDerivation:
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
         case .usedElsewhere(let path): "stop the programs that use it there, then take it over: rm \(quoted(path))"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
-        case .keysElsewhere(let directory, let namespaces):
-            "lock \(UserNamespace.place(namespaces))protectfs lock\(KeybagOption.words(for: directory))"
+        case .keysElsewhere(let directory, let namespaces), .tooManyNamespaces(let directory, let namespaces):
+            UserNamespace.lockHint(namespaces, "protectfs lock\(KeybagOption.words(for: directory))")
         case .outOfReachOfLocks(let directory):
             "unlock outside the container or namespace; or here, if you will lock here: protectfs unlock --in-namespace"
                 + KeybagOption.words(for: directory)

@@ -91,9 +91,12 @@ extension DataProtectionError {
         case .keysUnreadable(let keybag):
             "a class key of keybag \(quoted(keybag)) is in the kernel keyring but cannot be read; the lock state is unknown"
         case .keysElsewhere(let keybag, let namespaces):
-            "keybag \(quoted(keybag)) is still unlocked in user namespace "
+            "keybag \(quoted(keybag)) was unlocked in user namespace "
                 + namespaces.map(String.init).joined(separator: " and ")
-                + "; a lock here cannot evict keys there"
+                + " and not locked there; a lock here cannot evict keys there"
+        case .tooManyNamespaces(let keybag, let namespaces):
+            "keybag \(quoted(keybag)) was unlocked in \(spoken(namespaces.count, "other user namespace")) and not locked there; "
+                + "an unlock in one more cannot be recorded, and a lock elsewhere would not notice it"
         case .outOfReachOfLocks(let keybag):
             "keybag \(quoted(keybag)) is used outside this user namespace; a lock there could not evict keys loaded here"
         case .backupNotFound(let path): "there is no backup in \(quoted(path))"

@@ -3,16 +3,19 @@ import Glibc
 
 /// Other user namespaces, user_namespaces(7).
 enum UserNamespace {
-    /// Where one of `namespaces` is, and the words that go before a command there: `there too: nsenter --user … --target 12 `.
+    /// Where to type `lock`, so that the keys in one of `namespaces` go: `lock there too: nsenter … --target 12 protectfs lock`.
     ///
     /// - Parameter namespaces: inode numbers, as in `/proc/PID/ns/user`.
-    static func place(_ namespaces: [UInt64]) -> String {
-        if namespaces.contains(RingPlaces.initialNamespace) { return "outside this namespace: " }
-        return "there too: " + entering(namespaces)
+    static func lockHint(_ namespaces: [UInt64], _ lock: String) -> String {
+        if namespaces.contains(RingPlaces.initialNamespace) { return "lock outside this namespace: \(lock)" }
+        if let enter = entering(namespaces) { return "lock there too: \(enter)\(lock)" }
+        // Nothing proves that a namespace has ended: a descriptor or a mount can hold it, and its number can be reused.
+        return "lock there too: \(lock); no process in it is visible here, "
+            + "and if it has ended, locks succeed again after a restart of the machine"
     }
 
-    /// The command that enters the first of `namespaces` that a visible process runs in, with a space behind it; else nothing.
-    private static func entering(_ namespaces: [UInt64]) -> String {
+    /// The command that enters the first of `namespaces` that a visible process runs in, with a space behind it.
+    private static func entering(_ namespaces: [UInt64]) -> String? {
         for name in (try? DirectoryListing.components(of: "/proc")) ?? [] {
             var status = stat()
             guard let pid = Int32(name.string), stat("/proc/\(pid)/ns/user", &status) == 0,
@@ -20,6 +23,6 @@ enum UserNamespace {
             else { continue }
             return "nsenter --user --preserve-credentials --target \(pid) "
         }
-        return ""
+        return nil
     }
 }

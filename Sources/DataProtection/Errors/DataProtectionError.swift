@@ -101,6 +101,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keysUnreadable(keybag: FilePath)
     /// The keyrings of other user namespaces still hold class keys. `namespaces` are inode numbers, as in `/proc/PID/ns/user`.
     case keysElsewhere(keybag: FilePath, namespaces: [UInt64])
+    /// The keyrings of so many other user namespaces may hold class keys that an unlock here could not be recorded.
+    case tooManyNamespaces(keybag: FilePath, namespaces: [UInt64])
     /// The keybag is used outside this process's user namespace, where no lock could evict keys that are loaded here.
     case outOfReachOfLocks(keybag: FilePath)
     /// There is no backup in that directory.
@@ -133,7 +135,7 @@ extension DataProtectionError {
     public var errno: Errno {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
-        case .keysElsewhere: .resourceBusy
+        case .keysElsewhere, .tooManyNamespaces: .resourceBusy
         case .outOfReachOfLocks, .ownedByAnother: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),

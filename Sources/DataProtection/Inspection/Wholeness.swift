@@ -2,16 +2,31 @@ import Glibc
 import ProtectionFormat
 package import SystemPackage
 
+/// What can be said of a file's bytes in this lock state.
+enum Wholeness {
+    /// Every byte was opened, and who had no key could not have made it.
+    case whole
+    case damaged(DataProtectionError)
+    /// Its length and its heads fit together, which anybody can bring about who may write to the file: its class key is not there. Or it
+    /// opens, and is of class B and of unverified origin.
+    case unknown
+
+    /// The damage; nil if none is known.
+    var damage: DataProtectionError? { if case .damaged(let error) = self { error } else { nil } }
+}
+
 extension Keybag {
     /// Opens every chunk of a file.
     ///
     /// - Parameters:
     ///   - path: for messages; the file may have no name yet.
     ///   - needsBothHeads: whether one damaged head counts. All contents are there without it.
+    /// - Returns: what was found; nothing that counts as damage.
     /// - Throws: `damaged` if bytes were altered or are missing; what ``verify(_:goOn:)`` throws.
+    @discardableResult
     func requireWhole(
         _ file: LowerFile, named path: FilePath, needsBothHeads: Bool = true
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> FileVerification? {
         let result: FileVerification?
         do throws(DataProtectionError) { result = try verify(file) } catch { throw error.about(path) }
         for finding in result?.findings ?? [] {
@@ -27,6 +42,7 @@ extension Keybag {
             case .headDamaged, .headsUnequal, .oldClassLeft, .redoArea, .recordsTorn, .excess, .appended: break
             }
         }
+        return result
     }
 
     /// Why no unlock of this keybag opens a file: `keyLost` or `otherKey`. Nil if there is no such reason, as far as that can be told in this
@@ -44,8 +60,8 @@ extension Keybag {
         return nil
     }
 
-    /// What is damaged in a file, as far as that can be told in this lock state; nil if nothing is.
-    func damage(of file: LowerFile, named path: FilePath, needsBothHeads: Bool) -> DataProtectionError? {
+    /// Whether a file is whole, as far as that can be told in this lock state.
+    func wholeness(of file: LowerFile, named path: FilePath, needsBothHeads: Bool) -> Wholeness {
         do throws(DataProtectionError) {
             // The length needs no key.
             let state = try ProtectedFileInfo.state(of: file)
@@ -53,14 +69,14 @@ extension Keybag {
             guard try file.length() >= extent else {
                 throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
             }
-            try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
+            let found = try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
+            return found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown : .whole
         } catch {
             switch error {
-            case .damaged, .otherKey: return error.about(path)
-            default: break
+            case .damaged, .otherKey: return .damaged(error.about(path))
+            default: return .unknown
             }
         }
-        return nil
     }
 }
 

@@ -12,7 +12,7 @@ extension Keybag {
     ///   - seconds: after how many seconds the kernel itself lets class keys A and B expire; nil: not at all.
     ///   - allowsNamespace: whether to load the keys in a user namespace that locks outside it do not reach.
     /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `lockedMeanwhile`, `keyringUnavailable`,
-    ///   `attemptsNotRecorded`, `keybagDamaged`, `outOfReachOfLocks`.
+    ///   `attemptsNotRecorded`, `keybagDamaged`, `outOfReachOfLocks`, `tooManyNamespaces`.
     public func unlock(
         passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil, allowsNamespace: Bool = false
     ) throws(DataProtectionError) {

@@ -82,6 +82,8 @@ package struct RingPlaces: Sendable {
     /// Adds this process's namespace. Call within the turn that loads the keys.
     ///
     /// - Parameter expiry: see ``Place/expiry``.
+    /// - Throws: `tooManyNamespaces` if there is no room for one more entry: no other entry gives way, because a lock would no longer
+    ///   know of those keys.
     func add(expiry: UInt64) throws(DataProtectionError) {
         let (before, boot) = (read(), Clock.bootID())
         let here = Place(namespace: Self.current, bootID: boot, expiry: expiry)
@@ -157,9 +159,10 @@ package struct RingPlaces: Sendable {
 
     /// One write(2), so that a reader never sees half of it. It is not flushed: after a power cut no keyring holds anything.
     private func write(_ contents: Contents) throws(DataProtectionError) {
-        var lines = contents.places.suffix(10).map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
+        var lines = contents.places.map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
         if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
         var bytes = Array(lines.joined().utf8)
+        guard bytes.count <= Self.length else { throw .tooManyNamespaces(keybag: directory, namespaces: elsewhere) }
         bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
         let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
         try file.write(bytes, at: 0)

@@ -10,8 +10,11 @@ struct BackupFile {
     let stored: BackupKeybag
     /// For messages.
     let backup: FilePath
+    /// What was kept while nothing could be verified.
+    let earlier: EarlierCopies
 
-    /// Copies a file, unless the copy that is there is the same.
+    /// Copies a file, unless the copy that is there is the same. One that cannot be verified now takes the place of another only after that
+    /// one was kept.
     ///
     /// - Returns: whether it was copied; the name does not last before the directory is flushed.
     /// - Throws: `notProtected`; `foreignKeybag`, `keyLost`, `keyNotInBackup` if the copy could never be opened; `damaged` if the file
@@ -20,8 +23,12 @@ struct BackupFile {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         let state = try ProtectedFileInfo.state(of: file)
         try requireKey(state, source.path)
-        if !state.hasArea, try isThere(source.name, in: directory, file, state) { return false }
-        let copy = try UnnamedFile(DirectoryEntry(source.name, in: directory))
+        let target = DirectoryEntry(source.name, in: directory)
+        if !state.hasArea, try isThere(source.name, in: directory, file, state) {
+            try settle(target, source.path)
+            return false
+        }
+        let copy = try UnnamedFile(target)
         if try file.tryByteLock(OpenFile.writerLock, .shared) {
             try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
                 try ProtectedFile.copyBytes(from: file, to: copy.file)
@@ -32,13 +39,37 @@ struct BackupFile {
         }
         // A rotation may have been faster.
         try requireKey(ProtectedFileInfo.state(of: copy.file), source.path)
-        let damage = keybag.damage(of: copy.file, named: source.path, needsBothHeads: false)
-        if let damage, try hasWholeCopy(source.name, in: directory) { throw damage }
+        let wholeness = keybag.wholeness(of: copy.file, named: source.path, needsBothHeads: false)
+        let old: LowerFile? = if case .whole = wholeness { nil } else { try undamagedCopy(target) }
+        if let damage = wholeness.damage, old != nil { throw damage }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
+        if case .unknown = wholeness, let old { try earlier.keep(old, of: target) }
         try copy.publish(replacing: true, isLast: false)
-        if let damage { throw damage }
+        switch wholeness {
+        case .whole:
+            // The new name must last first.
+            if try earlier.copy(of: target) != nil {
+                try directory.flush()
+                try earlier.remove(of: target)
+            }
+        case .damaged(let damage): throw damage
+        case .unknown: break
+        }
         return true
+    }
+
+    /// Judges a copy that was made while nothing could be verified: when it is known to be whole, the earlier one goes.
+    ///
+    /// - Throws: `damaged`, about the file at `path`, which the copy is the same as.
+    private func settle(_ target: DirectoryEntry, _ path: FilePath) throws(DataProtectionError) {
+        guard try earlier.copy(of: target) != nil else { return }
+        let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
+        switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
+        case .whole: try earlier.remove(of: target)
+        case .damaged(let damage): throw damage
+        case .unknown: break
+        }
     }
 
     /// Whether the backup opens what is under that class key.
@@ -66,14 +97,13 @@ struct BackupFile {
         return true
     }
 
-    private func hasWholeCopy(
-        _ name: FilePath.Component, in directory: LowerDirectory
-    ) throws(DataProtectionError) -> Bool {
-        guard let there = try directory.status(of: name), there.st_mode & S_IFMT == S_IFREG,
-            let old = try? directory.file(name, flags: O_RDONLY, path: directory.path.entry(name)),
+    /// The copy that is there, unless it is known to be damaged.
+    private func undamagedCopy(_ target: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
+        guard let there = try target.directory.status(of: target.name), there.st_mode & S_IFMT == S_IFREG,
+            let old = try? target.directory.file(target.name, flags: O_RDONLY, path: target.path),
             try old.isOneOfOurs()
-        else { return false }
-        return keybag.damage(of: old, named: old.path, needsBothHeads: false) == nil
+        else { return nil }
+        return keybag.wholeness(of: old, named: old.path, needsBothHeads: false).damage == nil ? old : nil
     }
 
     private func copyAttributes(from file: LowerFile, to copy: LowerFile) throws(DataProtectionError) {

@@ -8,6 +8,7 @@ package import SystemPackage
 package final class BackupPass {
     private let backup: Backup
     private let file: BackupFile
+    private let earlier: EarlierCopies
     private let removesDeleted: Bool
     /// Directories that are not for a backup: the keybag's own, and the backup itself.
     private let leftOut: [(path: FilePath, status: stat)]
@@ -21,7 +22,8 @@ package final class BackupPass {
         guard stored.uuid == keybag.uuid else { throw .foreignKeybag(backup.keybagPath, stored.uuid) }
         self.backup = backup
         self.removesDeleted = removesDeleted
-        file = BackupFile(keybag: keybag, stored: stored, backup: backup.path)
+        earlier = EarlierCopies(backup)
+        file = BackupFile(keybag: keybag, stored: stored, backup: backup.path, earlier: earlier)
         leftOut = [
             (try backup.path.resolved(), try backup.directory.status()),
             (try keybag.directory.resolved(), try LowerDirectory(keybag.directory).status()),
@@ -79,7 +81,7 @@ package final class BackupPass {
         }
         guard removesDeleted, goesOn() else { return try directory.flush() }
         for name in Set(try directory.names()).subtracting(names) {
-            try directory.removeTree(name)
+            try remove(name, in: directory)
             receive(BackupResult(path: source.path.entry(name), outcome: .removed))
         }
         try directory.flush()
@@ -153,7 +155,12 @@ package final class BackupPass {
             return
         }
         guard removesDeleted else { throw .exists(directory.path.entry(name)) }
+        try remove(name, in: directory)
+    }
+
+    private func remove(_ name: FilePath.Component, in directory: LowerDirectory) throws(DataProtectionError) {
         try directory.removeTree(name)
+        try earlier.remove(of: DirectoryEntry(name, in: directory))
     }
 
     private func fail(_ path: FilePath, _ error: DataProtectionError) {

@@ -15,6 +15,8 @@ package struct BackupResult: Sendable {
         case otherFileSystem
         /// Neither a file nor a directory nor a link.
         case notRegularFile
+        /// A copy is damaged, and an earlier one, which was kept beside it, was brought back.
+        case restoredEarlier(DataProtectionError)
         case failed(DataProtectionError)
     }
 

@@ -7,6 +7,7 @@ package import SystemPackage
 package final class RestorePass {
     private let backup: Backup
     private let file: RestoredFile
+    private let earlier: EarlierCopies
     private let conflict: RestoredFile.Conflict
     private var goesOn: () -> Bool = { true }
     private var receive: (BackupResult) -> Void = { _ in }
@@ -29,6 +30,7 @@ package final class RestorePass {
     ) throws(DataProtectionError) {
         guard try keybag.state() == .unlocked else { throw keybag.lockedError(keybag.directory, .complete, .restore) }
         self.backup = backup
+        earlier = EarlierCopies(backup)
         file = RestoredFile(opened: opened, keybag: keybag)
         conflict =
             switch mode {
@@ -122,9 +124,7 @@ package final class RestorePass {
                     try restoreContents(of: source, into: target)
                 }
             case S_IFREG:
-                let isNew = try file.restore(
-                    DirectoryEntry(name, in: source), to: DirectoryEntry(name, in: target), conflict)
-                if !isNew { result = .unchanged }
+                result = try restoreFile(DirectoryEntry(name, in: source), to: DirectoryEntry(name, in: target))
             case S_IFLNK: if try !restoreLink(name, of: source, into: target) { result = .unchanged }
             default: result = .notRegularFile
             }
@@ -133,6 +133,23 @@ package final class RestorePass {
             isLocked = isLocked || error.isLocked
         }
         receive(BackupResult(path: target.path.entry(name), outcome: result, size: Int64(status.st_size)))
+    }
+
+    /// A copy that was made while locked may turn out only now to be damaged: then the earlier one is brought back.
+    private func restoreFile(
+        _ copy: DirectoryEntry, to place: DirectoryEntry
+    ) throws(DataProtectionError) -> BackupResult.Outcome {
+        do throws(DataProtectionError) {
+            return try file.restore(copy, to: place, conflict) ? .copied : .unchanged
+        } catch {
+            switch error {
+            case .damaged, .otherKey, .mangled, .notProtected: break
+            default: throw error
+            }
+            guard let earlier = try earlier.copy(of: copy) else { throw error }
+            _ = try file.restore(earlier, to: place, conflict)
+            return .restoredEarlier(error)
+        }
     }
 
     private func restoreDirectory(

@@ -35,8 +35,8 @@ struct RestoredFile {
         if let old {
             if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
             if isSame(old, file) {
-                let damage = keybag.damage(of: old, named: target.path, needsBothHeads: true)
-                if damage == nil { return false }
+                let wholeness = keybag.wholeness(of: old, named: target.path, needsBothHeads: true)
+                if wholeness.damage == nil { return false }
             }
             guard conflict == .replace else { throw .exists(target.path) }
         } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {

@@ -168,6 +168,10 @@ extension DownloadStore {
             case .protection(let error): throw .protection(error)
             case .cryptography(let error): throw .cryptography(error)
             case .invalid(let reason): throw .invalidRequest(reason: reason)
+            case .otherKey:
+                throw .storeDamaged(
+                    keybag.directory.appending(Keybag.secretsName),
+                    reason: "a credential is under another device's class key, or was altered")
             case .keyLost, .otherDevice, .notFound, .exists:
                 throw .storeDamaged(keybag.directory.appending(Keybag.secretsName), reason: "a credential is lost")
             case .valueTooLong(let bytes):

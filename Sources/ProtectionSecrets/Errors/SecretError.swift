@@ -15,12 +15,15 @@ public enum SecretError: Error, Sendable {
     case notFound(SecretName, AccessGroup)
     /// Its class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
     case locked(SecretName, SecretAccessibility, state: ProtectionState, since: UInt64?)
-    /// Of this device only, and made with another device key, as after a recovery on another machine; or its row was altered. The two
-    /// cannot be told apart. It can be deleted, or set anew.
+    /// Of this device only, and made with another device key, as after a recovery on another machine; or under a class key that another
+    /// device made; or its row was altered. These cannot be told apart. It can be deleted, or set anew.
     case otherDevice(SecretName)
+    /// Its key does not open under the class key of this generation. Another device that has a copy of the keybag made a class key with the
+    /// same number; or its row was altered. The two cannot be told apart. The row is kept, because the other device may open it.
+    case otherKey(SecretName, generation: UInt32)
     /// The secret does not open: its row was altered or damaged. Others are not touched.
     case damaged(SecretName, FilePath, reason: String)
-    /// The keybag does not hold (any more) the class key of this generation.
+    /// The keybag does not hold the class key of this generation: it was forgotten, or another device that has a copy of the keybag made it.
     case keyLost(SecretName, generation: UInt32)
     /// The keybag was made before there were secrets, and gets their class keys at its next unlock.
     case needsUnlock(FilePath)
@@ -51,7 +54,7 @@ extension SecretError {
     /// Whether a secret is there and no unlock makes it readable: what takes its place loses nothing.
     var leavesNoValue: Bool {
         switch self {
-        case .damaged, .otherDevice, .keyLost: true
+        case .damaged, .otherDevice, .otherKey, .keyLost: true
         default: false
         }
     }

@@ -63,6 +63,15 @@ struct SecretRow: Sendable {
 }
 
 extension SecretRow {
+    /// The same row with another accessibility.
+    func saying(_ accessibility: SecretAccessibility) -> SecretRow {
+        var row = self
+        row.record = SecretRecord(
+            id: record.id, name: record.name, group: record.group, accessibility: accessibility,
+            created: record.created, modified: record.modified)
+        return row
+    }
+
     /// What changes while a secret keeps its name, and then its id.
     var changeableArguments: StatementArguments {
         [

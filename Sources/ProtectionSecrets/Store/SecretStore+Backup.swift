@@ -153,8 +153,9 @@ extension SecretStore {
             if let value { return value }
         } catch {
             guard case .authenticationFailed = error else { throw .cryptography(error) }
+            throw .damaged(record.name, path, reason: "its value does not open")
         }
-        throw .damaged(record.name, path, reason: "its value does not open")
+        throw .otherKey(record.name, generation: row.generation)
     }
 
     /// One that is there and does not open gives way as any other does.

@@ -22,37 +22,60 @@ extension SecretStore {
         }
     }
 
-    /// Stores a secret, whether it is there already or not; in the place of a damaged one, too.
+    /// Stores a secret, whether it is there already or not; with `accessibility` in the place of a damaged one, too.
     ///
     /// A new value never gets a weaker accessibility from the row that it replaces. While locked, a process of the same user can delete
     /// a secret and add one of the same name *after first unlock*, and an attacker with the disk can put an old row back.
     /// ``update(_:value:accessibility:in:)`` keeps what it finds.
-    /// - Parameter accessibility: nil: ``SecretAccessibility/whenUnlocked``, and of this device only if the row that is there says so. A
+    /// - Parameter accessibility: nil: ``SecretAccessibility/whenUnlocked``, and of this device only if the secret that is there is. A
     ///   secret that has this value already keeps its accessibility.
     /// - Throws: `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`, `needsUnlock`; `store`,
-    ///   `storeDamaged`, `protection`.
+    ///   `storeDamaged`, `protection`. Without accessibility also `damaged`, `otherKey`, `keyLost`: the row may have been of this
+    ///   device only, and nothing shows it any more.
     @discardableResult
     public func set(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
         in group: AccessGroup? = nil
     ) throws(SecretError) -> SecretRecord {
-        try put(name, value, group, heals: true) { old in
+        try put(name, value, group, heals: accessibility != nil) { old in
             guard let old else { return accessibility ?? .whenUnlocked }
             do throws(SecretError) {
                 let stored = try open(old)
                 if accessibility == nil, stored.isEqual(to: value) { return old.record.accessibility }
             } catch {
                 guard error.leavesNoValue else { throw error }
+                return try accessibility ?? self.accessibility(inPlaceOf: old, that: error)
             }
             return accessibility ?? old.record.accessibility.whenUnlocked
         }
+    }
+
+    /// The accessibility of a new value in the place of a row that does not open as it is.
+    ///
+    /// The value is bound to the accessibility that it was stored with. If that alone was altered, the value opens under the original one,
+    /// which then counts. Otherwise the row counts only if it says the strongest one.
+    /// - Throws: `failure`, or what kept another accessibility from being tried.
+    private func accessibility(
+        inPlaceOf row: SecretRow, that failure: SecretError
+    ) throws(SecretError) -> SecretAccessibility {
+        var failure = failure
+        for original in SecretAccessibility.allCases where original != row.record.accessibility {
+            do throws(SecretError) {
+                _ = try open(row.saying(original))
+                return original.whenUnlocked
+            } catch {
+                if !error.leavesNoValue { failure = error }
+            }
+        }
+        guard failure.leavesNoValue, row.record.accessibility.isThisDeviceOnly else { throw failure }
+        return .whenUnlockedThisDeviceOnly
     }
 
     /// Changes the value of a secret that is there.
     ///
     /// - Parameter accessibility: nil: as it is, which takes a secret that opens.
     /// - Throws: `notFound`; `locked`, also if the one that is there cannot be read now; `invalid`, `valueTooLong`; without
-    ///   accessibility `damaged`, `otherDevice`, `keyLost` too; `store`, `storeDamaged`, `protection`.
+    ///   accessibility `damaged`, `otherDevice`, `otherKey`, `keyLost` too; `store`, `storeDamaged`, `protection`.
     @discardableResult
     public func update(
         _ name: SecretName, value: borrowing SecretBytes, accessibility: SecretAccessibility? = nil,
@@ -66,7 +89,7 @@ extension SecretStore {
 
     /// Gives a secret another accessibility: its value must be readable now.
     ///
-    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`.
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `otherKey`, `keyLost`.
     @discardableResult
     public func setAccessibility(
         _ accessibility: SecretAccessibility, of name: SecretName, in group: AccessGroup? = nil
@@ -93,7 +116,7 @@ extension SecretStore {
     /// Deletes a secret if `value` is its value still. Compared in constant time.
     ///
     /// - Returns: whether it was. One that is not there, or has another value, is left as it is.
-    /// - Throws: `locked`, `damaged`, `otherDevice`, `keyLost`.
+    /// - Throws: `locked`, `damaged`, `otherDevice`, `otherKey`, `keyLost`.
     @discardableResult
     public func delete(
         _ name: SecretName, ifValueIs value: borrowing SecretBytes, in group: AccessGroup? = nil

@@ -7,14 +7,15 @@ import SharedDatabase
 public struct SecretRewrapResult: Sendable {
     /// How many secrets were under a retired class key, and are under the active one now.
     public internal(set) var rewrapped = 0
-    /// Why others are not. They need the retired class keys still.
+    /// Why others are not: they still need the retired class keys, or those of another device.
     public internal(set) var failures: [SecretError] = []
 }
 
 extension SecretStore {
     /// Wraps the key of every secret under the active class keys, after a rotation of the keybag. No value is touched.
     ///
-    /// Goes on after failures, and may be done again at any time. When it returns without failures,
+    /// Goes on after failures, and may be done again at any time. A secret under a class key that another device made is a failure,
+    /// `otherKey` or `keyLost`, and stays as it is. When it returns without failures,
     /// `forgetRetiredKeys(before:secretsAreRewrapped:)` may forget the retired class keys of secrets.
     /// - Throws: what is wrong with the store.
     public func rewrap() throws(SecretError) -> SecretRewrapResult {
@@ -62,7 +63,11 @@ extension SecretStore {
             }
             return decoded
         }
-        guard let seen = try read(row), try activeGeneration(seen.record) != seen.generation else { return false }
+        guard let seen = try read(row) else { return false }
+        if try activeGeneration(seen.record) == seen.generation {
+            try refuseOtherKey(of: seen)
+            return false
+        }
         return try write { database in
             guard var row = try row(database) else { return false }
             let generation = try activeGeneration(row.record)
@@ -78,6 +83,15 @@ extension SecretStore {
             row.generation = generation
             try replace(row, database)
             return true
+        }
+    }
+
+    /// A number names no key by itself: another device that rotates its copy of the keybag gives the active one's to a key of its own.
+    ///
+    /// - Throws: `otherKey`, and nothing else: a secret that is locked now is not in the way of a rotation.
+    private func refuseOtherKey(of row: SecretRow) throws(SecretError) {
+        do throws(SecretError) { _ = try itemKey(of: row) } catch {
+            if case .otherKey = error { throw error }
         }
     }
 }

@@ -100,7 +100,7 @@ public final class SecretStore: Sendable {
     /// The value of a secret.
     ///
     /// - Parameter group: nil: the private group, and no other.
-    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `keyLost`; `store`, `storeDamaged`, `protection`.
+    /// - Throws: `notFound`, `locked`, `damaged`, `otherDevice`, `otherKey`, `keyLost`; `store`, `storeDamaged`, `protection`.
     public func value(of name: SecretName, in group: AccessGroup? = nil) throws(SecretError) -> SecretBytes {
         let group = group ?? privateGroup
         guard let found = try read({ try row(name, group, $0) }) else { throw .notFound(name, group) }
@@ -192,7 +192,7 @@ public final class SecretStore: Sendable {
             }
         } catch .cryptography(.unwrapFailed), .cryptography(.authenticationFailed) {
             if accessibility.isThisDeviceOnly { throw .otherDevice(secret) }
-            throw .damaged(secret, path, reason: "its key does not open")
+            throw .otherKey(secret, generation: generation)
         } catch {
             throw SecretError(error, secret, accessibility)
         }

@@ -29,7 +29,7 @@ extension SecretError: SpokenError {
         case .exists: .exists
         case .notFound, .otherDevice, .keyLost: .notFound
         case .locked, .needsUnlock: .notNow
-        case .damaged, .storeDamaged, .storeNewer: .damaged
+        case .damaged, .otherKey, .storeDamaged, .storeNewer: .damaged
         // SQLITE_BUSY: another process has been changing secrets for ten seconds.
         case .store(_, code: 5, _): .notNow
         case .store: .inputOutput
@@ -50,10 +50,14 @@ extension SecretError: SpokenError {
                 + "class \(accessibility.protectionClass.shortName), " + state.spoken(since: since)
         case .otherDevice(let secret):
             "the secret \(secret.words) is for another device only, or was altered (these cannot be told apart)"
+        case .otherKey(let secret, let generation):
+            "the secret \(secret.words) does not open under the class key of generation \(generation) of its keybag: "
+                + "another device made a key with that number, or the secret was altered"
         case .damaged(let secret, let path, let reason):
             "the secret \(secret.words) in \(quoted(path)) is damaged or altered: \(reason)"
         case .keyLost(let secret, let generation):
-            "the secret \(secret.words) needs a class key of generation \(generation), which the keybag no longer has"
+            "the secret \(secret.words) needs a class key of generation \(generation), which the keybag does not have: "
+                + "it was forgotten, or another device made it"
         case .needsUnlock(let keybag): "keybag \(quoted(keybag)) has no class keys for secrets yet"
         case .storeDamaged(let path, let reason):
             "the store of secrets \(quoted(path)) is damaged or altered: \(reason)"
@@ -71,9 +75,14 @@ extension SecretError: SpokenError {
         case .exists: "to change it: protectfs secret update, or set"
         case .notFound: "see what there is: protectfs secret find --all-groups"
         case .locked, .needsUnlock: "unlock first: protectfs unlock\(KeybagOption.words(for: KeybagOption.opened))"
-        case .otherDevice, .keyLost: "store it again: protectfs secret set; or delete it: protectfs secret delete"
+        case .otherKey, .keyLost:
+            "if another device has a copy of this keybag and rotated it, read the secret there; to replace it: protectfs secret set "
+                + "--accessibility WHEN"
+        case .otherDevice:
+            "store it again: protectfs secret set --accessibility WHEN; or delete it: protectfs secret delete"
         case .damaged:
-            "restore it from a backup, store it again with protectfs secret set, or delete it with protectfs secret delete"
+            "restore it from a backup, store it again with protectfs secret set --accessibility WHEN, or delete it with protectfs "
+                + "secret delete"
         case .storeDamaged(let path, _):
             "restore it from a backup; or run: protectfs secret delete --damaged; if that does not help, move "
                 + "\(quoted(path.removingLastComponent())) away to start a new store"

@@ -74,16 +74,21 @@ final class BackupReport {
         case .notRegularFile:
             StandardError.line(.warning, "\(quoted(result.path)) is left out: it is neither file, directory nor link")
             members.append(("result", .string("notRegularFile")))
-        case .failed(let error):
-            failed += 1
-            let failure = failure(error)
-            outcome.record(failure)
-            members += [
-                ("result", .string("failed")), ("status", .number(Int64(failure.status.rawValue))),
-                ("error", .string(failure.message)),
-            ]
+        case .restoredEarlier(let error):
+            let hint = "an earlier copy is whole" + (verb == .trial ? "" : ", and was restored instead")
+            members += record(Failure(error.exitStatus, error.message, hint: hint), as: "restoredEarlier")
+        case .failed(let error): members += record(failure(error), as: "failed")
         }
         do throws(Failure) { try document?.add(.object(members)) } catch { outputFailure = outputFailure ?? error }
+    }
+
+    private func record(_ failure: Failure, as result: String) -> [(String, JSON)] {
+        failed += 1
+        outcome.record(failure)
+        return [
+            ("result", .string(result)), ("status", .number(Int64(failure.status.rawValue))),
+            ("error", .string(failure.message)),
+        ]
     }
 
     /// Takes the status of a part that says itself what goes wrong.

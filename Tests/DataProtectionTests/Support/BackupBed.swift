@@ -32,8 +32,11 @@ final class BackupBed: Sendable {
     typealias Results = [String: String]
 
     private static func word(_ outcome: BackupResult.Outcome) -> String {
-        if case .failed(let error) = outcome { return error.caseName }
-        return "\(outcome)"
+        switch outcome {
+        case .failed(let error): error.caseName
+        case .restoredEarlier: "restoredEarlier"
+        default: "\(outcome)"
+        }
     }
 
     /// Collects results of a pass.
@@ -85,6 +88,11 @@ final class BackupBed: Sendable {
     /// Where its copy is.
     func copy(_ file: String) throws -> FilePath {
         backup.appending("files").appending(root.components).appending(file)
+    }
+
+    /// Where an earlier copy of it is, if one was kept.
+    func earlier(_ file: String) throws -> FilePath {
+        backup.appending("earlier").appending(root.components).appending(file)
     }
 
     /// The plaintext of a restored file, by the restorer's keybag.

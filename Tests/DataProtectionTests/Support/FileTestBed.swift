@@ -92,6 +92,24 @@ final class FileTestBed: Sendable {
         }
     }
 
+    /// Cuts a file that ``make(_:_:_:)`` has made to another size, and has both heads say that size, as anybody can who may write to the file.
+    func forgeSize(of path: FilePath, _ size: UInt64) throws {
+        let count = ChunkLayout.small.chunkCount(size: size)
+        let file = try LowerFile(path, flags: O_RDWR)
+        for start: UInt64 in [0, 4096] {
+            var head = try file.bytes(at: start, count: 4096)
+            for (index, field) in [size, count].enumerated() {
+                withUnsafeBytes(of: field.littleEndian) { bytes in
+                    head.replaceSubrange(268 + 8 * (index + 1)..<268 + 8 * (index + 2), with: bytes)
+                }
+            }
+            head.replaceSubrange(4064..., with: try Digest.sha256(Array(head[..<4064])))
+            try file.write(head, at: start)
+        }
+        let last = ChunkLayout.small.plainLength(count - 1, size: size)
+        try file.truncate(to: ChunkLayout.small.home(count - 1) + UInt64(last + ChunkLayout.overhead))
+    }
+
     /// A file for class B, made by somebody who has read the keybag's public key and nothing else.
     func makePlanted(_ name: String, _ mark: OriginMark = .unverified) throws -> FilePath {
         let className = keybag.activeName(.completeUnlessOpen)
