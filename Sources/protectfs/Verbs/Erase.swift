@@ -6,9 +6,10 @@ struct Erase: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "erase", abstract: "Destroy the keybag, so that its files can never be read again.",
         discussion: """
-            Takes its keys out of the kernel keyring, overwrites its files and removes them. Files protected under it stay \
-            where they are, and nobody can read them, unless a copy of the keybag or a recovery export exists. Flash memory, \
-            snapshots and backups may keep what was overwritten. The device key stays. Asks at the terminal.
+            Evicts the keys from the kernel keyring, overwrites the files of the keybag and removes them. Protected \
+            files stay where they are. Nobody can read them any more, unless a copy of the keybag or a recovery \
+            export exists. Flash storage, snapshots and backups may keep what was overwritten. The device key stays. \
+            Asks at the terminal.
             """)
 
     @Flag(help: "Do not ask for confirmation.")

@@ -7,12 +7,12 @@ struct Lock: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lock", abstract: "Evict the class keys: complete and unless-open files can no longer be opened.",
         discussion: """
-            Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
-            the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
+            The keys are evicted at once. Then lock waits, one second at most, for programs that have protected \
+            files open. It lists programs that did not respond, that have unless-open files open, or that still hold \
+            plaintext from protectfs run or protectfs edit.
 
-            The keys go at once. Then lock waits, one second at most, for programs that have protected files open, and lists \
-            the programs that did not answer, that have unless-open files open, or that still hold plaintext which \
-            protectfs run or protectfs edit gave them.
+            If the keybag cannot be opened, the keys of every keybag are evicted. With --grace the command waits \
+            first; if it is killed meanwhile, the kernel lets the keys expire at the same time.
             """)
 
     @Option(

@@ -7,9 +7,9 @@ struct Protect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "protect", abstract: "Encrypt plaintext files in place.",
         discussion: """
-            Each file is wholly old or wholly new, whatever happens; mode, owner, times, extended attributes and ACL stay. \
-            Files of a weaker class are raised. Links, devices and files with several names are refused. The way back: \
-            protectfs unprotect
+            Each file is wholly old or wholly new, whatever happens. Mode, owner, times, extended attributes and ACL \
+            stay. Files of a weaker class are raised. Links, devices, SQLite databases and files with several names \
+            are refused. To decrypt files again: protectfs unprotect
             """)
 
     @Argument(help: "Files; with --recursive also directories.")

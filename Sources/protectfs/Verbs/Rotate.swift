@@ -12,14 +12,16 @@ struct Rotate: ParsableCommand {
                    protectfs rotate --forget [--root DIR]… [--allow-loss] [--yes]
             """,
         discussion: """
-            Asks for the passcode, makes new class keys, and wraps the key of every protected file below the roots with them: \
-            a few KiB a file, never its data. The old class keys are retired: they open files that are elsewhere, and wrap \
-            nothing new. The keybag must be unlocked. A lock, or Ctrl-C, stops between files; --resume does the rest, without \
-            new keys and without the passcode.
+            Use it when somebody else may have a copy of the keybag. Asks for the passcode, makes new class keys, \
+            and wraps the key of every protected file below the roots with them: a few KiB per file, never its data. \
+            The keybag must be unlocked. A lock, or Ctrl-C, stops between two files; --resume continues, without new \
+            keys and without the passcode.
 
-            A file that was wrapped anew opens with no old copy of the keybag and its passcode. Change the passcode first if \
-            somebody knows it. A recovery code is replaced: the new one is printed. With --forget the retired keys are \
-            dropped, after a look for files below the roots that still need them.
+            Old copies of the keybag do not open rotated files, even with its passcode. The passcode stays the same: \
+            if somebody knows it, change it first. A recovery code is replaced, and the new one is printed.
+
+            The old class keys are retired: they still open files that were not rotated, and wrap nothing new. With \
+            --forget the retired keys are deleted, after a search for files below the roots that still need them.
             """)
 
     @OptionGroup var roots: RotationRoots

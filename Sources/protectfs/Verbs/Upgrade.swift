@@ -8,15 +8,17 @@ struct Upgrade: ParsableCommand {
         commandName: "upgrade",
         abstract: "Protect the plaintext files in a directory, and raise files of a weaker class.",
         discussion: """
-            In place, everything below the directory on the same file system: each file is wholly old or wholly new, whatever \
-            happens. Nothing is ever lowered, and what is right is left alone without a key, so that it can be run again at any \
-            time and goes on where it ended. What is locked is done after the next unlock. Links are not followed; files with \
-            several names, or open for writing, are reported and stay as they are. Version-control stores, programs, databases and \
-            lock files are left out and counted, because other programs could not use them any more; --include converts them too.
+            Works in place, on everything below the directory on the same file system. Each file is wholly old or \
+            wholly new, whatever happens. No class is ever lowered, and files that are right already are left alone, \
+            so you can run it again at any time. Files that are locked are done after the next unlock.
 
-            Rules are lines GLOB CLASS, of which the first counts that matches: mail/** complete, *.log unless-open, vendor/ - \
-            (as it is). A glob without / is that of a name at any depth; # begins a comment. They are never read from the \
-            directory itself.
+            Links are not followed. Files with several names, or open for writing, are reported and stay as they \
+            are. Version-control stores, programs, databases and lock files are left out and counted, because other \
+            programs could not use them any more; --include converts them too.
+
+            A file of --rules has lines GLOB CLASS, and the first line that matches counts: mail/** complete, *.log \
+            unless-open, vendor/ - (leave as it is). A glob without / matches a name at any depth. # begins a \
+            comment. Rules are never read from the directory itself.
             """)
 
     @Argument(help: "The directory to upgrade.")

@@ -8,11 +8,12 @@ struct VerifyPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check a password against a stored hash.",
         discussion: """
-            Silent when it is right; status 77 when it is wrong, 65 when the string is none that password hash prints. Other \
-            users of this machine can see an argument: without it the string is a line of standard input. Put it in single \
-            quotes, or the shell takes parts of it away.
+            Prints nothing if the password is right. The exit status is 77 if it is wrong, and 65 if the string is \
+            not a hash of protectfs password hash.
 
-            The verifier of a client key needs --site and --user.
+            Other users of this machine can see an argument. Without the argument the hash is the first line of \
+            standard input. Put an argument in single quotes, or the shell replaces parts of it. For the verifier of \
+            a client key give --site and --user.
             """)
 
     @Argument(help: "The stored hash (default: the first line of standard input).")
