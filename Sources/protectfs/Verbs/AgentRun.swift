@@ -23,7 +23,7 @@ struct AgentRun: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if let grace, grace > 86_400 { throw ValidationError("--grace is a day, 86400 seconds, at most") }
+        if let grace, grace > 86_400 { throw ValidationError("--grace takes at most 86400 seconds") }
     }
 
     func run() throws {

@@ -68,8 +68,8 @@ struct BackUp: ParsableCommand {
             try backup.renewKeybag(of: keybag, passphrase: secret)
         } else if passphrase.descriptor != nil {
             throw Failure(
-                .usage, "\(quoted(backup.path)) has its class keys, and no passphrase is needed",
-                hint: "to store them anew: --new-keybag")
+                .usage, "\(quoted(backup.path)) has the class keys already, so no passphrase is needed",
+                hint: "to store new class keys: --new-keybag")
         }
     }
 }

@@ -98,7 +98,7 @@ struct Class: ParsableCommand {
             }
         }
         progress.finish()
-        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the other files are unchanged") }
         try outcome.leave()
     }
 
@@ -111,8 +111,8 @@ struct Class: ParsableCommand {
     private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass?) throws {
         guard protectionClass == ProtectionClass.none, try NamedItem(following: path).kind == .directory else { return }
         throw Failure(
-            .refused, "\(quoted(path)) is a directory, and new files are never none by default",
-            hint: "say it for each file: protectfs write --class none")
+            .refused, "\(quoted(path)) is a directory, and none cannot be the default of a directory",
+            hint: "give it for each file: protectfs write --class none")
     }
 
     private func change(

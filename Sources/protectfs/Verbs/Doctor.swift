@@ -36,7 +36,7 @@ extension DoctorFacts {
 extension DoctorFinding {
     fileprivate var lines: [String] {
         let word = level.rawValue + String(repeating: " ", count: 9 - level.rawValue.count)
-        return ["\(word)\(check): \(text)"] + (mend.map { ["         mend: \($0)"] } ?? [])
+        return ["\(word)\(check): \(text)"] + (mend.map { ["         fix: \($0)"] } ?? [])
     }
 
     fileprivate var members: JSON {

@@ -80,7 +80,7 @@ struct Edit: ParsableCommand {
         default:
             let cause = status > 128 ? "signal \(status - 128)" : "status \(status)"
             throw Failure(
-                .interrupted, "the editor ended with \(cause); nothing was written but what it had saved before")
+                .interrupted, "the editor ended with \(cause); only what it had saved before is written")
         }
     }
 
@@ -89,8 +89,8 @@ struct Edit: ParsableCommand {
         while true {
             do throws(DataProtectionError) { return try file.save(directory) } catch {
                 Failure(error).report()
-                guard Confirmation.ask("Give up what the editor saved? Press return to try again. [y/N] ") == .no else {
-                    throw Failure(error.exitStatus, "what the editor saved is given up")
+                guard Confirmation.ask("Discard what the editor saved? Press return to try again. [y/N] ") == .no else {
+                    throw Failure(error.exitStatus, "what the editor saved is discarded")
                 }
             }
         }
@@ -107,8 +107,8 @@ struct Edit: ParsableCommand {
                 hint: "after an unlock: \(toPlace)")
         case .changed:
             throw Failure(
-                .notNow, "somebody else has changed \(path), which is left as it is; your text is in \(other)",
-                hint: "compare them with protectfs cat; to put yours in place: \(toPlace)")
+                .notNow, "somebody else has changed \(path), so it stays as it is; your text is in \(other)",
+                hint: "compare them with protectfs cat; to keep yours: \(toPlace)")
         }
     }
 }

@@ -40,7 +40,7 @@ struct Init: ParsableCommand {
             try keybag.unlock(passcode: secret)
             if passcode.descriptor == nil { sayWhatIsNext(keybag) }
         } catch {
-            StandardError.line(.note, "keybag \(quoted(location)) is made, and not unlocked")
+            StandardError.line(.note, "keybag \(quoted(location)) is created but not unlocked")
             StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: location))")
             throw error
         }

@@ -43,7 +43,7 @@ struct Repair: ParsableCommand {
         progress.finish()
         if json { try JSON.array(entries).print() }
         if Interruption.isRequested {
-            StandardError.line(.warning, "interrupted; the rest was not looked at")
+            StandardError.line(.warning, "interrupted; the other files were not checked")
             throw ExitStatus.interrupted
         }
         try outcome.leave()

@@ -34,7 +34,7 @@ struct Restore: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if replace, dryRun { throw ValidationError("--replace and --dry-run exclude each other") }
+        if replace, dryRun { throw ValidationError("--replace cannot be used with --dry-run") }
     }
 
     func run() throws {

@@ -25,7 +25,7 @@ struct Run: ParsableCommand {
     private static let firstDescriptor: Int32 = 3
 
     func validate() throws {
-        if Self.command().isEmpty { throw ValidationError("there is no command; it stands behind --") }
+        if Self.command().isEmpty { throw ValidationError("there is no command: write it after --") }
     }
 
     func run() throws {

@@ -29,7 +29,8 @@ struct Unlock: ParsableCommand {
 
     func validate() throws {
         if onlyFirstUnlock, limit != nil {
-            throw ValidationError("--only-first-unlock loads no keys that --for would take away")
+            throw ValidationError(
+                "--only-first-unlock cannot be used with --for: it loads no keys that could be evicted")
         }
     }
 

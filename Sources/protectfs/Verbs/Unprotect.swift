@@ -51,7 +51,7 @@ struct Unprotect: ParsableCommand {
             }
         }
         progress.finish()
-        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the other files are unchanged") }
         try outcome.leave()
     }
 

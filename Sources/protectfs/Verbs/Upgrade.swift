@@ -44,7 +44,7 @@ struct Upgrade: ParsableCommand {
     func validate() throws {
         if queued, directory != nil { throw ValidationError("--queued takes no directory") }
         if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || !include.given.isEmpty || dryRun || json {
-            throw ValidationError("--queued goes with --keybag only: what is queued says how it is to be done")
+            throw ValidationError("--queued takes no other option except --keybag")
         }
         if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
     }
@@ -76,7 +76,7 @@ struct Upgrade: ParsableCommand {
         guard let reason = pass.refusal else { return pass }
         throw Failure(
             .refused, "\(quoted(directory)) is not upgraded: \(reason)",
-            hint: "name directories below it that can wait for an unlock")
+            hint: "name directories below it that are not needed before an unlock")
     }
 
     private func runQueued() throws {
@@ -123,7 +123,7 @@ private final class UpgradeRun {
         }
         report.finish(unlock: isDryRun ? nil : keybag)
         if summary.isStopped {
-            StandardError.line(.warning, "interrupted; the rest is as it was")
+            StandardError.line(.warning, "interrupted; the other files are unchanged")
             throw ExitStatus.interrupted
         }
         try report.outcome.leave()

@@ -71,7 +71,7 @@ struct Write: ParsableCommand {
         var done: Int64 = 0
         while true {
             guard let piece = try input.fullPiece() else {
-                throw Failure(.interrupted, "interrupted; \(quoted(path)) is as it was")
+                throw Failure(.interrupted, "interrupted; \(quoted(path)) is unchanged")
             }
             if piece.isEmpty { break }
             try writer.append(piece)
