@@ -3,8 +3,9 @@ package struct DownloadCredentials: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "credentials", abstract: "Store passwords, tokens and client certificates for servers.",
         discussion: """
-            They are secrets of this keybag (protectfs secret), for all downloads and uploads, and never shown here. Each goes to its \
-            server only, over TLS. A credential that was refused is not sent again before it is added again.
+            Credentials are secrets of this keybag (protectfs secret). They are used for all downloads and uploads, \
+            and no download command prints them. Each is sent only to its server, over TLS. Credentials that the \
+            server has refused are not sent again until you add them again.
             """,
         subcommands: [
             DownloadCredentialsAdd.self, DownloadCredentialsImportIdentity.self, DownloadCredentialsList.self,
@@ -18,7 +19,9 @@ package struct DownloadCredentials: ParsableCommand {
 package struct DownloadCredentialsAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a password or a bearer token for a server.",
-        discussion: "It replaces one for the same server, realm and method. A stand-by server gets an entry of its own."
+        discussion: """
+            Replaces credentials for the same server, realm and method. A stand-by server needs an entry of its own.
+            """
     )
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
@@ -51,7 +54,9 @@ package enum PasswordMethod: String, ExpressibleByArgument, CaseIterable {
 package struct DownloadCredentialsImportIdentity: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "import-identity", abstract: "Store a client certificate and its key for a server.",
-        discussion: "It is shown whenever that server asks for one. The file is not needed afterwards.")
+        discussion: """
+            The certificate is sent whenever that server asks for one. The file is not needed afterwards.
+            """)
 
     @Argument(help: "The PKCS #12 file, in DER or Base64.")
     package var file: PathArgument
@@ -67,7 +72,10 @@ package struct DownloadCredentialsImportIdentity: DownloadVerb {
 package struct DownloadCredentialsList: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the stored credentials, without passwords and keys.",
-        discussion: "Columns: the server, with realm and method if it is for these only; what it is; and the user.")
+        discussion: """
+            Columns: the server, with realm and method if they are set; the kind; and the user or the certificate's \
+            subject.
+            """)
 
     @Flag(help: "Print the result as JSON.")
     package var json = false

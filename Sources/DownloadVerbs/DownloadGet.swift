@@ -3,9 +3,9 @@ package struct DownloadGet: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Download files and wait for them to finish.",
         discussion: """
-            Adds them to the list and runs it, or follows the process that runs it already. Interrupted, it leaves them in the \
-            list; the same get again goes on with them. Shows on a terminal how far it is, and why a try failed. A host that \
-            has no address fails at once.
+            Adds the downloads to the list, and runs the list or follows the process that runs it already. If you \
+            interrupt it, the downloads stay in the list, and the same get continues them. If a try fails, the \
+            reason is printed. A host that has no address fails at once.
             """)
 
     @OptionGroup package var wanted: WantedFiles

@@ -3,8 +3,8 @@ package struct DownloadKey: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "key", abstract: "Manage the keys for --hmac.",
         discussion: """
-            A key is at least 32 bytes that whoever makes a file and whoever downloads it share; its id is what they call it. \
-            Keys and ids are sealed in the list.
+            A key is at least 32 bytes that the author and the receiver of a file share. Its id is the name that \
+            both use for it. Keys and ids are encrypted in the list.
             """,
         subcommands: [DownloadKeyAdd.self, DownloadKeyList.self, DownloadKeyRetire.self])
 
@@ -16,8 +16,8 @@ package struct DownloadKeyAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a key under an id.",
         discussion: """
-            The key is all bytes of the file or descriptor, a newline at its end too. An id is never given to a second key, not \
-            even after the first was retired.
+            The key is all bytes of the file or descriptor, including a newline at its end. An id is never given to \
+            a second key, not even after the first was retired.
             """)
 
     @Argument(help: "The id of the key, as --hmac names it.")

@@ -2,7 +2,7 @@
 package struct DownloadList: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the downloads, their progress, and what they wait for.",
-        discussion: "Columns: the id, how far it is, what it does or waits for, and the file.")
+        discussion: "Columns: the id, the progress, the state or what it waits for, and the file.")
 
     @Flag(help: "Print the result as JSON.")
     package var json = false
@@ -16,8 +16,8 @@ package struct DownloadRun: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the downloads in the list until a signal ends this command.",
         discussion: """
-            Notices at once what other processes put into the list, and locks and unlocks. Ended by SIGTERM it keeps what has \
-            come, and the next one goes on from there.
+            Downloads that other processes add, locks, and unlocks are noticed at once. After SIGTERM the data that \
+            has arrived is kept, and the next run continues from there.
             """)
 
     @Flag(help: "Exit when no download can continue without an unlock; status 75 if one is waiting.")
@@ -39,8 +39,8 @@ package struct DownloadInstall: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "install", abstract: "Install a systemd user unit that runs the list now and from each login on.",
         discussion: """
-            Writes the unit protectfs-download.service of the user's own systemd, enables and starts it: download run for \
-            your keybag. Without systemd nothing is installed, and it is said what to do instead.
+            Writes protectfs-download.service for your own systemd, then enables and starts it. It runs the list of \
+            your own keybag. Without systemd nothing is installed, and a hint names the alternative.
             """)
 
     @Flag(help: "Print the unit without installing it.")
@@ -87,8 +87,9 @@ package struct DownloadCancel: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel downloads, delete their partial files, and remove them from the list.",
         discussion: """
-            Of one that is finished the file stays. While another process runs the list, that one ends the download and removes \
-            what has come, and the download stays in the list as cancelled until clear.
+            The file of a finished download stays. If another process runs the list, that process cancels the \
+            download and deletes the partial file. The download then stays in the list as cancelled until download \
+            clear.
             """)
 
     @OptionGroup package var downloads: DownloadsArgument
@@ -102,8 +103,8 @@ package struct DownloadClear: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove finished and cancelled downloads from the list.",
         discussion: """
-            Finished files stay. By itself the list forgets them thirty days after they ended, and keeps the last thousand. \
-            Failed ones stay until cancel.
+            Finished files stay. Failed downloads stay until download cancel. The list also removes finished and \
+            cancelled downloads by itself thirty days after they ended, and keeps at most the last thousand.
             """)
 
     @OptionGroup package var keybag: KeybagOption

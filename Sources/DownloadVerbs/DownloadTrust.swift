@@ -2,7 +2,9 @@
 package struct DownloadProbe: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "probe", abstract: "Show a server's certificates, their pins, and whether they are trusted.",
-        discussion: "Makes a TLS connection and sends nothing over it. Status 76 if the server is not trusted.")
+        discussion: """
+            Makes a TLS connection and sends nothing over it. The exit status is 76 if the server is not trusted.
+            """)
 
     @Argument(help: "The server: https://HOST, https://HOST:PORT, or any URL on it.")
     package var url: String
@@ -21,8 +23,8 @@ package struct DownloadTrust: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "trust", abstract: "Manage exceptions for server certificates that fail a check.",
         discussion: """
-            For exactly one host, port, certificate and reason: expired, not-yet-valid, host-mismatch, unknown-root, \
-            self-signed, incomplete-chain. Anything else is never excepted.
+            An exception is for exactly one host, port, certificate and reason: expired, not-yet-valid, \
+            host-mismatch, unknown-root, self-signed, incomplete-chain. No other problem can be accepted.
             """,
         subcommands: [DownloadTrustAdd.self, DownloadTrustList.self, DownloadTrustRemove.self])
 
@@ -33,8 +35,10 @@ package struct DownloadTrust: ParsableCommand {
 package struct DownloadTrustAdd: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Accept a problem with one certificate of one server.",
-        discussion:
-            "Compare the SHA-256 with one that the server's owner gives you; download probe shows what it presents.")
+        discussion: """
+            Compare the SHA-256 with the one that the server's owner gives you. protectfs download probe prints the \
+            one that the server presents.
+            """)
 
     @Argument(help: "HOST, or HOST:PORT (default: 443).")
     package var server: String

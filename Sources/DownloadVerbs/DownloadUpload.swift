@@ -3,9 +3,9 @@ package struct DownloadUpload: DownloadVerb {
     package static let configuration = CommandConfiguration(
         commandName: "upload", abstract: "Upload a protected file and wait until the server has it.",
         discussion: """
-            It is sent decrypted, over TLS, and stays as it is. Put into the list like a download, and sent again from its \
-            first byte until the server has acknowledged it. A file of class unless-open goes on being sent while locked; one \
-            of class complete waits for the next unlock.
+            The file is sent decrypted, over TLS, and stays as it is. The upload is added to the list, and sent \
+            again from its first byte until the server has acknowledged it. A file of class unless-open is still \
+            sent while locked; a file of class complete waits for the next unlock.
             """)
 
     @Argument(help: "The protected file.")

@@ -10,9 +10,9 @@ package struct DownloadCommand: ParsableCommand {
         commandName: "download",
         abstract: "Download files that are protected from their first byte, even while locked.",
         discussion: """
-            A list of downloads, which outlives processes and restarts; get, or run, does what is in it. What comes while the \
-            keybag is locked is written as class unless-open; a file gets its name when all its checks have passed, and its \
-            class then or at the next unlock.
+            The list of downloads outlives processes and restarts. download get and download run work on it. Data \
+            that arrives while the keybag is locked is written as class unless-open. A file gets its name when all \
+            its checks have passed, and its class then or at the next unlock.
             """,
         subcommands: verbs)
 

@@ -3,8 +3,8 @@ package struct SecretAdd: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a new secret (status 73 if it exists already).",
         discussion: """
-            The value is typed, without being shown; or, where there is no terminal or with --value-fd, read up to the end. It \
-            is never an argument. Of an identity it is the PKCS #12 file.
+            At a terminal the value is typed and not shown. Without a terminal, or with --value-fd, it is read up to \
+            end of file. It is never an argument. The value of an identity is its PKCS #12 file.
             """)
 
     @OptionGroup package var name: NameOptions
@@ -22,9 +22,10 @@ package struct SecretSet: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Store a secret, or replace an existing one.",
         discussion: """
-            Without --accessibility the secret is when-unlocked. One that is of this device only stays so, and one that has this \
-            value already keeps its accessibility; update keeps it for any value. One that no longer opens, and does not say that it is of \
-            this device only, is replaced only with --accessibility. The value is taken as by add.
+            Without --accessibility the secret is when-unlocked. A secret of this device only stays so. A secret \
+            that has this value already keeps its accessibility; protectfs secret update keeps it for any value. A \
+            secret that cannot be opened is replaced only with --accessibility, unless it says that it is of this \
+            device only. The value is read as by protectfs secret add.
             """)
 
     @OptionGroup package var name: NameOptions
@@ -41,7 +42,9 @@ package struct SecretSet: SecretVerb {
 package struct SecretUpdate: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "update", abstract: "Change an existing secret (status 66 if there is none).",
-        discussion: "The value is taken as by add; with --keep-value only the accessibility changes.")
+        discussion: """
+            The value is read as by protectfs secret add. With --keep-value only the accessibility changes.
+            """)
 
     @OptionGroup package var name: NameOptions
     @Option(help: "The lock states in which it can be read from now on.")
@@ -67,11 +70,12 @@ package struct SecretGet: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Print the value of a secret.",
         discussion: """
-            With a newline behind it, which --raw leaves out. Of an identity it is the PKCS #12 file, without a newline; or, \
-            with --passphrase, what opens that.
+            A newline follows the value, unless you give --raw. The value of an identity is its PKCS #12 file, \
+            without a newline; --passphrase prints the passphrase of that file.
 
-            A single name finds the secret that has it as its service, account, host or identity, if there is only one in the \
-            group. Scripts should give the options: secrets that are added later can make a name ambiguous.
+            A single name finds the secret that has it as its service, account, host or identity, if there is only \
+            one in the group. Scripts should give the options: secrets that are added later can make a name \
+            ambiguous.
             """)
 
     @Argument(help: "A service, account, host or identity, instead of the options, if only one secret has it.")
@@ -99,8 +103,8 @@ package struct SecretDelete: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete a secret, in any lock state.",
         discussion: """
-            With --damaged those that make no sense, in all groups: something else has written to them, no name leads to them, and \
-            they keep an export from being whole and retired class keys from being forgotten.
+            With --damaged the damaged secrets of all groups are deleted. Something else has written to them, and no \
+            name leads to them. They make exports incomplete and keep retired class keys from being deleted.
             """)
 
     @OptionGroup package var attributes: AttributeOptions
@@ -124,8 +128,9 @@ package struct SecretFind: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "find", abstract: "List the secrets that match, without their values.",
         discussion: """
-            In every lock state. Only the private group is searched, or --group; --all-groups searches all, and marks names that \
-            stand in several of them. Nothing found is no error. What is listed is authenticated when its value is read.
+            Works in every lock state. Searches only the private group, or --group; with --all-groups all groups, \
+            and marks names that are in several of them. It is not an error if nothing matches. A listed entry is \
+            authenticated only when its value is read.
             """, aliases: ["list"])
 
     @OptionGroup package var attributes: AttributeOptions

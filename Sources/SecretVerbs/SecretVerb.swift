@@ -10,12 +10,13 @@ package struct SecretCommand: ParsableCommand {
         commandName: "secret",
         abstract: "Store passwords, keys and identities that can be read only in certain lock states.",
         discussion: """
-            A secret is named by --service and --account (a generic password), by --host and what else is known of the place \
-            (an internet password), or by --identity (a certificate and its key). Names can be searched in every lock state; \
-            the value alone is secret.
+            A generic password is named by --service and --account, an internet password by --host and the options \
+            for its protocol, port, path and realm, and an identity (a certificate and its key) by --identity. Names \
+            can be searched in every lock state; only the value is secret.
 
-            Accessibility: when-unlocked (the default), after-first-unlock; each also with -this-device-only, which no backup \
-            has. Groups keep the secrets of programs apart. They are no wall: every program of the user can read every group.
+            Accessibility is when-unlocked (the default) or after-first-unlock. With -this-device-only appended the \
+            secret is in no backup. Groups keep the secrets of programs apart, but do not isolate programs: every \
+            program of the user can read every group.
             """,
         subcommands: verbs)
 

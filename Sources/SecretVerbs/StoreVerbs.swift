@@ -3,8 +3,9 @@ package struct SecretExport: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Export secrets with their values to a protected file.",
         discussion: """
-            The file gets the class complete. To a dash they are written to standard output, in clear: each two lines, what it is \
-            for as JSON, and its value in base 64. Secrets of this device only are left out.
+            The file gets class complete. With - the secrets are written to standard output in plaintext: two lines \
+            each, its attributes as JSON and its value in Base64. Secrets of this device only are left out, with a \
+            warning.
             """)
 
     @Argument(help: "The file to write; - prints plaintext to standard output.")
@@ -28,8 +29,9 @@ package struct SecretImport: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import the secrets of an export: all of them, or none.",
         discussion: """
-            A protected file, a plain one, or a dash for standard input. Each secret goes to the group that it came from. One that \
-            is there already ends the import with status 73, and nothing is changed; --replace replaces it.
+            The file is one that secret export wrote, protected or plain; - is standard input. Each secret goes to \
+            the group that it came from. If a secret exists already, nothing is imported and the exit status is 73; \
+            --replace replaces it.
             """)
 
     @Argument(help: "The file to read; - is standard input.")
@@ -45,8 +47,10 @@ package struct SecretImport: SecretVerb {
 package struct SecretRewrap: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "rewrap", abstract: "Wrap secrets with the new class keys, as rotate does.",
-        discussion:
-            "After a rotation that could not do it. No value is touched, and what is done already is left alone.")
+        discussion: """
+            Needed only if a rotation could not do it. No value is changed, and secrets that are rewrapped already \
+            are left alone.
+            """)
 
     @Flag(help: "Change nothing; status 77 if some secrets need it.")
     package var check = false
@@ -60,11 +64,10 @@ package struct SecretGitCredential: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "git-credential", abstract: "Act as a credential helper for git.",
         discussion: """
-            git config --global credential.helper protectfs
+            Git runs it as git-credential-protectfs. Type once: git config --global credential.helper protectfs
 
-            git runs git-credential-protectfs, which is this verb under another name, and says what it wants on standard input \
-            (git-credential(1)). Passwords are internet passwords of the group --app names. While the keybag is locked git is \
-            told so, and asks.
+            Passwords are internet passwords of the group. If there are several accounts for one server, none is \
+            chosen unless git names one. While the keybag is locked, git asks you instead.
             """)
 
     @Argument(help: "What git asks for: get, store or erase.")
@@ -80,10 +83,11 @@ package struct SecretAskpass: SecretVerb {
     package static let configuration = CommandConfiguration(
         commandName: "askpass", abstract: "Answer a prompt of ssh, git or sudo with a secret.",
         discussion: """
-            SSH_ASKPASS=protectfs-askpass, GIT_ASKPASS, SUDO_ASKPASS: that program is this verb under another name. It prints the \
-            secret that the question is about: the passphrase of an ssh key is the generic password of service ssh-key and the \
-            key's path; a password is the internet password of protocol and host. Other questions, as whether a host's key is to \
-            be trusted, it does not answer: status 66.
+            ssh, git and sudo run it as protectfs-askpass, if SSH_ASKPASS, GIT_ASKPASS or SUDO_ASKPASS names that \
+            program. The passphrase of an ssh key is the generic password of service ssh-key, with the path of the \
+            key as account. The password of sudo is that of service sudo, with the user as account. All others are \
+            internet passwords. Questions that ask for no secret, such as whether to trust a host key, are not \
+            answered: exit status 66.
             """)
 
     @Argument(help: "The question.")

@@ -122,7 +122,7 @@ struct FollowedKeybags {
     private func tell(_ report: LockReport) {
         for client in report.clients {
             let program = "\(client.program) (process \(client.pid))"
-            if !client.hasAnswered { log.warning("\(program) did not answer: it may have a key in memory") }
+            if !client.hasAnswered { log.warning("\(program) did not respond: it may have a key in memory") }
             if client.unlessOpenHandles > 0 {
                 log.info("\(program) goes on; it has unless-open files open: \(client.unlessOpenHandles)")
             }

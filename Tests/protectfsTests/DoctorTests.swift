@@ -171,10 +171,10 @@ struct DoctorTests {
             ]))
         let text = try sandbox.run("doctor")
         #expect(text.text.contains("warning  derivation: the passcode is protected by 1000 iterations only\n"))
-        #expect(text.text.contains("         mend: protectfs passcode\n"))
+        #expect(text.text.contains("         fix: protectfs passcode\n"))
         try sandbox.makeKeybag(in: sandbox.path("other"))
         let other = try sandbox.run("doctor", "--keybag", "other")
-        #expect(other.text.contains("         mend: protectfs recovery new --keybag 'other';"), "and not for this one")
+        #expect(other.text.contains("         fix: protectfs recovery new --keybag 'other';"), "and not for this one")
         // No key is left in the ring; the kernel lists one that is invalidated until it has collected it.
         #expect(try waits { try sandbox.shell("grep protectfs-doctor /proc/keys").status != 0 })
     }
@@ -198,7 +198,7 @@ struct DoctorTests {
         let done = try sandbox.run("doctor")
         #expect(done.status == 0)
         #expect(done.text.contains("warning  keybag: there is none in '"))
-        #expect(done.text.contains("mend: make one: protectfs init\n"))
+        #expect(done.text.contains("fix: make one: protectfs init\n"))
         let other = try sandbox.run("doctor", "--keybag", "other").text
         #expect(other.contains("make one: protectfs init --keybag "), "it is about the keybag that was named")
     }

@@ -41,7 +41,7 @@ struct EndToEndHardeningTests {
         let edit = try shell(
             "mkdir place; mv file place; \"$PROTECTFS\" edit --editor 'chmod a-w place; echo >' place/file")
         #expect(edit.status == 77, "\(edit)")
-        #expect(edit.errors.contains("permission denied") && edit.errors.contains("what the editor saved is given up"))
+        #expect(edit.errors.contains("permission denied") && edit.errors.contains("what the editor saved is discarded"))
         #expect(try shell("\"$PROTECTFS\" cat place/file").output == bytes)
         let early = try shell("\"$PROTECTFS\" edit --editor 'touch started; :' place/file; ls")
         #expect(early.errors.contains("permission denied") && !early.text.contains("started"), "\(early)")

@@ -57,7 +57,7 @@ struct EraseTests {
         #expect(seen.status == 130)
         #expect(try sandbox.keybagFiles() == before)
         #expect(try seen.shown.contains(uuid()) && seen.shown.contains(sandbox.keybagDirectory))
-        #expect(seen.shown.contains("unreadable for ever"))
+        #expect(seen.shown.contains("can never be read again"))
     }
 
     @Test("The word erases")
@@ -81,7 +81,7 @@ struct EraseTests {
         let done = try sandbox.run("erase", "--yes")
         #expect(done.status == 0)
         #expect(done.errors.contains("protectfs lock --all"))
-        #expect(done.errors.contains("/letter' is none of the keybag's files and was left"))
+        #expect(done.errors.contains("/letter' is not a file of the keybag and was left"))
         #expect(try sandbox.keybagFiles().keys.sorted() == ["letter"])
     }
 

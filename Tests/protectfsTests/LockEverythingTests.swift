@@ -56,7 +56,7 @@ struct LockEverythingTests {
             "mv one gone; run mkdir -m 0 one; pfs lock --keybag one; echo $?; rmdir one; mv gone one; state one; state two"
         )
         #expect(done.text == "0\nlocked\nlocked\n", "\(done.errors)")
-        #expect(done.errors.contains("the keys of every keybag were taken away (2)"))
+        #expect(done.errors.contains("the keys of every keybag were evicted (2)"))
         #expect(done.errors.contains("cannot be read, so keys in other user namespaces cannot be ruled out"))
     }
 

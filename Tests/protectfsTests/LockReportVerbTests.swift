@@ -37,7 +37,7 @@ struct LockReportVerbTests {
         #expect(done.status == 0)
         #expect(
             done.errors == "protectfs: note: 'storm-worker' (process \(reader.pid)) has 1 unless-open file open, "
-                + "and goes on reading and writing: '\(sandbox.path("files/unless-open-handle"))'\n")
+                + "and can still read and write: '\(sandbox.path("files/unless-open-handle"))'\n")
         #expect(done.text == "")
         let table = try sandbox.run("status", "--clients").text.split(separator: "\n")
         #expect(table.count == 3)
@@ -54,8 +54,8 @@ struct LockReportVerbTests {
         #expect(done.status == 75)
         let lines = done.errors.split(separator: "\n")
         #expect(lines.count == 3)
-        #expect(lines[0].hasPrefix("protectfs: warning: 'storm-worker' (process \(reader.pid)) did not answer: "))
-        #expect(lines[1].hasPrefix("protectfs: error: the keys were taken away, but 1 program may have keys"))
+        #expect(lines[0].hasPrefix("protectfs: warning: 'storm-worker' (process \(reader.pid)) did not respond: "))
+        #expect(lines[1].hasPrefix("protectfs: error: the keys were evicted, but 1 program may still have keys"))
         #expect(try sandbox.run("cat", "files/complete").status == 75)
         let client = try #require(try clients("status", "--clients", "--json").first)
         #expect(client["pid"] as? Int32 == reader.pid)
@@ -79,8 +79,8 @@ struct LockReportVerbTests {
         let done = try sandbox.shell("ulimit -n 32; exec \"$PROTECTFS\" lock --require-clean")
         #expect(done.status == 75)
         let lines = done.errors.split(separator: "\n")
-        #expect(lines.first == "protectfs: warning: there were more programs than could be asked")
-        #expect(lines.dropFirst().first?.contains("but some programs may have keys") == true)
+        #expect(lines.first == "protectfs: warning: not every program was asked: there were too many")
+        #expect(lines.dropFirst().first?.contains("but some programs may still have keys") == true)
         #expect(try sandbox.run("cat", "files/complete").status == 75)
         withExtendedLifetime(others) {}
     }

@@ -50,7 +50,7 @@ struct PasswordVerbTests {
         #expect(try password(["verify", encoded, "--site", "example.com", "--user", "ann"]).status == 77)
         let nobody = try password(["verify", encoded])
         #expect(nobody.status == 64)
-        #expect(nobody.errors.contains("--site and --user say whose"))
+        #expect(nobody.errors.contains("it needs --site and --user"))
     }
 
     @Test("Python's hashlib makes the same of the same, from the string alone")
@@ -87,7 +87,7 @@ struct PasswordVerbTests {
         let encoded = try hashed("--iterations", "599999")
         let done = try password(["verify", encoded])
         #expect(done.status == 0)
-        #expect(done.errors.hasPrefix("protectfs: hint: hash it anew, with more than its 599999 iterations"))
+        #expect(done.errors.hasPrefix("protectfs: hint: hash the password again, with more than 599999 iterations"))
         #expect(try password(["verify", encoded, "--iterations", "599999"]).errors == "")
         #expect(try !password(["verify", encoded], "other").errors.contains("hint"))
         // A client may have calibrated to less: only what is asked for is said.
@@ -123,7 +123,7 @@ struct PasswordVerbTests {
             let done = try sandbox.run(
                 ["password", "verify"] + words + ["--password-fd", "9"], input: Data((encoded + "\n").utf8))
             #expect(done.status == 65, "\(done.errors)")
-            #expect(done.errors.contains("this is no string of password hash"))
+            #expect(done.errors.contains("this is not a hash of protectfs password hash"))
             #expect(encoded.isEmpty || !done.errors.contains(encoded + ":"))
         }
     }
@@ -204,7 +204,7 @@ struct PasswordVerbTests {
         #expect(done.errors.contains("--password-fd"))
         let seen = try PseudoTerminal.run(["password", "verify"], in: sandbox, [])
         #expect(seen.status == 64)
-        #expect(seen.shown.contains("no string to check against"))
+        #expect(seen.shown.contains("no hash to check against"))
     }
 
     @Test(

@@ -125,7 +125,7 @@ struct RotateTests {
             """, [CommandSandbox.passcode])
         #expect(done.status == 71, "\(done.errors)")
         #expect(done.errors.contains("protectfs-secrets' was ended by signal 9 before it was done"), "\(done.errors)")
-        #expect(done.errors.contains("hint: do the rest: protectfs secret rewrap"), "\(done.errors)")
+        #expect(done.errors.contains("hint: to continue: protectfs secret rewrap"), "\(done.errors)")
         #expect(try sandbox.run("secret", "rewrap").status == 0)
         #expect(try sandbox.run("secret", "get", "--account", "kim").text == "value\n")
     }
@@ -146,7 +146,7 @@ struct RotateTests {
         #expect(refused.errors.contains("first: protectfs rotate --resume --root 'tree'"))
         #expect(try sandbox.run("cat", "tree/complete").status == 0)
         let alone = try sandbox.run("rotate", "--forget", "--root", elsewhere)
-        #expect(alone.status == 77 && alone.errors.contains("nobody can be asked here"))
+        #expect(alone.status == 77 && alone.errors.contains("there is no terminal to confirm it on"))
         #expect(try rotate("--forget", "--yes", "--allow-loss").status == 0)
         #expect(try sandbox.run("cat", "tree/complete").status == 66)
         let lost = try rotate("--resume")
@@ -175,7 +175,7 @@ struct RotateTests {
         #expect(done.errors.contains("warning: 'tree/disk' is another file system and is left out\n"))
         let hint = "hint: if there are files of this keybag: protectfs rotate --resume --root 'tree/disk'\n"
         #expect(done.errors.contains(hint))
-        #expect(done.errors.contains("error: not every file could be looked at, so that some may be lost"))
+        #expect(done.errors.contains("error: not every file could be checked, so some may be lost"))
     }
 
     @Test("Forgetting looks at every file: one that is damaged stands in its way")
@@ -190,7 +190,7 @@ struct RotateTests {
         try file.close()
         let refused = try rotate("--forget", "--yes")
         #expect(refused.status == 77)
-        #expect(refused.errors.contains("not every file could be looked at"))
+        #expect(refused.errors.contains("not every file could be checked"))
     }
 
     @Test("Locked, nothing is changed and nobody is asked; a lock in between leaves the rest")
@@ -214,7 +214,7 @@ struct RotateTests {
         try sandbox.run("lock")
         let rest = try rotate("--resume")
         #expect(rest.status == 75)
-        #expect(rest.errors.contains("hint: then do the rest: protectfs rotate --resume --root 'tree'\n"))
+        #expect(rest.errors.contains("hint: then continue: protectfs rotate --resume --root 'tree'\n"))
         try sandbox.unlock()
         #expect(try rotate("--resume").status == 0)
         #expect(try generations() == [2])
@@ -230,7 +230,7 @@ struct RotateTests {
         let done = try rotate()
         let new = try #require(done.recoveryCode)
         #expect(done.status == 0 && new != old)
-        #expect(done.errors.contains("warning: the last recovery export opens no file that is rotated now\n"))
+        #expect(done.errors.contains("warning: the last recovery export does not open the rotated files\n"))
         #expect(done.errors.contains("hint: make a new one: protectfs recovery export FILE\n"))
         #expect(try !rotate("--resume").errors.contains("recovery export"))
         #expect(try sandbox.recover(with: old).status == 77)

@@ -146,7 +146,7 @@ struct RunTests {
             #expect(line.hasPrefix("protectfs: warning: 'sh' (process "))
             #expect(line.hasSuffix(") still holds plaintext of '\(sandbox.path("a"))'"), "class none is not named")
         }
-        let error = "protectfs: error: the keys were taken away, but 1 program still holds plaintext"
+        let error = "protectfs: error: the keys were evicted, but 1 program still holds plaintext"
         #expect(lines.dropFirst(2).first?.hasPrefix(error) == true)
     }
 

@@ -15,7 +15,7 @@ struct SalvageVerbTests {
         let verified = try sandbox.run("verify", "file")
         #expect(verified.status == 65, "\(verified.errors)")
         #expect(
-            verified.errors.contains("'file' was overwritten by another program: in place of bytes 65536 to 131071"))
+            verified.errors.contains("'file' was overwritten by another program: bytes 65536 to 131071"))
         let refused = try sandbox.run("unprotect", "file")
         #expect(
             refused.status == 65 && refused.errors.contains("protectfs unprotect --salvage 'file'"), "\(refused.errors)"

@@ -17,7 +17,7 @@ struct UnloadedKeysTests {
         let sandbox = try CommandSandbox(makesKeybag: false)
         let done = try run(sandbox, failing: "-e trace=add_key -e inject=add_key:error=EDQUOT", "init")
         #expect(done.status != 0)
-        #expect(done.errors.contains("note: keybag '\(sandbox.keybagDirectory)' is made, and not unlocked"))
+        #expect(done.errors.contains("note: keybag '\(sandbox.keybagDirectory)' is created but not unlocked"))
         #expect(done.errors.contains("hint: unlock it: protectfs unlock"), "\(done.errors)")
         try sandbox.unlock()
     }

@@ -69,7 +69,7 @@ struct UpgradeVerbTests {
         try sandbox.run("lock")
         let done = try sandbox.run("upgrade", "tree")
         #expect(done.status == 75)
-        #expect(done.errors.contains("error: 3 files locked; the next unlock does it"))
+        #expect(done.errors.contains("error: 3 files locked; the next unlock upgrades what is left"))
         #expect(done.errors.components(separatedBy: "error:").count == 2, "one, not one a file")
         #expect(try sandbox.run("upgrade", "tree").status == 75)
         let root = try FilePath(sandbox.root).resolved()

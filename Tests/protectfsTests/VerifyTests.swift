@@ -77,11 +77,11 @@ struct VerifyTests {
         try (whole + Data([1, 2, 3])).write(to: URL(fileURLWithPath: sandbox.path("file")))
         let done = try sandbox.run("verify", "file")
         #expect(done.status == 65)
-        #expect(done.errors.contains("3 bytes behind its end that another program appended; they are not protected"))
+        #expect(done.errors.contains("3 bytes after its end that another program appended; they are not protected"))
         #expect(done.errors.contains("tail -c 3 'file'") && !done.errors.contains("damaged"), "\(done.errors)")
         let read = try sandbox.run("cat", "file")
         #expect(read.status == 0 && read.output == Data(repeating: 1, count: 50_000))
-        #expect(read.errors.contains("warning: 'file' has 3 bytes behind its end"), "\(read.errors)")
+        #expect(read.errors.contains("warning: 'file' has 3 bytes after its end"), "\(read.errors)")
         let appended = try sandbox.run("write", "--append", "file", input: Data("x".utf8))
         #expect(appended.status == 0 && appended.errors.contains("file.appended-1'"), "\(appended.errors)")
         #expect(try sandbox.stored("file.appended-1") == Data([1, 2, 3]))
@@ -232,7 +232,7 @@ struct VerifyTerminalTests {
         let seen = try PseudoTerminal.run(
             ["verify", "-r", "tree"], in: sandbox, [.expect("verifying ["), .send("\u{3}")])
         #expect(seen.status == 130)
-        #expect(seen.shown.contains("interrupted; the rest was not looked at"))
+        #expect(seen.shown.contains("interrupted; the other files were not checked"))
         // Every state of the bar begins at the left edge, and fits a terminal of 40 columns.
         let bars = seen.shown.components(separatedBy: "\r").filter { $0.contains("verifying [") }
         #expect(!bars.isEmpty && bars.allSatisfy { $0.count < 40 })

@@ -88,7 +88,7 @@ extension DoctorFacts {
         switch health.validAttemptSectors {
         case nil, 0:
             .warning(
-                "attempts", "the record of wrong passcodes is damaged or missing, which counts as 8 of them",
+                "attempts", "the record of wrong passcodes is damaged or missing, which counts as 8 wrong passcodes",
                 mend: "an hour after the next try the right passcode clears it: protectfs unlock\(keybagOption)")
         case 1:
             .ok("attempts", "the record of wrong passcodes is valid; its second sector is rewritten by the next try")
@@ -98,13 +98,13 @@ extension DoctorFacts {
 
     func classChangeFinding(_ health: KeybagHealth) -> DoctorFinding {
         guard let count = health.unfinishedClassChanges else {
-            return .unknown("class changes", "the notes of those that were begun cannot be listed")
+            return .unknown("class changes", "the notes of interrupted changes cannot be listed")
         }
         guard count > 0 else { return .ok("class changes", "none is unfinished") }
         return .warning(
             "class changes",
-            "\(spoken(count, "file")) may still open by an earlier class: its change was interrupted",
-            mend: "the next lock or unlock finishes it, or says why not: protectfs lock\(keybagOption)")
+            "\(spoken(count, "file")) may still open under an earlier class: a class change was interrupted",
+            mend: "the next lock or unlock finishes it, or reports why it cannot: protectfs lock\(keybagOption)")
     }
 
     func ringFinding(_ health: KeybagHealth) -> DoctorFinding {

@@ -17,13 +17,14 @@ extension FileVerification.Finding {
 
     private func hint(_ path: FilePath) -> String? {
         switch self {
-        case .oldClassLeft: "the next lock or unlock finishes it, or say it again: protectfs class FILE CLASS"
+        case .oldClassLeft:
+            "the next lock or unlock finishes the change; or set the class again: protectfs class FILE CLASS"
         case .headsUnequal, .redoArea, .excess:
-            "nothing is lost; the next program that writes to it and closes it tidies up"
+            "all its contents are there; the next program that writes to the file and closes it cleans up"
         case .appended(let count):
             "save them: tail -c \(count) \(quoted(path)) >\(quoted(path.withSuffix(".appended"))); "
                 + "the next protectfs command that writes to the file moves them to a file of that name with a number"
-        case .recordsTorn: "copy the file before you write to it if you miss changes"
+        case .recordsTorn: "if changes are missing, copy the file before you write to it"
         case .commitsUnreachable: "copy the file before you write to it, or restore it from a backup"
         case .chunksOverwritten: "save what still opens: protectfs unprotect --salvage \(quoted(path))"
         case .headDamaged, .missing, .chunksDamaged, .refused: nil
@@ -33,26 +34,25 @@ extension FileVerification.Finding {
     private var words: String {
         switch self {
         case .headDamaged(let index):
-            "has a damaged or torn head \(index); all its contents are there, by the other one"
+            "has a damaged or torn head \(index); all its contents can be read through the other head"
         case .commitsUnreachable(let head, let count):
-            "has a damaged or torn head \(head), which may have held a later state than the other one"
+            "has a damaged or torn head \(head), which may have held a later state than the other head"
                 + (count > 0 ? ": \(spoken(count, "record")) of later changes cannot be reached" : "")
         case .recordsTorn(let count):
-            "has a torn or altered record: the last \(spoken(count, "byte")) are of changes that were not finished, or are lost"
+            "has a torn or altered record: its last \(spoken(count, "byte")) belong to changes that were not finished, or are lost"
         case .headsUnequal(let older): "was not closed: head \(older) holds an earlier state"
         case .oldClassLeft(let older):
-            "may still open by an earlier class, by head \(older): a change of class was interrupted"
-        case .redoArea(let count): "was not closed: \(spoken(count, "byte")) of records wait to be put in place"
-        case .excess(let count): "was not closed: \(spoken(count, "byte")) behind its end mean nothing"
+            "may still open under an earlier class, through head \(older): a class change was interrupted"
+        case .redoArea(let count): "was not closed: \(spoken(count, "byte")) of records are not yet applied"
+        case .excess(let count): "was not closed: \(spoken(count, "byte")) after its end are unused"
         case .appended(let count):
-            "has \(spoken(count, "byte")) behind its end that another program appended; "
+            "has \(spoken(count, "byte")) after its end that another program appended; "
                 + "\(count == 1 ? "it is" : "they are") not protected"
         case .missing(let count): "ends \(spoken(count, "byte")) too early"
         case .chunksDamaged(let bytes):
             "is damaged or altered: bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) do not open"
         case .chunksOverwritten(let bytes):
-            "was overwritten by another program: in place of bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) is something "
-                + "that is not encrypted"
+            "was overwritten by another program: bytes \(bytes.lowerBound) to \(bytes.upperBound - 1) are not encrypted any more"
         case .refused(let layer, let reason): "is damaged or altered (\(layer.rawValue): \(reason))"
         }
     }

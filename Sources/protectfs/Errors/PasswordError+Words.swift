@@ -19,9 +19,10 @@ extension PasswordError: SpokenError {
         case .unusablePassword(.hasZeroByte): "a password with a zero byte cannot be used"
         case .unusableSalt(let part, let fault): "\(part.option) \(fault.spoken)"
         case .iterationsOutOfRange(let count, let allowed):
-            "\(count) iterations cannot be used: they are \(allowed.lowerBound) to \(allowed.upperBound)"
-        case .wrongKeyLength(let expected, let actual): "a client key of \(expected) bytes is wanted, not of \(actual)"
-        case .malformed(let field, let reason): "this is no string of password hash: \(field.rawValue): \(reason)"
+            "\(count) iterations cannot be used: allowed are \(allowed.lowerBound) to \(allowed.upperBound)"
+        case .wrongKeyLength(let expected, let actual): "a client key must have \(expected) bytes, not \(actual)"
+        case .malformed(let field, let reason):
+            "this is not a hash of protectfs password hash: \(field.rawValue): \(reason)"
         case .cryptography(let error): "libcrypto failed on \(error); please report this"
         }
     }
@@ -29,8 +30,8 @@ extension PasswordError: SpokenError {
     /// What to type next, if anything helps.
     package var hint: String? {
         switch self {
-        case .malformed(.scheme, _): "in an argument put it in single quotes, or the shell takes parts of it away"
-        case .unusableSalt(.site, .hasColon): "a host name without its port: --site example.org"
+        case .malformed(.scheme, _): "put the argument in single quotes, or the shell replaces parts of it"
+        case .unusableSalt(.site, .hasColon): "give the host name without its port: --site example.org"
         default: nil
         }
     }

@@ -64,7 +64,7 @@ extension KeybagInspection {
             guard case .damaged(let reason) = copy.condition else { return nil }
             return Failure(
                 .damaged, "\(quoted(copy.path)) is damaged or altered: \(reason)",
-                hint: "the next unlock repairs it by the other one: protectfs unlock")
+                hint: "the next unlock repairs it from the second copy: protectfs unlock")
         }
     }
 }

@@ -26,7 +26,7 @@ struct PasscodeOption: ParsableArguments {
     func validate() throws {
         if let descriptor, descriptor < 0 { throw ValidationError("--passcode-fd needs a file descriptor") }
         if descriptor != nil, askpass != nil {
-            throw ValidationError("--passcode-fd asks nobody, so there is nothing for --askpass")
+            throw ValidationError("--passcode-fd cannot be used with --askpass")
         }
     }
 }

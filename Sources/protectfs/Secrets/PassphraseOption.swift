@@ -31,13 +31,14 @@ struct PassphraseOption: ParsableArguments {
     func readNew() throws(Failure) -> SecretBytes {
         if descriptor == nil {
             StandardError.line(
-                .note, "the passphrase alone opens the backup, without your passcode and this machine: take a long one")
+                .note,
+                "the passphrase alone opens the backup, without your passcode and this machine: choose a long one")
         }
         let secret = try PasscodeReader.readNew(
             from: descriptor, askpass: nil, option: "--passphrase-fd", prompt: "New passphrase of the backup: ")
         if secret.count < Self.shortest {
             StandardError.line(
-                .warning, "the passphrase is short: who finds the backup can try many, on as many machines as they like"
+                .warning, "the passphrase is short: anyone who has the backup can guess it on many machines at once"
             )
         }
         return secret

@@ -12,8 +12,8 @@ enum TypedTwice {
             let first = try ask(prompt)
             let second = try ask("Again: ")
             if first.isEqual(to: second) { return first }
-            StandardError.line(.warning, "the two are not the same")
+            StandardError.line(.warning, "the two entries are not the same")
         }
-        throw Failure(.usage, "no \(noun) was typed twice the same")
+        throw Failure(.usage, "the \(noun) was not typed the same twice")
     }
 }

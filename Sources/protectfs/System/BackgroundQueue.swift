@@ -29,8 +29,8 @@ enum BackgroundQueue {
         // The program that is running, wherever it came from, and not what PATH calls so.
         let result = posix_spawn(&child, "/proc/self/exe", &actions, &attributes, arguments, environ)
         guard result == 0 else {
-            StandardError.line(.warning, "queued work was not begun: \(Errno(rawValue: result).spoken)")
-            StandardError.line(.hint, "do it now: protectfs queue run")
+            StandardError.line(.warning, "cannot start the queued work: \(Errno(rawValue: result).spoken)")
+            StandardError.line(.hint, "run it now: protectfs queue run")
             return
         }
     }

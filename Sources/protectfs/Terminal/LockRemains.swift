@@ -16,7 +16,7 @@ struct LockRemains {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
             for client in silentOrHolding { say(client) }
-            if isIncomplete { StandardError.line(.warning, "there were more programs than could be asked") }
+            if isIncomplete { StandardError.line(.warning, "not every program was asked: there were too many") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
         guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
@@ -24,13 +24,13 @@ struct LockRemains {
         let programs = isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
         if isIncomplete || silent > 0 {
             throw Failure(
-                .notNow, "the keys were taken away, but \(programs) may have keys of complete files in memory still",
-                hint: "let go on, or end, what did not answer; then lock again")
+                .notNow, "the keys were evicted, but \(programs) may still have keys of complete files in memory",
+                hint: "resume or stop the programs that did not respond, then lock again")
         }
         let holders = silentOrHolding.count { $0.plaintextFileCount > 0 }
         throw Failure(
             .notNow,
-            "the keys were taken away, but \(holders == 1 ? "1 program" : "\(holders) programs") still "
+            "the keys were evicted, but \(holders == 1 ? "1 program" : "\(holders) programs") still "
                 + "\(holders == 1 ? "holds" : "hold") plaintext from protectfs run or protectfs edit",
             hint: "end these programs, then lock again; they are listed by: protectfs status --clients")
     }
@@ -44,14 +44,14 @@ struct LockRemains {
         if !client.hasAnswered {
             StandardError.line(
                 .warning,
-                "\(client.spoken) did not answer: it may have the key of a complete file in memory")
+                "\(client.spoken) did not respond: it may have the key of a complete file in memory")
         }
         if client.unlessOpenHandles > 0 {
             let count = client.unlessOpenHandles
             let files = count == 1 ? "1 unless-open file" : "\(count) unless-open files"
             StandardError.line(
                 .note,
-                "\(client.spoken) has \(files) open, and goes on reading and writing: "
+                "\(client.spoken) has \(files) open, and can still read and write: "
                     + KeybagClient.listed(client.unlessOpenFiles, of: count))
         }
         if let plaintext = client.plaintext {
@@ -62,7 +62,7 @@ struct LockRemains {
     /// To a person only: it is so after every lock, and no news to a script.
     private func sayFirstUnlock() {
         guard reports.contains(where: { Self.opensFirstUnlock($0.keybag) }) else { return }
-        StandardError.line(.note, "first-unlock files can still be read, until the machine is started again")
+        StandardError.line(.note, "first-unlock files can still be read until the machine restarts")
     }
 
     private static func opensFirstUnlock(_ keybag: Keybag) -> Bool {

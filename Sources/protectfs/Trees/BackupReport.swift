@@ -96,7 +96,7 @@ final class BackupReport {
 
     private func failure(_ error: DataProtectionError) -> Failure {
         guard verb == .backup, case .exists = error else { return Failure(replaceable: error) }
-        return Failure(.exists, error.message, hint: "if the copy of what was there before may go: --delete")
+        return Failure(.exists, error.message, hint: "to delete the earlier copy: --delete")
     }
 
     /// Says what is to be said of all, and ends the command.
@@ -112,7 +112,7 @@ final class BackupReport {
         try document?.finish([("summary", .object(summary))])
         if notProtected > 0 {
             StandardError.line(
-                .warning, "\(spoken(notProtected, "file")) not protected, and so not in the backup")
+                .warning, "\(spoken(notProtected, "file")) not protected, so not in the backup")
         }
         if withSeveralNames > 0 {
             StandardError.line(
@@ -120,7 +120,7 @@ final class BackupReport {
                 "\(spoken(withSeveralNames, "file")) with several names: each name is a file of its own in the backup")
         }
         if isInterrupted {
-            StandardError.line(.warning, "interrupted; done again, it goes on where it was")
+            StandardError.line(.warning, "interrupted; run the command again to continue")
             throw ExitStatus.interrupted
         }
         try outcome.leave()

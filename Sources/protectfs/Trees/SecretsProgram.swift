@@ -55,9 +55,9 @@ struct SecretsProgram {
             if status > 128 {
                 throw Failure(
                     .systemRefused, "\(quoted(program)) was ended by signal \(status - 128) before it was done",
-                    hint: "do the rest: \(again)")
+                    hint: "to continue: \(again)")
             }
-            throw Failure(.bug, "\(quoted(program)) has ended with status \(status), and did not say why")
+            throw Failure(.bug, "\(quoted(program)) ended with status \(status) and gave no reason")
         }
         return known
     }

@@ -32,7 +32,7 @@ final class UpgradeReport {
         guard let keybag, summary.queued > 0 else { return }
         outcome.record(
             Failure(
-                .notNow, "\(spoken(summary.queued, "file")) locked; the next unlock does it",
+                .notNow, "\(spoken(summary.queued, "file")) locked; the next unlock upgrades what is left",
                 hint: "unlock first: protectfs unlock\(KeybagOption.words(for: keybag.directory))"))
     }
 

@@ -121,7 +121,7 @@ final class VerificationRun {
                 .note, "\(spoken(wholeCount, "file")) whole" + others.map { ", \($0.0) \($0.1)" }.joined())
         }
         if isInterrupted {
-            StandardError.line(.warning, "interrupted; the rest was not looked at")
+            StandardError.line(.warning, "interrupted; the other files were not checked")
             throw ExitStatus.interrupted
         }
         try outcome.leave()

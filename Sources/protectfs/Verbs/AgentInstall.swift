@@ -6,8 +6,8 @@ struct AgentInstall: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install", abstract: "Install a systemd user unit that starts the agent now and at each login.",
         discussion: """
-            Writes the unit protectfs-agent.service of the user's own systemd, enables and starts it. Without systemd nothing \
-            is installed, and it is said what to do instead.
+            Writes protectfs-agent.service for your own systemd, then enables and starts it. Without systemd nothing \
+            is installed, and a hint names the alternative.
             """)
 
     @Flag(help: "Print the unit without installing it.")

@@ -6,8 +6,9 @@ struct AgentRun: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the agent in the foreground until a signal ends it.",
         discussion: """
-            Follows the user's own keybag and every other one that is unlocked. What is not given here is taken from the \
-            configuration: agent-grace, agent-idle, agent-max. Says on standard error what it does.
+            Follows your own keybag and every other keybag that is unlocked; with --keybag only that one. Options \
+            that are not given are taken from the configuration: agent-grace, agent-idle, agent-max. Logs to \
+            standard error.
             """)
 
     @Option(
@@ -22,7 +23,7 @@ struct AgentRun: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if let grace, grace > 86_400 { throw ValidationError("--grace is a day, 86400 seconds, at most") }
+        if let grace, grace > 86_400 { throw ValidationError("--grace takes at most 86400 seconds") }
     }
 
     func run() throws {

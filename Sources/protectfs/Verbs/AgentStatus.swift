@@ -5,7 +5,7 @@ import DataProtection
 struct AgentStatus: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Show whether an agent locks this keybag.",
-        discussion: "Status 75 if none does.")
+        discussion: "The exit status is 75 if there is no agent.")
 
     @Flag(help: "Print the result as JSON.")
     var json = false

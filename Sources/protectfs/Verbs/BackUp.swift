@@ -11,12 +11,13 @@ struct BackUp: ParsableCommand {
                    protectfs backup --to DIR --new-keybag [PATH…]
             """,
         discussion: """
-            The first time, while the keybag is unlocked, it asks twice for a passphrase, and stores the class keys under it \
-            in DIR. Afterwards it asks for nothing, in every lock state: files are copied as they are stored, and those that \
-            have not changed are left alone. Files that are not protected are left out.
+            The first backup needs an unlocked keybag. It asks twice for a passphrase, and stores the class keys in \
+            DIR under it. The passphrase alone opens the backup, on any machine: choose a long one.
 
-            The passphrase opens everything in the backup, on any machine, without passcode and device key: take a long one. \
-            After protectfs rotate, --new-keybag adds the new class keys. The way back: protectfs restore
+            Later backups ask for nothing and work in every lock state. Files are copied as they are stored; \
+            unchanged files are skipped. Files that are not protected are left out, with a warning.
+
+            After protectfs rotate, add the new class keys with --new-keybag. To get files back: protectfs restore
             """)
 
     @Option(
@@ -67,8 +68,8 @@ struct BackUp: ParsableCommand {
             try backup.renewKeybag(of: keybag, passphrase: secret)
         } else if passphrase.descriptor != nil {
             throw Failure(
-                .usage, "\(quoted(backup.path)) has its class keys, and no passphrase is needed",
-                hint: "to store them anew: --new-keybag")
+                .usage, "\(quoted(backup.path)) has the class keys already, so no passphrase is needed",
+                hint: "to store new class keys: --new-keybag")
         }
     }
 }

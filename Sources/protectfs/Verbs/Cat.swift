@@ -6,9 +6,10 @@ struct Cat: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cat", abstract: "Print the contents of protected files.",
         discussion: """
-            If the file turns out damaged, or is locked in the middle, everything up to there has been written, and the error \
-            says at which byte it ends. If a damaged head hides later changes, the output is an older state and the status is 65. \
-            Bytes that another program has appended to the file are not part of the output: a warning says how many there are.
+            If a file is damaged, or is locked while it is read, everything before that place is printed, and the \
+            error names the byte where the output ends. If a damaged head hides later changes, an older state is \
+            printed and the exit status is 65. Bytes that another program has appended are not printed; a warning \
+            says how many there are.
             """)
 
     @Argument(help: "Protected files.")

@@ -8,11 +8,11 @@ struct CheckConformance: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conformance", abstract: "Check that a file system supports every operation in every lock state.",
         discussion: """
-            Every cell of the table of operations, classes and lock states is tried with a keybag that exists for this \
-            only, in a hidden directory below DIR that is removed afterwards. Your own keybag and files are not touched.
+            Tries every cell of the table of operations, classes and lock states. It uses a keybag of its own in a \
+            hidden directory below DIR, and removes both afterwards. Your own keybag and files are not touched.
 
-            Prints what was found, every difference to the table, and counts. Status 71 if there is a difference: then \
-            DIR is on a file system where protected files do not behave as they should.
+            Prints what was found, every difference from the table, and counts. The exit status is 71 if there is a \
+            difference: protected files do not behave as they should on that file system.
             """)
 
     /// Who is held against the table.

@@ -8,12 +8,14 @@ struct Class: ParsableCommand {
         usage: "protectfs class [--json] PATH…\n       protectfs class [--allow-weaker] PATH… CLASS\n"
             + "       protectfs class --rekey [--allow-weaker] PATH… [CLASS]",
         discussion: """
-            When the last of several arguments is the name of a class, the others get that class; a file of such a name is \
-            written ./NAME. Only the wrapped key is rewritten, never data. The class of a directory is the default of new \
-            files in it, and in directories below it that have no default of their own.
+            Shows the class of each path. If the last of several arguments is the name of a \
+            class, the others get that class; write ./NAME for a file of such a name. Only the wrapped file key is \
+            rewritten, never the data. The class of a directory is the default for new files in it, and in \
+            directories below it that have no default of their own.
 
-            With --rekey a file is encrypted anew, under a new key, and replaced as a whole; without a class it keeps its own. \
-            Who has seen the old key opens nothing of it then. Programs that have it open keep the old one.
+            With --rekey each file is encrypted again under a new file key, and replaced as a whole. The old file \
+            key does not open the new file. Without a class each file keeps its own. Programs that have the file \
+            open keep the old one.
             """)
 
     @Argument(help: "Files and directories. The last argument may be the new class.")
@@ -96,7 +98,7 @@ struct Class: ParsableCommand {
             }
         }
         progress.finish()
-        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the other files are unchanged") }
         try outcome.leave()
     }
 
@@ -109,8 +111,8 @@ struct Class: ParsableCommand {
     private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass?) throws {
         guard protectionClass == ProtectionClass.none, try NamedItem(following: path).kind == .directory else { return }
         throw Failure(
-            .refused, "\(quoted(path)) is a directory, and new files are never none by default",
-            hint: "say it for each file: protectfs write --class none")
+            .refused, "\(quoted(path)) is a directory, and none cannot be the default of a directory",
+            hint: "give it for each file: protectfs write --class none")
     }
 
     private func change(

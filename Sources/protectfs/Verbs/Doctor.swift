@@ -6,9 +6,9 @@ struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check the keybag, keyring and machine, and suggest fixes.",
         discussion: """
-            Each line is ok, unknown (and why it cannot be known), a warning, or a problem. Works without a keybag too, and \
-            needs no passcode. Changes nothing; a key of no meaning is put into the kernel keyring and taken away again. \
-            Status 78 if there is a problem, else 0.
+            Each line is ok, unknown (with the reason), a warning, or a problem. Works without a keybag and needs no \
+            passcode. Changes nothing, except that a test key is added to the kernel keyring and removed again. The \
+            exit status is 78 if there is a problem.
             """)
 
     @Flag(help: "Print the result as JSON.")
@@ -36,7 +36,7 @@ extension DoctorFacts {
 extension DoctorFinding {
     fileprivate var lines: [String] {
         let word = level.rawValue + String(repeating: " ", count: 9 - level.rawValue.count)
-        return ["\(word)\(check): \(text)"] + (mend.map { ["         mend: \($0)"] } ?? [])
+        return ["\(word)\(check): \(text)"] + (mend.map { ["         fix: \($0)"] } ?? [])
     }
 
     fileprivate var members: JSON {

@@ -7,19 +7,19 @@ struct Edit: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "edit", abstract: "Edit a protected file. The plaintext copy is kept in memory only.",
         discussion: """
-            The editor gets a copy in memory-backed storage (XDG_RUNTIME_DIR, else /dev/shm). Each time it saves, the file is \
-            replaced as a whole, with its class. The copy is removed when the editor ends, when protectfs is ended by whatever \
-            signal, and, of complete and unless-open files, within a few seconds of a lock; while the editor is stopped \
-            (Ctrl-Z) it stays. Removing does not reach what the editor has in its own memory: a lock reports the file and the \
-            editor, and lock --require-clean fails, until the editor has ended.
+            The editor gets a copy in memory, in XDG_RUNTIME_DIR or /dev/shm. Each time the editor saves, the file \
+            is replaced as a whole and keeps its class. The copy is removed when the editor or protectfs ends. For \
+            complete and unless-open files it is also removed within a few seconds of a lock, unless the editor is \
+            stopped (Ctrl-Z). The editor's own memory cannot be cleared: lock reports the file and the editor, and \
+            lock --require-clean fails, until the editor has ended.
 
-            What is saved after a lock is sealed beside the file as FILE.edited, class unless-open, and takes its place when \
-            the editor ends after an unlock. If somebody else has changed the file, it is left as it is, and the text is in \
-            FILE.edited; the status is 75 then.
+            What the editor saves after a lock is sealed in FILE.edited, beside the file, with class unless-open. It \
+            replaces the file when the editor ends after an unlock. If somebody else has changed the file, the file \
+            stays as it is, your text stays in FILE.edited, and the exit status is 75.
 
-            vim, as vi too, and nvim are told to write no swap, backup, undo and viminfo files, nano and emacs no backups, nvi \
-            to keep its recovery files in memory. Other editors, and those that another program starts, get TMPDIR in memory, \
-            and whether they write elsewhere is theirs.
+            vi, vim and nvim are told to write no swap, backup, undo and viminfo files; nano and emacs no backups; \
+            nvi to keep its recovery files in memory. Other editors only get TMPDIR in memory, and may write \
+            plaintext elsewhere.
             """)
 
     @Argument(help: "The file. If it does not exist, it is created when the editor saves.")
@@ -80,7 +80,7 @@ struct Edit: ParsableCommand {
         default:
             let cause = status > 128 ? "signal \(status - 128)" : "status \(status)"
             throw Failure(
-                .interrupted, "the editor ended with \(cause); nothing was written but what it had saved before")
+                .interrupted, "the editor ended with \(cause); only what it had saved before is written")
         }
     }
 
@@ -89,8 +89,8 @@ struct Edit: ParsableCommand {
         while true {
             do throws(DataProtectionError) { return try file.save(directory) } catch {
                 Failure(error).report()
-                guard Confirmation.ask("Give up what the editor saved? Press return to try again. [y/N] ") == .no else {
-                    throw Failure(error.exitStatus, "what the editor saved is given up")
+                guard Confirmation.ask("Discard what the editor saved? Press return to try again. [y/N] ") == .no else {
+                    throw Failure(error.exitStatus, "what the editor saved is discarded")
                 }
             }
         }
@@ -107,8 +107,8 @@ struct Edit: ParsableCommand {
                 hint: "after an unlock: \(toPlace)")
         case .changed:
             throw Failure(
-                .notNow, "somebody else has changed \(path), which is left as it is; your text is in \(other)",
-                hint: "compare them with protectfs cat; to put yours in place: \(toPlace)")
+                .notNow, "somebody else has changed \(path), so it stays as it is; your text is in \(other)",
+                hint: "compare them with protectfs cat; to keep yours: \(toPlace)")
         }
     }
 }

@@ -6,9 +6,10 @@ struct Erase: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "erase", abstract: "Destroy the keybag, so that its files can never be read again.",
         discussion: """
-            Takes its keys out of the kernel keyring, overwrites its files and removes them. Files protected under it stay \
-            where they are, and nobody can read them, unless a copy of the keybag or a recovery export exists. Flash memory, \
-            snapshots and backups may keep what was overwritten. The device key stays. Asks at the terminal.
+            Evicts the keys from the kernel keyring, overwrites the files of the keybag and removes them. Protected \
+            files stay where they are. Nobody can read them any more, unless a copy of the keybag or a recovery \
+            export exists. Flash storage, snapshots and backups may keep what was overwritten. The device key stays. \
+            Asks at the terminal.
             """)
 
     @Flag(help: "Do not ask for confirmation.")
@@ -20,22 +21,24 @@ struct Erase: ParsableCommand {
         if !yes { try confirm(erasure) }
         let left = try erasure.perform()
         if erasure.uuid == nil {
-            StandardError.line(.warning, "the keybag was too damaged to say which keys in the keyring are its own")
-            StandardError.line(.hint, "take away the keys of every keybag: protectfs lock --all")
+            StandardError.line(.warning, "the keybag was too damaged to find its keys in the keyring")
+            StandardError.line(.hint, "evict the keys of every keybag: protectfs lock --all")
         }
-        for path in left { StandardError.line(.warning, "\(quoted(path)) is none of the keybag's files and was left") }
+        for path in left { StandardError.line(.warning, "\(quoted(path)) is not a file of the keybag and was left") }
     }
 
     private func confirm(_ erasure: KeybagErasure) throws(Failure) {
-        let name = erasure.uuid.map { "Keybag \($0)" } ?? "A keybag that is too damaged to say its name"
+        let name = erasure.uuid.map { "Keybag \($0)" } ?? "A keybag whose UUID cannot be read"
         let question = """
             \(name) in \(quoted(erasure.directory)) will be destroyed.
-            Every file protected under it becomes unreadable for ever, here and in
+            Every file protected under it can never be read again, here and in
             backups, unless a copy of the keybag or a recovery export exists.
             To go on, type erase:\u{20}
             """
         guard let answer = try Terminal.askWord(question) else {
-            throw Failure(.refused, "erasing is for ever, and nobody can be asked here", hint: "if it is meant: --yes")
+            throw Failure(
+                .refused, "erasing cannot be undone, and there is no terminal to confirm it on",
+                hint: "to erase without asking: --yes")
         }
         guard answer == "erase" else { throw Failure(.interrupted, "nothing was erased") }
     }

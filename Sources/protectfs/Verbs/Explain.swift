@@ -7,9 +7,9 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Explain which operations on a path are possible now, and why.",
         discussion: """
-            For a file: whether it could be read, written, replaced and changed in class now, what would help, and what would \
-            still go with a stronger class. For a name that is not there, and for a directory: the class that a new file \
-            gets, and which rule chooses it. Changes nothing and asks for no passcode.
+            For a file: whether it can be read, written, replaced and given another class now, what would help, and \
+            what a stronger class would still allow. For a directory, or a name that does not exist: the class that \
+            a new file gets, and the rule that decides it. Changes nothing and asks for no passcode.
             """)
 
     @Argument(help: "Files, directories, or names that do not exist yet.")

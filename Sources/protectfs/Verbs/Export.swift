@@ -7,9 +7,10 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Decrypt a protected file into an RNCryptor file.",
         discussion: """
-            For those who have nothing else to read it with. The RNCryptor file, of version 3, is an ordinary file: no lock closes \
-            it, and its password can be guessed at fast, because the format has only 10,000 rounds of PBKDF2-SHA1. Keys do not \
-            have this weakness. It appears whole, or not at all, with mode 0600.
+            Use it only to exchange files with software that supports nothing better. The RNCryptor file, of version \
+            3, is an ordinary file with mode 0600, which no lock closes. Its password can be guessed fast, because \
+            the format has only 10,000 rounds of PBKDF2-SHA1. Keys (--key-fd) do not have this weakness. The file \
+            appears whole or not at all.
             """)
 
     @Argument(help: "The protected file.")

@@ -6,11 +6,11 @@ struct HashPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hash", abstract: "Hash a password for a service's database.",
         discussion: """
-            Asks twice for a password of 1 to 1,024 bytes, and prints $pbkdf2-sha256$i=…,l=32$SALT$DIGEST: PBKDF2-HMAC-SHA256 \
-            with a new random salt, 600,000 iterations or more.
+            Asks twice for a password of 1 to 1,024 bytes, and prints $pbkdf2-sha256$i=…,l=32$SALT$DIGEST: \
+            PBKDF2-HMAC-SHA256 with a new random salt and at least 600,000 iterations.
 
-            With --site and --user it does what the user's client would do, and prints the verifier of the client's key, \
-            $client-pbkdf2-sha256$i=…,l=…$DIGEST. Give the number of iterations that your clients use.
+            With --site and --user it does what the user's client would do, and prints the verifier of the client's \
+            key: $client-pbkdf2-sha256$i=…,l=…$DIGEST. Give the number of iterations that your clients use.
             """)
 
     @Option(

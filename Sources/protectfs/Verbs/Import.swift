@@ -7,12 +7,13 @@ struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Decrypt an RNCryptor file into a protected file.",
         discussion: """
-            Versions 2 and 3. The protected file appears when all of the message is verified, or not at all; its class is that of \
-            a file which protectfs write makes. A wrong password and an altered message cannot be told apart: status 77 says \
-            one of the two.
+            Versions 2 and 3 are supported. The protected file appears when the whole message is verified, or not at \
+            all. Without --class it gets the class that protectfs write would give it. A wrong password and an \
+            altered message cannot be told apart: both have exit status 77.
 
-            FILE may be - for standard input, and a pipe: what comes waits in a protected file without a name. With -o - the \
-            plaintext goes to standard output, verified before the first byte is written; for that FILE must be a file.
+            FILE may be a pipe, or - for standard input. What arrives is kept in a protected file without a name \
+            until it is verified. With -o - the plaintext goes to standard output, after all of it is verified; FILE \
+            must then be a regular file.
             """)
 
     @Argument(help: "The RNCryptor file; - is standard input.")

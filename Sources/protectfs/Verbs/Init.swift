@@ -7,14 +7,14 @@ struct Init: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Create a keybag and unlock it.",
         discussion: """
-            Asks twice for a passcode of 1 to 1,024 bytes. Without the passcode nobody can open the files, you included. \
-            The keybag is unlocked afterwards; lock it with: protectfs lock
+            Asks twice for a passcode of 1 to 1,024 bytes. Without passcode and recovery code nobody can open the \
+            files, you included. The keybag is unlocked afterwards; lock it with: protectfs lock
 
-            A weak passcode is warned of, and not refused. At a terminal init also says what keeps the keys in the keyring after \
-            a logout, and what to type next.
+            A weak passcode is accepted with a warning. At a terminal init also warns if the keys would stay in the \
+            keyring after logout, and says what to type next.
 
-            A recovery code opens the keybag when the passcode is forgotten or this machine is lost. It is printed once; at a \
-            terminal one of its groups is asked back before the keybag is made.
+            A recovery code opens the keybag if you forget the passcode or lose this machine. It is printed once. At \
+            a terminal you must type one group of it before the keybag is created.
             """)
 
     @Flag(
@@ -40,7 +40,7 @@ struct Init: ParsableCommand {
             try keybag.unlock(passcode: secret)
             if passcode.descriptor == nil { sayWhatIsNext(keybag) }
         } catch {
-            StandardError.line(.note, "keybag \(quoted(location)) is made, and not unlocked")
+            StandardError.line(.note, "keybag \(quoted(location)) is created but not unlocked")
             StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: location))")
             throw error
         }

@@ -6,9 +6,9 @@ struct Inspect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect", abstract: "Show the stored metadata of a protected file or a keybag.",
         discussion: """
-            Works in every lock state and on damaged files: what can be read is shown, what is bad is named, and the status is \
-            65 then. Without the class key nothing of it is authenticated, and it is marked unverified. Shows no keys, not \
-            even wrapped ones. A directory is taken for a keybag.
+            Works in every lock state and on damaged files: shows what can be read and names what is damaged. The \
+            exit status is 65 if anything is. Without the class key nothing can be authenticated, and the output \
+            says "unverified". Shows no keys, not even wrapped ones. A directory is taken for a keybag.
             """)
 
     @Argument(help: "Protected files, copies of keybags, or keybag directories.")

@@ -7,12 +7,12 @@ struct Lock: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lock", abstract: "Evict the class keys: complete and unless-open files can no longer be opened.",
         discussion: """
-            Works even if the keybag's directory cannot be read: then the keys of every keybag are taken away. With --grace \
-            the command waits and locks then; if it is killed, the kernel lets the keys expire within a second after that.
+            The keys are evicted at once. Then lock waits, one second at most, for programs that have protected \
+            files open. It lists programs that did not respond, that have unless-open files open, or that still hold \
+            plaintext from protectfs run or protectfs edit.
 
-            The keys go at once. Then lock waits, one second at most, for programs that have protected files open, and lists \
-            the programs that did not answer, that have unless-open files open, or that still hold plaintext which \
-            protectfs run or protectfs edit gave them.
+            If the keybag cannot be opened, the keys of every keybag are evicted. With --grace the command waits \
+            first; if it is killed meanwhile, the kernel lets the keys expire at the same time.
             """)
 
     @Option(
@@ -28,8 +28,8 @@ struct Lock: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if all && grace != nil { throw ValidationError("--all locks at once; it has no --grace") }
-        if let grace, grace > 86_400 { throw ValidationError("--grace is a day, 86400 seconds, at most") }
+        if all && grace != nil { throw ValidationError("--all locks at once and cannot be used with --grace") }
+        if let grace, grace > 86_400 { throw ValidationError("--grace takes at most 86400 seconds") }
     }
 
     func run() throws {
@@ -52,7 +52,7 @@ struct Lock: ParsableCommand {
         defer { if json { try? LockRemains([]).tell(asJSON: true, requireClean: false) } }
         if case .keybagNotFound = error, locked.isEmpty { throw error }
         StandardError.line(.warning, error.message)
-        StandardError.line(.warning, "so the keys of every keybag were taken away (\(locked.count))")
+        StandardError.line(.warning, "so the keys of every keybag were evicted (\(locked.count))")
         if let hint = error.hint { StandardError.line(.hint, hint) }
         guard try !Keybag.refuseKeysElsewhere(ofUnopened: KeybagOption.opened) else { return }
         let record = quoted(KeybagOption.opened.appending("rings"))
@@ -83,14 +83,14 @@ struct Lock: ParsableCommand {
         while armed.secondsLeft > 0, keybag.isStanding(armed) {
             guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {
                 let left = Int(armed.secondsLeft.rounded(.up)) + 1
-                StandardError.line(.warning, "interrupted; the kernel lets the keys expire in \(left) s all the same")
+                StandardError.line(.warning, "interrupted; the keys still expire in \(left) s")
                 StandardError.line(.hint, "lock now: protectfs lock; or stay unlocked: protectfs unlock")
                 throw ExitStatus.interrupted
             }
         }
         guard keybag.isStanding(armed) else {
             guard try keybag.state() != .unlocked else {
-                throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays so")
+                throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays unlocked")
             }
             return
         }

@@ -6,8 +6,8 @@ struct Ls: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls", abstract: "List files with their class and plaintext size, in any lock state.",
         discussion: """
-            Columns: class, size in bytes, name. A file that is not protected has the class -, a directory has its default \
-            class and no size.
+            Columns: class, size in bytes, name. The class of a file that is not protected is "-". A directory is \
+            shown with its default class and no size.
             """)
 
     @Argument(help: "Files and directories (default: the current directory).")

@@ -6,12 +6,14 @@ struct Passcode: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "passcode", abstract: "Change the passcode. Protected files are not rewritten.",
         discussion: """
-            The keybag must be unlocked. Copies of the keybag that were made earlier still open with the old passcode. \
-            A weak new passcode is warned of, and not refused. --passcode-fd and --new-passcode-fd may be the same: the current passcode first, one a line.
+            The keybag must be unlocked. Copies of the keybag that were made earlier still open with the old \
+            passcode, until protectfs rotate. A weak new passcode is accepted with a warning. --passcode-fd and \
+            --new-passcode-fd may be the same descriptor: the current passcode on the first line, the new one on the \
+            second.
 
-            With --with-recovery-code the recovery code takes the place of the current passcode, in any lock state and on \
-            another machine too. It is spent by that: a new one is printed, and at a terminal one of its groups is asked back \
-            before anything changes.
+            With --with-recovery-code the recovery code replaces the current passcode. This works in any lock state \
+            and on another machine. The code cannot be used again: a new one is printed, and at a terminal you must \
+            type one group of it before anything changes.
             """)
 
     @OptionGroup var passcode: PasscodeOption

@@ -5,8 +5,8 @@ struct Password: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "password", abstract: "Hash and check passwords of a service's users.",
         discussion: """
-            For administrators of services that use the library PasswordHash, or read the same strings otherwise. This is not \
-            the passcode of a keybag: protectfs passcode
+            For administrators of services that use the library PasswordHash, or read the same strings in another \
+            way. To change the passcode of your keybag: protectfs passcode
             """,
         subcommands: [HashPassword.self, VerifyPassword.self])
 }

@@ -7,9 +7,9 @@ struct Protect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "protect", abstract: "Encrypt plaintext files in place.",
         discussion: """
-            Each file is wholly old or wholly new, whatever happens; mode, owner, times, extended attributes and ACL stay. \
-            Files of a weaker class are raised. Links, devices and files with several names are refused. The way back: \
-            protectfs unprotect
+            Each file is wholly old or wholly new, whatever happens. Mode, owner, times, extended attributes and ACL \
+            stay. Files of a weaker class are raised. Links, devices, SQLite databases and files with several names \
+            are refused. To decrypt files again: protectfs unprotect
             """)
 
     @Argument(help: "Files; with --recursive also directories.")
@@ -49,7 +49,7 @@ struct Protect: ParsableCommand {
         UpgradeReport.noteOldBlocks(run.converted)
         if Interruption.isRequested {
             StandardError.line(
-                .warning, "interrupted; \(spoken(run.converted, "file")) protected, the rest is as it was")
+                .warning, "interrupted; \(spoken(run.converted, "file")) protected, the others are unchanged")
             throw ExitStatus.interrupted
         }
         try outcome.leave()
@@ -90,7 +90,7 @@ struct Protect: ParsableCommand {
         }
         if yes || count == 0 || !items.contains(where: { $0.kind == .directory }) { return bytes }
         let question =
-            "\(spoken(count, "file")) will be readable only through protectfs. Go on? [y/N] "
+            "\(spoken(count, "file")) will be readable only through protectfs. Continue? [y/N] "
         switch Confirmation.ask(question) {
         case .yes: return bytes
         case .no:
@@ -99,8 +99,8 @@ struct Protect: ParsableCommand {
         case .noTerminal:
             throw Failure(
                 .usage,
-                "\(spoken(count, "file")) would be readable only through protectfs, and no terminal is there to ask on",
-                hint: "if that is meant: --yes")
+                "\(spoken(count, "file")) would be readable only through protectfs, and there is no terminal to confirm it on",
+                hint: "to protect without asking: --yes")
         }
     }
 
@@ -143,7 +143,7 @@ private final class ProtectionRun {
         }
         if isOver {
             StandardError.line(
-                .warning, "locked meanwhile; \(spoken(converted, "file")) protected, the rest is as it was")
+                .warning, "locked meanwhile; \(spoken(converted, "file")) protected, the others are unchanged")
         }
         isOver = isOver || Interruption.isRequested
     }

@@ -7,9 +7,9 @@ struct Queue: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "Show or run the work that waits for an unlock.",
         discussion: """
-            Files that get a stronger class once they can be opened (write --raise-to), segments of logs that are to be \
-            joined (write --segments), and directories of which an upgrade could not do everything. An unlock starts it in \
-            the background; what fails there stays in the queue.
+            The queue holds files that get a stronger class (write --raise-to), segments that are appended to their \
+            logs (write --segments), and directories that upgrade could not finish. An unlock starts the work in the \
+            background. Work that fails stays in the queue.
             """,
         subcommands: [QueueList.self, QueueRun.self], defaultSubcommand: QueueList.self)
 }

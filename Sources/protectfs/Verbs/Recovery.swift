@@ -6,7 +6,8 @@ struct Recovery: ParsableCommand {
         commandName: "recovery", abstract: "Create a recovery code; export and restore the keybag.",
         discussion: """
             A recovery code opens the keybag without the passcode and without this machine: protectfs passcode \
-            --with-recovery-code. An export holds the keybag, which is what else can be lost; it opens nothing by itself.
+            --with-recovery-code. An export is a copy of the keybag, for the case that its disk is lost. The export \
+            opens nothing by itself.
             """,
         subcommands: [RecoveryNew.self, RecoveryExport.self, RecoveryRestore.self])
 }

@@ -6,9 +6,9 @@ struct RecoveryExport: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Export the keybag to a text file for safekeeping.",
         discussion: """
-            Needs no passcode, and opens nothing by itself: only with the recovery code of its day, or with the passcode of \
-            its day on this machine. So make it when there is a recovery code, and anew when that or the passcode changes; \
-            destroy the ones before.
+            Needs no passcode. The export opens nothing by itself: only with the recovery code of its time, or on \
+            this machine with the passcode of its time. Make a new export whenever the code or the passcode changes, \
+            and destroy the earlier ones.
             """)
 
     @Argument(help: "The file to create. Choose a different disk from the keybag's.")

@@ -6,9 +6,9 @@ struct RecoveryNew: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new", abstract: "Create a recovery code. It replaces the current one.",
         discussion: """
-            Asks for the passcode, in any lock state, and prints the code once. At a terminal one of its groups is asked \
-            back before it counts. Exports and copies of the keybag that were made before still open with the code of their \
-            time: make a new export, and destroy them.
+            Asks for the passcode, in any lock state, and prints the code once. At a terminal you must type one \
+            group of the code before it takes effect. Earlier exports and copies of the keybag still open with the \
+            code of their time: make a new export and destroy the old ones.
             """)
 
     @OptionGroup var keybag: KeybagOption

@@ -6,9 +6,9 @@ struct RecoveryRestore: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Restore a keybag from its export.",
         discussion: """
-            Only where there is no keybag, or none that is whole. Damaged copies are kept beside it. Then unlock with the \
-            passcode of the day of the export; on another machine, or when that is forgotten: protectfs passcode \
-            --with-recovery-code
+            Works only if there is no keybag, or a damaged one. Damaged copies are kept beside it. Then unlock with \
+            the passcode of the time of the export. On another machine, or if you forgot that passcode: protectfs \
+            passcode --with-recovery-code
             """)
 
     @Argument(help: "The file that recovery export wrote; a copy that was sent by mail works too.")

@@ -7,13 +7,13 @@ struct Repair: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "repair", abstract: "Apply the redo records that a killed writer left in a file.",
         discussion: """
-            Needs no key, and is never needed: whoever opens such a file reads it whole, and the next writer does the same. For \
-            backups of blocks and the like, and for peace of mind after a power cut. The records stay in force until \
-            the next writer ends them, so verify still says that the file was not closed.
+            Needs no key and is never necessary: programs read such a file whole without it, and the next writer \
+            applies the records too. Use it before a block-level backup, or after a power cut. The records stay in \
+            force until the next writer ends them, so verify still says that the file was not closed.
 
-            Without a path: the current directory. Directories with everything below them, on the same file system. Files that \
-            are not protected, and in a directory those that somebody writes to now, are left alone. Who wants to write to a \
-            file while it is repaired is told that it is busy.
+            Directories are repaired recursively, on the same file system. In a directory, files that are not \
+            protected or that are being written to are left alone. While a file is repaired, it is busy for other \
+            writers.
             """)
 
     @Argument(help: "Files and directories, recursively (default: the current directory).")
@@ -43,7 +43,7 @@ struct Repair: ParsableCommand {
         progress.finish()
         if json { try JSON.array(entries).print() }
         if Interruption.isRequested {
-            StandardError.line(.warning, "interrupted; the rest was not looked at")
+            StandardError.line(.warning, "interrupted; the other files were not checked")
             throw ExitStatus.interrupted
         }
         try outcome.leave()

@@ -7,10 +7,12 @@ struct Restore: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Restore files from a backup, under your own keybag.",
         discussion: """
-            Asks for the backup's passphrase. Works on any machine and for any user, who needs a keybag, unlocked: make one \
-            with protectfs init. Neither the passcode nor the device key of the keybag that was backed up is needed. \
-            The file /home/ann/letter becomes TARGET/home/ann/letter. Each is opened from beginning to end before it gets \
-            its name; one that is damaged is reported, and the others are restored. Done again, it goes on where it was.
+            Asks for the backup's passphrase. Works on any machine and for any user. You need an unlocked keybag of \
+            your own: protectfs init. The passcode and device key of the keybag that was backed up are not needed.
+
+            The file /home/ann/letter becomes TARGET/home/ann/letter. Each file is read from beginning to end before \
+            it gets its name. A damaged file is reported, and the others are restored. If a restore is interrupted, \
+            run it again to continue.
             """)
 
     @Argument(help: "The backup directory.", completion: .directory)
@@ -32,7 +34,7 @@ struct Restore: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if replace, dryRun { throw ValidationError("--replace and --dry-run exclude each other") }
+        if replace, dryRun { throw ValidationError("--replace cannot be used with --dry-run") }
     }
 
     func run() throws {

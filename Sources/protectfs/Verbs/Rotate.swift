@@ -12,14 +12,16 @@ struct Rotate: ParsableCommand {
                    protectfs rotate --forget [--root DIR]… [--allow-loss] [--yes]
             """,
         discussion: """
-            Asks for the passcode, makes new class keys, and wraps the key of every protected file below the roots with them: \
-            a few KiB a file, never its data. The old class keys are retired: they open files that are elsewhere, and wrap \
-            nothing new. The keybag must be unlocked. A lock, or Ctrl-C, stops between files; --resume does the rest, without \
-            new keys and without the passcode.
+            Use it when somebody else may have a copy of the keybag. Asks for the passcode, makes new class keys, \
+            and wraps the key of every protected file below the roots with them: a few KiB per file, never its data. \
+            The keybag must be unlocked. A lock, or Ctrl-C, stops between two files; --resume continues, without new \
+            keys and without the passcode.
 
-            A file that was wrapped anew opens with no old copy of the keybag and its passcode. Change the passcode first if \
-            somebody knows it. A recovery code is replaced: the new one is printed. With --forget the retired keys are \
-            dropped, after a look for files below the roots that still need them.
+            Old copies of the keybag do not open rotated files, even with its passcode. The passcode stays the same: \
+            if somebody knows it, change it first. A recovery code is replaced, and the new one is printed.
+
+            The old class keys are retired: they still open files that were not rotated, and wrap nothing new. With \
+            --forget the retired keys are deleted, after a search for files below the roots that still need them.
             """)
 
     @OptionGroup var roots: RotationRoots
@@ -37,13 +39,13 @@ struct Rotate: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if resume, forget { throw ValidationError("--resume and --forget exclude each other") }
+        if resume, forget { throw ValidationError("--resume cannot be used with --forget") }
         if resume, passcode.descriptor != nil {
             throw ValidationError("--resume needs no passcode, so no --passcode-fd")
         }
         if resume, passcode.askpass != nil { throw ValidationError("--resume needs no passcode, so no --askpass") }
-        if !forget, allowLoss { throw ValidationError("--allow-loss goes with --forget") }
-        if !forget, yes { throw ValidationError("--yes goes with --forget") }
+        if !forget, allowLoss { throw ValidationError("--allow-loss needs --forget") }
+        if !forget, yes { throw ValidationError("--yes needs --forget") }
     }
 
     func run() throws {
@@ -85,7 +87,7 @@ struct Rotate: ParsableCommand {
     /// Who restores it one day finds every file that was rotated lost.
     private func warnOfExport(_ keybag: Keybag) {
         guard case .made = KeybagHealth(of: keybag.directory).export else { return }
-        StandardError.line(.warning, "the last recovery export opens no file that is rotated now")
+        StandardError.line(.warning, "the last recovery export does not open the rotated files")
         StandardError.line(
             .hint, "make a new one: protectfs recovery export\(KeybagOption.words(for: keybag.directory)) FILE")
     }
@@ -111,11 +113,11 @@ struct Rotate: ParsableCommand {
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
         let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
         if Interruption.isRequested {
-            throw Failure(.interrupted, "interrupted; the rest opens as before, by the retired keys", hint: goOn)
+            throw Failure(.interrupted, "interrupted; the other files still open with the retired keys", hint: goOn)
         }
         // Not by another rotation, which would make new keys again.
         if run.outcome.status != .done, run.remainingCount + run.unknownCount > 0 {
-            StandardError.line(.hint, "then do the rest: \(goOn)")
+            StandardError.line(.hint, "then continue: \(goOn)")
         }
         try run.outcome.leave()
     }
@@ -142,7 +144,7 @@ struct Rotate: ParsableCommand {
             throw Failure(
                 .refused, "secrets are still under retired class keys; nothing was forgotten",
                 hint:
-                    "first: protectfs secret rewrap\(KeybagOption.words(for: keybag.directory)); or, if that is meant: --allow-loss"
+                    "first: protectfs secret rewrap\(KeybagOption.words(for: keybag.directory)); or, to lose them: --allow-loss"
             )
         }
         if !yes { try confirm(retired, keybag) }
@@ -164,25 +166,26 @@ struct Rotate: ParsableCommand {
         let what =
             run.remainingCount > 0
             ? "\(spoken(run.remainingCount, "file")) would be lost: still under retired class keys"
-            : "not every file could be looked at, so that some may be lost"
+            : "not every file could be checked, so some may be lost"
         throw Failure(
             .refused, "\(what); nothing was forgotten",
             hint: "first: protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory)); "
-                + "or, if that is meant: --allow-loss")
+                + "or, to lose them: --allow-loss")
     }
 
     private func confirm(_ retired: [UInt32], _ keybag: Keybag) throws(Failure) {
         let words = retired.map(String.init).joined(separator: ", ")
         let question = """
             Class keys of generation \(words) in \(quoted(keybag.directory)) will be forgotten.
-            Files that still need them become unreadable for ever: on disks that are
-            away, in backups, and wherever else was not looked. So do secrets that were
-            not rewrapped.
+            Files that still need them can never be read again: on disks that are not
+            mounted, in backups, and wherever this command did not search. The same is
+            true of secrets that were not rewrapped.
             To go on, type forget:\u{20}
             """
         guard let answer = try Terminal.askWord(question) else {
             throw Failure(
-                .refused, "forgetting is for ever, and nobody can be asked here", hint: "if it is meant: --yes")
+                .refused, "deleting keys cannot be undone, and there is no terminal to confirm it on",
+                hint: "to delete without asking: --yes")
         }
         guard answer == "forget" else { throw Failure(.interrupted, "nothing was forgotten") }
     }

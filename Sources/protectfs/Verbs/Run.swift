@@ -8,13 +8,14 @@ struct Run: ParsableCommand {
         commandName: "run", abstract: "Run a command with decrypted files as file descriptors.",
         usage: "protectfs run <file> ... [--keybag <dir>] -- <command> [<argument> ...]",
         discussion: """
-            Each file is decrypted into memory, never to a disk, and handed to the command as a read-only descriptor: 3, 4, … in \
-            the order of the files; whatever else was open under these numbers is not passed on. In the command's arguments {1}, {2}, … \
-            stand for /dev/fd/3, /dev/fd/4, …, and {} for {1}. The command is not run unless all files can be opened.
+            Each file is decrypted into memory, never to a disk. The command gets it as a read-only descriptor: 3, 4 \
+            and so on, in the order of the files. In the arguments of the command, {1} stands for /dev/fd/3, {2} for \
+            /dev/fd/4 and so on; {} is {1}. The command is not run unless all files can be opened.
 
-            The command takes the place of protectfs, with its process id and exit status; 127: there is no such command, 126: \
-            it cannot be run. It makes no core dump. A lock does not take from it what it has been given, and reports it: it \
-            counts for lock --require-clean until it, and what it started, has ended.
+            The command replaces protectfs, with its process id and exit status. The exit status is 127 if there is \
+            no such command, and 126 if it cannot be run. The command makes no core dump. A lock cannot take the \
+            plaintext back: lock reports the command, and lock --require-clean fails, until it and what it started \
+            have ended.
             """)
 
     @Argument(help: "Protected files.")
@@ -24,7 +25,7 @@ struct Run: ParsableCommand {
     private static let firstDescriptor: Int32 = 3
 
     func validate() throws {
-        if Self.command().isEmpty { throw ValidationError("there is no command; it stands behind --") }
+        if Self.command().isEmpty { throw ValidationError("there is no command: write it after --") }
     }
 
     func run() throws {

@@ -6,11 +6,11 @@ struct Unlock: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unlock", abstract: "Load the class keys, so that protected files can be opened.",
         discussion: """
-            For every process and session of this user, until: protectfs lock. At a terminal a wrong passcode can be typed again, \
-            twice.
+            The keys work in every session of this user until: protectfs lock. At a terminal you can retry a wrong \
+            passcode twice.
 
-            Returns as soon as the keys can be used. Work that waited for them is then done by a process of its own, in the \
-            background: protectfs queue
+            Returns as soon as the keys can be used. Another process then does the queued work in the background: \
+            protectfs queue
             """)
 
     @Option(
@@ -29,7 +29,8 @@ struct Unlock: ParsableCommand {
 
     func validate() throws {
         if onlyFirstUnlock, limit != nil {
-            throw ValidationError("--only-first-unlock loads no keys that --for would take away")
+            throw ValidationError(
+                "--only-first-unlock cannot be used with --for: it loads no keys that could be evicted")
         }
     }
 

@@ -6,12 +6,12 @@ struct Unprotect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unprotect", abstract: "Decrypt protected files in place.",
         discussion: """
-            Each file is wholly old or wholly new, whatever happens. A file of another user, who could read the plaintext, is \
-            refused. With --recursive the default classes of the directories go too.
+            Each file is wholly old or wholly new, whatever happens. A file of another user is refused, because that \
+            user could read the plaintext. With --recursive the default classes of the directories are removed too.
 
-            With --salvage a damaged file stays as it is, and all of it that still opens goes to a new file beside it: \
-            FILE.salvaged-1, or the first free number. Bytes that do not open are zeros there. Each such range is an error, and \
-            the status is 65.
+            With --salvage a damaged file stays as it is. Everything that still opens is saved in a new file beside \
+            it: FILE.salvaged-1, or the first free number. Bytes that do not open are zeros there. Each such range \
+            is an error, and the exit status is 65.
             """)
 
     @Argument(help: "Files; with --recursive also directories.")
@@ -51,7 +51,7 @@ struct Unprotect: ParsableCommand {
             }
         }
         progress.finish()
-        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the rest is as it was") }
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the other files are unchanged") }
         try outcome.leave()
     }
 

@@ -8,15 +8,17 @@ struct Upgrade: ParsableCommand {
         commandName: "upgrade",
         abstract: "Protect the plaintext files in a directory, and raise files of a weaker class.",
         discussion: """
-            In place, everything below the directory on the same file system: each file is wholly old or wholly new, whatever \
-            happens. Nothing is ever lowered, and what is right is left alone without a key, so that it can be run again at any \
-            time and goes on where it ended. What is locked is done after the next unlock. Links are not followed; files with \
-            several names, or open for writing, are reported and stay as they are. Version-control stores, programs, databases and \
-            lock files are left out and counted, because other programs could not use them any more; --include converts them too.
+            Works in place, on everything below the directory on the same file system. Each file is wholly old or \
+            wholly new, whatever happens. No class is ever lowered, and files that are right already are left alone, \
+            so you can run it again at any time. Files that are locked are done after the next unlock.
 
-            Rules are lines GLOB CLASS, of which the first counts that matches: mail/** complete, *.log unless-open, vendor/ - \
-            (as it is). A glob without / is that of a name at any depth; # begins a comment. They are never read from the \
-            directory itself.
+            Links are not followed. Files with several names, or open for writing, are reported and stay as they \
+            are. Version-control stores, programs, databases and lock files are left out and counted, because other \
+            programs could not use them any more; --include converts them too.
+
+            A file of --rules has lines GLOB CLASS, and the first line that matches counts: mail/** complete, *.log \
+            unless-open, vendor/ - (leave as it is). A glob without / matches a name at any depth. # begins a \
+            comment. Rules are never read from the directory itself.
             """)
 
     @Argument(help: "The directory to upgrade.")
@@ -42,7 +44,7 @@ struct Upgrade: ParsableCommand {
     func validate() throws {
         if queued, directory != nil { throw ValidationError("--queued takes no directory") }
         if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || !include.given.isEmpty || dryRun || json {
-            throw ValidationError("--queued goes with --keybag only: what is queued says how it is to be done")
+            throw ValidationError("--queued takes no other option except --keybag")
         }
         if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
     }
@@ -74,7 +76,7 @@ struct Upgrade: ParsableCommand {
         guard let reason = pass.refusal else { return pass }
         throw Failure(
             .refused, "\(quoted(directory)) is not upgraded: \(reason)",
-            hint: "name directories below it that can wait for an unlock")
+            hint: "name directories below it that are not needed before an unlock")
     }
 
     private func runQueued() throws {
@@ -121,7 +123,7 @@ private final class UpgradeRun {
         }
         report.finish(unlock: isDryRun ? nil : keybag)
         if summary.isStopped {
-            StandardError.line(.warning, "interrupted; the rest is as it was")
+            StandardError.line(.warning, "interrupted; the other files are unchanged")
             throw ExitStatus.interrupted
         }
         try report.outcome.leave()

@@ -7,13 +7,13 @@ struct Verify: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check every byte of protected files.",
         discussion: """
-            Silent when both heads of each file are equal, the length is right and every chunk opens. A file whose last \
-            writer did not close it is reported with status 75: all its contents are there. So is one that is being written \
-            to: it is whole as far as it goes. Damage is status 65, and so are bytes that another program has appended, and \
-            whatever may hide later changes.
+            Prints nothing if both heads of each file are equal, the length is right and every chunk opens. The exit \
+            status is 75 if a file was not closed by its last writer: all its contents are there. It is also 75 if a \
+            file is being written to. It is 65 for damage, for bytes that another program has appended, and for \
+            anything that may hide later changes.
 
-            In a tree, files that are not protected are counted; they are named where the default class of their directory \
-            says that they should be. Nothing is repaired.
+            In a directory, files that are not protected are counted. They are named if the default class of their \
+            directory says that they should be protected. Nothing is repaired.
             """)
 
     @Argument(help: "Files; with --recursive also directories.")

@@ -8,11 +8,12 @@ struct VerifyPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check a password against a stored hash.",
         discussion: """
-            Silent when it is right; status 77 when it is wrong, 65 when the string is none that password hash prints. Other \
-            users of this machine can see an argument: without it the string is a line of standard input. Put it in single \
-            quotes, or the shell takes parts of it away.
+            Prints nothing if the password is right. The exit status is 77 if it is wrong, and 65 if the string is \
+            not a hash of protectfs password hash.
 
-            The verifier of a client key needs --site and --user.
+            Other users of this machine can see an argument. Without the argument the hash is the first line of \
+            standard input. Put an argument in single quotes, or the shell replaces parts of it. For the verifier of \
+            a client key give --site and --user.
             """)
 
     @Argument(help: "The stored hash (default: the first line of standard input).")
@@ -55,7 +56,8 @@ struct VerifyPassword: ParsableCommand {
         }
         guard isRight else { throw Failure(.refused, "wrong password") }
         if needsRehash, !json {
-            StandardError.line(.hint, "hash it anew, with more than its \(count) iterations: protectfs password hash")
+            StandardError.line(
+                .hint, "hash the password again, with more than \(count) iterations: protectfs password hash")
         }
     }
 
@@ -64,7 +66,7 @@ struct VerifyPassword: ParsableCommand {
         if text.hasPrefix("$client-") {
             let verifier = try StoredVerifier(encoded: text)
             guard let (site, user) = client.salt else {
-                throw Failure(.usage, "this is the verifier of a client key: --site and --user say whose")
+                throw Failure(.usage, "this is the verifier of a client key: it needs --site and --user")
             }
             return .verifier(verifier, site: site, user: user)
         }
@@ -78,7 +80,7 @@ struct VerifyPassword: ParsableCommand {
     /// What stands behind the line may be the password (`--password-fd 0`).
     private static func lineOfInput() throws(Failure) -> String {
         guard isatty(0) == 0 else {
-            throw Failure(.usage, "there is no string to check against", hint: "give it by a pipe or as an argument")
+            throw Failure(.usage, "there is no hash to check against", hint: "give it through a pipe or as an argument")
         }
         return try SecretLine.read(from: 0, upTo: 1024).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }

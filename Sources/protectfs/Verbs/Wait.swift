@@ -6,7 +6,7 @@ struct Wait: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait", abstract: "Wait until the keybag is unlocked or locked.",
         discussion: """
-            Returns at once if it is. It sleeps until then, whichever process unlocks or locks: \
+            Returns at once if the keybag is in that state already. Sleeps until then and uses no processor time: \
             protectfs wait && protectfs cat notes
             """)
 

@@ -7,8 +7,8 @@ struct Watch: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch", abstract: "Print a line at every lock and unlock.",
         discussion: """
-            The first line is what is so at the beginning. Ends when it is interrupted, or when nobody reads its output any \
-            more. It sleeps in between.
+            The first line is the current state. Ends when it is interrupted, or when its output is closed. Uses no \
+            processor time in between.
             """)
 
     @Flag(help: "Print JSON, one object per line.")

@@ -7,18 +7,20 @@ struct Write: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "write", abstract: "Write standard input to a protected file.",
         discussion: """
-            The file appears whole when the input ends, or not at all. Without --class it gets the class of the file it \
-            replaces, else the directory's default, else the user's (default-class in the configuration), else complete.
+            The file appears whole when the input ends, or not at all. Without --class it gets the class of the file \
+            that it replaces, else the default of its directory, else default-class of the configuration, else \
+            complete.
 
-            With --append each piece of the input is on disk before the next one is read. An unless-open or first-unlock \
-            file goes on through a lock; at a complete file a lock ends the command with status 75, and it says how much \
-            was written.
+            With --append each piece of the input is on disk before the next one is read. An unless-open or \
+            first-unlock file can be written through a lock. With a complete file a lock ends the command with exit \
+            status 75, and a warning says how much was written.
 
-            With --raise-to a new file is written as --class says and gets the other class when it is closed, or at the \
-            next unlock if it is locked then: --class unless-open --raise-to complete.
+            With --raise-to a new file gets the stronger class when it is closed, or at the next unlock if the \
+            keybag is locked then. For data that arrives while locked: --class unless-open --raise-to complete
 
-            With --append --segments an unless-open log is continued in every state: where it cannot be opened, the input \
-            goes to FILE.segment-1 and so on, which are appended to FILE after the next unlock (protectfs queue).
+            With --append --segments an unless-open log can be written in every state. While it cannot be opened, \
+            the input goes to FILE.segment-1 and so on. They are appended to FILE after the next unlock: protectfs \
+            queue
             """)
 
     @Argument(help: "The file to write.")
@@ -69,7 +71,7 @@ struct Write: ParsableCommand {
         var done: Int64 = 0
         while true {
             guard let piece = try input.fullPiece() else {
-                throw Failure(.interrupted, "interrupted; \(quoted(path)) is as it was")
+                throw Failure(.interrupted, "interrupted; \(quoted(path)) is unchanged")
             }
             if piece.isEmpty { break }
             try writer.append(piece)

@@ -80,19 +80,29 @@ struct AgreementTests {
         #expect(words.isSuperset(of: ours))
     }
 
-    @Test("mandoc and groff read the manual page without complaint")
-    func lint() throws {
+    @Test("mandoc and groff read every manual page without complaint", arguments: Checkout.manualPages)
+    func lint(name: String) throws {
         let sandbox = try CommandSandbox(makesKeybag: false)
         guard try sandbox.shell("command -v mandoc && command -v groff").status == 0 else {
-            print("skipped: the manual page is not checked: mandoc or groff is not installed")
+            print("skipped: \(name) is not checked: mandoc or groff is not installed")
             return
         }
-        let file = Checkout.root.appendingPathComponent("docs/protectfs.1").path
-        // That a system has no index of its manual pages is not about this one.
-        let mandoc = try sandbox.shell("mandoc -T lint \"$0\" 2>&1 | grep -v 'outdated mandoc.db'; true", [file])
+        let file = Checkout.root.appendingPathComponent(name).path
+        // What this system has an index of, and which of our pages are installed, is not about this one.
+        let ignored = "outdated mandoc.db|manual not found: Xr (git-credential-)?protectfs"
+        let mandoc = try sandbox.shell(
+            "mandoc -T lint \"$0\" 2>&1 | grep -Ev \"$1\"; true", [file, ignored])
         #expect(mandoc.text == "")
         let groff = try sandbox.shell("groff -mdoc -ww -Tutf8 \"$0\"", [file])
         #expect(groff.status == 0)
         #expect(groff.errors == "")
+    }
+
+    @Test("The manual pages of protectfs refer to each other by names that exist", arguments: Checkout.manualPages)
+    func references(name: String) throws {
+        let ours = Set(Checkout.manualPages.map { String($0.dropFirst("docs/".count).dropLast(2)) })
+        for match in try Checkout.text(name).matches(of: #/\.Xr (?<page>\S*protectfs\S*) 1/#) {
+            #expect(ours.contains(String(match.output.page)), "\(name): \(match.output.page)")
+        }
     }
 }

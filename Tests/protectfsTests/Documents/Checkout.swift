@@ -31,4 +31,7 @@ enum Checkout {
     /// What a visitor reads: Markdown at the top and in `docs`.
     static let documents: [String] =
         ["README.md", "SECURITY.md", "CHANGELOG.md"] + files(below: "docs", suffix: ".md")
+
+    /// `docs/protectfs.1` and the pages of the other programs.
+    static let manualPages: [String] = files(below: "docs", suffix: ".1")
 }
