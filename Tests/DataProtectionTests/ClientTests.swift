@@ -54,7 +54,7 @@ import Testing
         }
         let before = names().count
         #expect(try use().count == before + 1)
-        #expect(names().count == before)
+        while names().count > before { usleep(1_000) }  // the thread that hears of locks may hold it for a moment
         let worker = try StormProcess(bed.keybag.directory, ["serve"])
         #expect(try worker.ask("open r \(path)").hasPrefix("ok"))
         #expect(handles() == [1, 0])
