@@ -117,3 +117,8 @@ public enum AccessRule {
         }
     }
 }
+
+extension ProtectionClass {
+    /// What a new file gets that takes this class over from a file or a directory: `none` is never inherited, and becomes class C.
+    package var inherited: ProtectionClass { self == .none ? .completeUntilFirstUserAuthentication : self }
+}

@@ -33,7 +33,7 @@ extension Keybag {
     /// Whether a file of this keybag has a class, and no slot another one.
     private func hasAlready(_ protectionClass: ProtectionClass, _ path: FilePath) -> Bool {
         guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
-            (try? file.lockSlot(.shared, waiting: QueuedWork.patience)) != nil,
+            (try? file.lockSlot(.shared, waiting: LowerFile.patience)) != nil,
             let heads = try? ClassChange.heads(of: file), !heads.hasStaleWrap
         else { return false }
         let name = heads.head.wrap.classKey
@@ -114,7 +114,7 @@ enum ClassChange {
         do throws(Trouble) { return try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
             throw error
         } catch {
-            try file.lockSlot(.shared, waiting: QueuedWork.patience)
+            try file.lockSlot(.shared, waiting: LowerFile.patience)
             return try heads(of: file)
         }
     }

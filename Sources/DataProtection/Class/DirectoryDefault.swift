@@ -1,5 +1,3 @@
-import CDirectoryEntries
-import CExtendedAttributes
 import Glibc
 import ProtectionKeys
 import SystemPackage
@@ -81,65 +79,11 @@ extension DirectoryDefault {
 
     /// A value that is too long says nothing that we know.
     private static func value(in directory: LowerDirectory) throws(DataProtectionError) -> String? {
-        var value = [UInt8](repeating: 0, count: 256)
         do throws(DataProtectionError) {
-            // The descriptor may be one that is only good for looking up names.
-            let open = try retrying(directory.path, "openat") {
-                openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            }
-            defer { close(open) }
-            let count = try retrying(directory.path, "fgetxattr") { fgetxattr(open, attribute, &value, value.count) }
-            return String(decoding: value[..<count], as: UTF8.self)
+            return String(decoding: try ExtendedAttributes.get(attribute, in: directory), as: UTF8.self)
         } catch {
             if error.errno == .outOfRange { return "" }
             guard saysNothing.contains(error.errno) else { throw error }
-            return nil
-        }
-    }
-}
-
-extension LowerDirectory {
-    /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
-    private static let pathOnly: Int32 = 0o10_000_000
-
-    /// Opens a directory to look up names from it, for which no permission to read it is needed.
-    fileprivate convenience init(lookingAt path: FilePath) throws(DataProtectionError) {
-        let descriptor = try retrying(path, "open") {
-            path.withPlatformString { open($0, Self.pathOnly | O_DIRECTORY | O_CLOEXEC) }
-        }
-        self.init(path, descriptor: descriptor)
-    }
-
-    /// The directory above, in the same mount; nil if there is none, or this one may not be searched.
-    fileprivate func parent() throws(DataProtectionError) -> LowerDirectory? {
-        let above = path.appending("..")
-        let found: LowerDirectory
-        do throws(DataProtectionError) {
-            let opened = try retrying(above, "openat2") {
-                protectfs_open_parent(descriptor, Self.pathOnly | O_DIRECTORY)
-            }
-            found = LowerDirectory(above, descriptor: opened)
-        } catch {
-            switch error.errno {
-            case .improperLink, .permissionDenied: return nil
-            case .noFunction, .notPermitted: break
-            default: throw error
-            }
-            return try parentOnDevice(above)
-        }
-        return try found.status().isSameItem(as: status()) ? nil : found
-    }
-
-    /// The same where the kernel is older than 5.6, or a sandbox does not know openat2(2): the mount ends where the device does.
-    private func parentOnDevice(_ above: FilePath) throws(DataProtectionError) -> LowerDirectory? {
-        do throws(DataProtectionError) {
-            let opened = try retrying(above, "openat") {
-                openat(descriptor, "..", Self.pathOnly | O_DIRECTORY | O_CLOEXEC)
-            }
-            let found = LowerDirectory(above, descriptor: opened)
-            let (own, other) = (try status(), try found.status())
-            return own.st_dev != other.st_dev || other.isSameItem(as: own) ? nil : found
-        } catch .system(_, _, .permissionDenied) {
             return nil
         }
     }

@@ -16,11 +16,6 @@ struct InheritedClass: Hashable {
     var isRefuted = false
 }
 
-extension ProtectionClass {
-    /// What a new file gets that takes this class over from a file or a directory: `none` is never inherited, and becomes class C.
-    package var inherited: ProtectionClass { self == .none ? .completeUntilFirstUserAuthentication : self }
-}
-
 extension Keybag {
     /// The class of `file`; nil if it is not a protected file.
     ///

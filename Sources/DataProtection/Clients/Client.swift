@@ -5,6 +5,12 @@ import ProtectionKeys
 import Synchronization
 import SystemPackage
 
+/// What can have written something that only a crash would lose once the keys have gone.
+protocol CommitsAtLock: AnyObject, Sendable {
+    /// Commits it. Its errors are told to whoever uses it next.
+    func commitBeforeLock()
+}
+
 /// This process as one that holds protected files of a keybag open: what it has, and its answer to a lock.
 ///
 /// One for all ``Keybag`` objects of a directory; it lives as long as one of them or a handle does.
@@ -37,7 +43,7 @@ final class Client: Sendable {
         }
     }
     private struct WeakHandle: @unchecked Sendable {  // `weak var` is read and written under the ledger's lock
-        weak var handle: ProtectedFile?
+        weak var handle: (any CommitsAtLock)?
     }
 
     /// What others see.
@@ -108,7 +114,7 @@ final class Client: Sendable {
     }
 
     /// A handle has written: a lock commits that.
-    func noteWriting(_ handle: ProtectedFile) {
+    func noteWriting(_ handle: any CommitsAtLock) {
         ledger.withLock { $0.writers[ObjectIdentifier(handle)] = WeakHandle(handle: handle) }
     }
 
@@ -185,7 +191,7 @@ final class Client: Sendable {
     /// Answers the lock that raised the counter to `counter`, when all that began before now has ended and what was written
     /// is committed. Waits for nothing.
     func answer(_ counter: UInt64) {
-        let writers = ledger.withLock { ledger -> [ProtectedFile] in
+        let writers = ledger.withLock { ledger -> [any CommitsAtLock] in
             guard counter > ledger.heard else { return [] }
             ledger.heard = counter
             ledger.earlier += ledger.recent

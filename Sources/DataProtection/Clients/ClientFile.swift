@@ -49,7 +49,7 @@ struct ClientFile {
     }
 
     /// Whether it has its name still: somebody may have cleared `run`, or moved it away.
-    var isThere: Bool { (try? FileReference.isSame(file, file.path)) ?? false }
+    var isThere: Bool { (try? file.isNamed(file.path)) ?? false }
 
     /// Says something else. What cannot be written is not said: nobody must be kept from a file by that.
     mutating func update(_ change: (inout ClientRecord) -> Void) {

@@ -35,12 +35,6 @@ extension Keybag {
         return fileKey
     }
 
-    /// The error for a class key that the keybag does not hold.
-    func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
-        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
-        return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
-    }
-
     /// Carries a file key out of a closure that lends a class key.
     private final class Unwrapped {
         private var key: FileKey?

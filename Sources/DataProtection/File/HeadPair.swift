@@ -149,3 +149,22 @@ struct HeadPair {
         .damaged(path, .head, reason: reason, offset: nil)
     }
 }
+
+extension LowerFile {
+    /// Whether the clear bytes of a head at `offset` are these. Fewer are expected only where the file ends.
+    fileprivate func begins(with expected: ArraySlice<UInt8>, at offset: Int) throws(DataProtectionError) -> Bool {
+        let result: Result<Bool, DataProtectionError> = withUnsafeTemporaryAllocation(
+            byteCount: Head.clearLength, alignment: 8
+        ) { buffer in
+            do throws(DataProtectionError) {
+                let count = try read(into: buffer, at: UInt64(offset))
+                guard count == expected.count else { return .success(false) }
+                return .success(
+                    expected.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, buffer.baseAddress!, count) == 0 })
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

@@ -19,7 +19,7 @@ extension ProtectedFile {
             try .forHeads(of: path, flags: O_NOFOLLOW)
         }
         guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
-        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         var state = FileState(try ClassChange.heads(of: file))
         do throws(Trouble) { try state.scan(file, headKey: nil) } catch { throw error.reported }

@@ -25,8 +25,8 @@ final class OpenFile {
     private(set) var keys: HandleKeys
 
     /// Byte locks beyond the end of any file. FORMAT.md §3.9.
-    static let slotLock: off_t = 1 << 62
-    static let writerLock: off_t = 1 << 62 + 1
+    static let slotLock = ByteLocks.slot
+    static let writerLock = ByteLocks.writer
 
     init(_ file: LowerFile, keybag: Keybag, isWritable: Bool) {
         self.file = file

@@ -10,7 +10,7 @@ public import SystemPackage
 /// may write. A handle on a `complete` file keeps nothing between operations that opens the file: its first operation
 /// after a lock, whoever locked, throws *locked*, and after an unlock the same handle works again. A
 /// `completeUnlessOpen` handle goes on until it is closed. Writes are seen by other handles when they are committed.
-public final class ProtectedFile: @unchecked Sendable {  // `open` is only touched under `turn`
+public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open` is only touched under `turn`
     /// What a handle is opened for.
     public enum Access: Sendable {
         /// Reads; the file is never changed.
@@ -22,32 +22,21 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
     /// Where the file is.
     public let path: FilePath
     private let open: OpenFile
-    private let raise: QueuedRaise?
+    private let promise: (any ClosePromise)?
     private let turn = Mutex(false)  // whether the handle is closed
     /// Whether this process's client knows that there may be something to commit. Only touched under `turn`.
     private var isNoted = false
 
-    init(_ open: OpenFile, raise: QueuedRaise? = nil) {
+    init(_ open: OpenFile, promise: (any ClosePromise)? = nil) {
         path = open.file.path
         self.open = open
-        self.raise = raise
+        self.promise = promise
     }
 
-    /// Opens a protected file, or creates it.
-    ///
-    /// - Parameters:
-    ///   - path: the file; a link is followed.
-    ///   - access: what the handle is for.
-    ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
-    ///   - keybag: the one that the file belongs to.
-    ///   - raiseTo: the class that a file which this call creates gets when it is closed; see ``create(_:as:raiseTo:keybag:)``.
-    ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
-    /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `system`. Nothing is left behind when a file cannot get
-    ///   its key. `unverifiedOrigin` also if `access` is `readWrite` and anyone with class B's public key could have made the
-    ///   `completeUnlessOpen` file: they would know its file key, and could read what is written.
-    public static func open(
+    /// Opens a protected file, or creates it, as `open(_:_:create:raiseTo:keybag:requireVerifiedOrigin:)` of the layer above does.
+    static func open(
         _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil,
-        raiseTo: ProtectionClass? = nil, keybag: Keybag, requireVerifiedOrigin: Bool = false
+        promising promised: PromisedClass?, keybag: Keybag, requireVerifiedOrigin: Bool = false
     ) throws(DataProtectionError) -> ProtectedFile {
         let file: LowerFile
         do throws(DataProtectionError) {
@@ -55,9 +44,10 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         } catch {
             guard let create, access == .readWrite, error.errno == .noSuchFileOrDirectory else { throw error }
             do throws(DataProtectionError) {
-                return try Self.create(path, as: create, raiseTo: raiseTo, keybag: keybag)
+                return try Self.create(path, as: create, promising: promised, keybag: keybag)
             } catch .exists {
-                return try open(path, access, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
+                return try open(
+                    path, access, promising: nil, keybag: keybag, requireVerifiedOrigin: requireVerifiedOrigin)
             }
         }
         let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
@@ -70,24 +60,15 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         return handle
     }
 
-    /// Creates a protected file that must not be there yet.
-    ///
-    /// - Parameters:
-    ///   - path: where nothing is yet.
-    ///   - protectionClass: nil: the directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`.
-    ///   - raiseTo: the class that it gets when it is closed, or at the next unlock if it is locked then: written as
-    ///     `completeUnlessOpen`, kept as `complete`. That is noted before the file appears, and holds for a process that is
-    ///     killed too. What somebody does by hand meanwhile counts more: no class is lowered by it, no lowering is undone.
-    ///   - keybag: whose class key the file gets.
-    /// - Throws: `exists`, `locked`, `wouldWeaken` if `raiseTo` is weaker, `system`.
-    public static func create(
-        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag
+    /// Creates a protected file that must not be there yet, as `create(_:as:raiseTo:keybag:)` of the layer above does.
+    static func create(
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, promising promised: PromisedClass?, keybag: Keybag
     ) throws(DataProtectionError) -> ProtectedFile {
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: nil)
         let new = try NewFile(path, as: resolved, layout: .small, keybag: keybag)
         try new.finish()
-        let raise = try new.publish(replacing: false, raiseTo: raiseTo)
-        return ProtectedFile(try new.handle(), raise: raise)
+        let promise = try new.publish(replacing: false, promising: promised)
+        return ProtectedFile(try new.handle(), promise: promise)
     }
 
     /// Reads up to `buffer.count` bytes from plaintext `offset` on; fewer only at the end of the file.
@@ -145,7 +126,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
         try turn.withLock { isClosed throws(DataProtectionError) in
             if isClosed { return }
             isClosed = true
-            defer { raise?.perform() }  // what is not raised now stays in the queue
+            defer { promise?.perform() }  // what is not raised now stays in the queue
             defer { leave() }
             try open.close()
         }
@@ -205,7 +186,7 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
             open.discard()
             try? open.close()  // nothing was acknowledged that could be lost
             leave()
-            raise?.perform()
+            promise?.perform()
         }
     }
 
@@ -215,13 +196,12 @@ public final class ProtectedFile: @unchecked Sendable {  // `open` is only touch
             if isClosed { return }
             try? open.close()
             leave()
-            raise?.perform()
+            promise?.perform()
         }
     }
 
     // MARK: locks
 
-    /// Commits what was written, because the keys have gone: only a crash could lose it now. Its errors are the next call's.
     func commitBeforeLock() {
         turn.withLock { isClosed in
             isNoted = false

@@ -14,44 +14,27 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     public var protectionClass: ProtectionClass { new.protectionClass }
     private let new: NewFile
     private let isReplacing: Bool
-    private let raiseTo: ProtectionClass?
+    private let promised: PromisedClass?
     /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
     private let old: LowerFile?
     private let turn = Mutex(false)  // whether the file is finished or given up
 
-    /// Begins a file.
+    /// Begins a file, as `init(_:as:raiseTo:keybag:replacing:)` of the layer above does.
     ///
-    /// - Parameters:
-    ///   - path: the file that appears, or is replaced, when it is finished.
-    ///   - protectionClass: nil: the class of the file that is replaced, if a key proves it and it is not `none`; else the directory's
-    ///     default, the program's, the user's, or `completeUntilFirstUserAuthentication`. A class that is not proved counts if it is
-    ///     stronger than that.
-    ///   - keybag: whose class key the file gets.
-    ///   - raiseTo: the class that the file gets when it is finished, or at the next unlock if it is locked then; see
-    ///     ``ProtectedFile/create(_:as:raiseTo:keybag:)``.
-    ///   - replacing: false: a file of that name is an error when it is finished.
-    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than the class, `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
-    public convenience init(
-        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag,
-        replacing: Bool = true
-    ) throws(DataProtectionError) {
-        try self.init(
-            path, as: protectionClass, raiseTo: raiseTo, keybag: keybag, replacing: replacing, expecting: nil)
-    }
-
+    /// - Parameter size: how many bytes it is going to have; nil: not known.
     init(
-        _ path: FilePath, as protectionClass: ProtectionClass?, raiseTo: ProtectionClass? = nil, keybag: Keybag,
+        _ path: FilePath, as protectionClass: ProtectionClass?, promising promised: PromisedClass?, keybag: Keybag,
         replacing: Bool, expecting size: Int?
     ) throws(DataProtectionError) {
         self.path = path
         isReplacing = replacing
-        self.raiseTo = raiseTo
+        self.promised = promised
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
-        if let raiseTo, raiseTo < resolved { throw .wouldWeaken(path, from: resolved, to: raiseTo) }
+        if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
         new = try NewFile(path, as: resolved, layout: layout, keybag: keybag)
         if let old { try FileAttributes.inherit(from: old, to: new.file) }
@@ -75,7 +58,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             defer { new.forgetKeys() }
             try new.finish()
             if isReplacing, let old { try new.keybag.keepAppendedBytes(of: old) }
-            try new.publish(replacing: isReplacing, raiseTo: raiseTo)?.perform()
+            try new.publish(replacing: isReplacing, promising: promised)?.perform()
         }
     }
 

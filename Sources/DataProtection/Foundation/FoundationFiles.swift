@@ -21,7 +21,8 @@ extension FileManager {
         let protectionClass = try attributes?.protectionClass(of: path)
         try inFoundationsWords(path, isWriting: true) { path throws(DataProtectionError) in
             let writer = try ProtectedFileWriter(
-                path, as: protectionClass, keybag: keybag, replacing: true, expecting: data?.count ?? 0)
+                path, as: protectionClass, promising: nil, keybag: keybag, replacing: true,
+                expecting: data?.count ?? 0)
             try data?.lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
             try writer.finish()
         }

@@ -80,7 +80,8 @@ extension Data {
         let isNewOnly = options.contains(.withoutOverwriting)
         if raiseTo == nil, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
         let writer = try ProtectedFileWriter(
-            path, as: explicit, raiseTo: raiseTo, keybag: keybag, replacing: !isNewOnly, expecting: count)
+            path, as: explicit, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag, replacing: !isNewOnly,
+            expecting: count)
         try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
         try writer.finish()
     }

@@ -24,6 +24,7 @@ public final class Keybag: Sendable {
     let client: Client
     let deviceKeys: any DeviceKeySource = DeviceKeyFile()
     let warn: @Sendable (ProtectionWarning) -> Void
+    let followUp: LockFollowUp
 
     /// Class key D is kept: it opens in every state, so that keeping it gives nothing away.
     private final class KeptKey: Sendable {
@@ -46,21 +47,9 @@ public final class Keybag: Sendable {
     }
     private let cached: Mutex<Cached>
 
-    /// The user's keybag: `PROTECTFS_KEYBAG`, else `$XDG_DATA_HOME/protectfs/default`.
-    ///
-    /// - Throws: `keybagNotFound` when there is none yet; see ``create(at:passcode:)``.
-    public static var user: Keybag {
-        get throws(DataProtectionError) { try Keybag(at: Locations.keybag) }
-    }
-
-    /// Opens the keybag in `directory`. No key is needed and none is loaded.
-    ///
-    /// - Parameters:
-    ///   - directory: 0700, its files 0600, owned by this user. Files that others may read are narrowed, with a warning.
-    ///   - warn: called for what goes on but should be known; the library itself prints nothing.
-    /// - Throws: `keybagNotFound`, `keybagDamaged`, `keybagUnsafe`, `unsupported`.
-    public init(
-        at directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    /// Opens the keybag in `directory`, as `init(at:warn:)` of the layer above does, which knows what follows a lock.
+    init(
+        at directory: FilePath, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) {
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
@@ -73,6 +62,7 @@ public final class Keybag: Sendable {
         self.directory = directory
         self.file = file
         self.warn = warn
+        self.followUp = followUp
         uuid = loaded.copy.uuid
         ring = RingKeys(uuid)
         attempts = AttemptFile(directory: directory, keybag: uuid)

@@ -4,36 +4,27 @@ public import ProtectionKeys
 public import SystemPackage
 
 extension Keybag {
-    /// Makes a new keybag with its class keys under `passcode`, and unlocks nothing.
-    ///
-    /// The directory appears whole or not at all. The number of PBKDF2 iterations is calibrated to about half a second on
-    /// this machine, 600,000 at least.
-    /// - Parameters:
-    ///   - directory: where nothing is yet, or an empty directory.
-    ///   - passcode: 1 to 1,024 bytes.
-    /// - Throws: `keybagExists`, `exists` if something else is there, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
-    @discardableResult
-    public static func create(
-        at directory: FilePath, passcode: borrowing SecretBytes
+    /// Makes a new keybag, as `create(at:passcode:)` of the layer above does.
+    static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, followUp: LockFollowUp
     ) throws(DataProtectionError) -> Keybag {
         try refuseExisting(directory, passcode)
-        return try create(at: directory, passcode: passcode, iterations: try calibratedIterations())
+        return try create(
+            at: directory, passcode: passcode, iterations: try calibratedIterations(), deviceKey: Locations.deviceKey,
+            followUp: followUp
+        ) { _ in nil }
     }
 
-    /// The same with a recovery code, which opens the keybag without passcode and device key.
-    ///
-    /// - Parameters:
-    ///   - directory: where nothing is yet, or an empty directory.
-    ///   - passcode: 1 to 1,024 bytes.
-    ///   - recoveryCode: new, and shown to the user already: it cannot be had a second time.
-    @discardableResult
-    public static func create(
-        at directory: FilePath, passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
+    /// The same with a recovery code.
+    static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode,
+        followUp: LockFollowUp
     ) throws(DataProtectionError) -> Keybag {
         try refuseExisting(directory, passcode)
-        let iterations = try calibratedIterations()
-        return try create(at: directory, passcode: passcode, iterations: iterations) {
-            key throws(DataProtectionError) in
+        return try create(
+            at: directory, passcode: passcode, iterations: try calibratedIterations(), deviceKey: Locations.deviceKey,
+            followUp: followUp
+        ) { key throws(DataProtectionError) in
             try recoverySlot(recoveryCode, KeybagSlot.leastIterations, key)
         }
     }
@@ -45,12 +36,10 @@ extension Keybag {
         if OwnDirectory.exists(directory.appending("keybag.0")) { throw .keybagExists(directory) }
     }
 
-    /// The same with a given number of iterations: tests use few.
-    @discardableResult
-    package static func create(
-        at directory: FilePath, passcode: borrowing SecretBytes, iterations: Int,
-        deviceKey devicePath: FilePath = Locations.deviceKey,
-        recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot? = { _ in nil }
+    /// The same with a given number of iterations.
+    static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, iterations: Int, deviceKey devicePath: FilePath,
+        followUp: LockFollowUp, recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot?
     ) throws(DataProtectionError) -> Keybag {
         try checkPasscode(passcode)
         let device = try DeviceKeyFile.own(at: devicePath)
@@ -62,7 +51,7 @@ extension Keybag {
         if let slot = try recoverySlot(key) { slots.append(slot) }
         let bytes = try withKeys { () throws(KeyError) in try newKeybag(slots, device, key) }
         try makeDirectory(directory, holding: bytes, of: uuid)
-        let keybag = try Keybag(at: directory)
+        let keybag = try Keybag(at: directory, followUp: followUp, warn: { _ in })
         keybag.remember()
         return keybag
     }

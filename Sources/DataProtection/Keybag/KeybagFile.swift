@@ -220,3 +220,10 @@ struct KeybagFile: Sendable {
     /// Every name that a keybag directory has, for its modes.
     static let allNames = names + [AttemptFile.name, TransitionFile.name]
 }
+
+extension KeybagFile.Loaded {
+    /// A copy that is going to be stored.
+    init(unstored copy: KeybagCopy, _ bytes: [UInt8]) {
+        self.init(copy: copy, bytes: bytes, index: 0, needsRepair: false, damaged: nil)
+    }
+}

@@ -33,7 +33,7 @@ extension Keybag {
             announce(.didBecomeUnavailable, record)
         }
         try rings.refuseElsewhere()
-        ClassChangeIntent.finishAll(in: directory, warn: warn)
+        followUp.perform(in: directory, warn: warn)
         return lockReport(waiting: seconds)
     }
 
@@ -86,12 +86,8 @@ extension Keybag {
         return true
     }
 
-    /// Evicts the keys of every keybag in the ring of this user: for a lock that must not depend on any file.
-    ///
-    /// - Returns: the keybags that had keys there.
-    /// - Throws: the last error, after all have been tried.
-    @discardableResult
-    public static func lockAll() throws(DataProtectionError) -> [KeybagUUID] {
+    /// Evicts the keys of every keybag in the ring of this user, as `lockAll()` of the layer above does.
+    static func lockAll(followUp: LockFollowUp) throws(DataProtectionError) -> [KeybagUUID] {
         let keybags = try RingKeys.keybagsInRing()
         var failure: DataProtectionError?
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
@@ -101,7 +97,7 @@ extension Keybag {
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
         for uuid in Set(keybags).union(remembered) {
             do throws(DataProtectionError) {
-                try lock(uuid, keysWereThere: unlocked.contains(uuid))
+                try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
             } catch {
                 failure = error
             }
@@ -110,14 +106,16 @@ extension Keybag {
         return keybags
     }
 
-    /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
-    ///
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` as ``lock()`` does, if its directory can be read.
-    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) { try lock(uuid, keysWereThere: false) }
+    /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
+    static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
+        try lock(uuid, keysWereThere: false, followUp)
+    }
 
-    private static func lock(_ uuid: KeybagUUID, keysWereThere: Bool) throws(DataProtectionError) {
+    private static func lock(
+        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
+    ) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid) {
+        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
             _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
         } else {
             try RingKeys(uuid).evict()
@@ -128,7 +126,7 @@ extension Keybag {
         }
     }
 
-    /// Looks for keys in other user namespaces, for a keybag that cannot be opened. Call after ``lockAll()``.
+    /// Looks for keys in other user namespaces, for a keybag that cannot be opened. Call after all keybags have been locked.
     ///
     /// - Parameter directory: the keybag's directory.
     /// - Returns: false if the record of namespaces cannot be read, so that other keyrings may hold keys.

@@ -4,16 +4,14 @@ import SystemPackage
 
 /// Keybags once used, by UUID: links in `$XDG_STATE_HOME/protectfs/keybags`.
 extension Keybag {
-    /// The keybag of that name, if it was used on this machine and is there.
-    ///
-    /// - Throws: `keybagNotFound` if it was never used, or its disk is not there.
-    public static func remembered(
-        _ uuid: KeybagUUID, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    /// The keybag of that name, as `remembered(_:warn:)` of the layer above returns it.
+    static func remembered(
+        _ uuid: KeybagUUID, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Keybag {
         guard let directory = target(of: uuid) else {
             throw .keybagNotFound(Locations.registry.appending(uuid.description))
         }
-        let keybag = try Keybag(at: directory, warn: warn)
+        let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)
         guard keybag.uuid == uuid else { throw .keybagNotFound(keybag.directory) }
         return keybag
     }

@@ -60,6 +60,12 @@ extension Keybag {
         }
     }
 
+    /// The error for a class key that the keybag does not hold.
+    func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
+        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
+        return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
+    }
+
     private func loadedAt(_ key: RingKey) throws(DataProtectionError) -> UInt64? {
         var serial: KeySerial?
         guard let payload = try RingKeys.payload(of: key, serial: &serial) else { return nil }

@@ -47,7 +47,7 @@ extension Keybag {
             }
         }
         remember()
-        ClassChangeIntent.finishAll(in: directory, warn: warn)
+        followUp.perform(in: directory, warn: warn)
     }
 
     /// Gives a keybag that was made before there were secrets their class keys. It unlocks without them too.

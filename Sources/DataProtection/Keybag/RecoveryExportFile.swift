@@ -33,19 +33,10 @@ extension Keybag {
         ExportRecord(sequence: loaded.copy.sequence).store(in: directory)
     }
 
-    /// Puts a keybag back from its export, where there is none or where both copies are damaged.
-    ///
-    /// Damaged copies are kept beside the new ones, with a warning each. Nothing is unlocked. Then the passcode of the time
-    /// of the export opens the keybag on its machine, and the recovery code of that time on any.
-    /// - Parameters:
-    ///   - directory: made if it is missing.
-    ///   - path: a regular file; see FORMAT.md §2.9.
-    ///   - warn: gets what was put right on the way.
-    /// - Throws: `keybagIntact` if there is a keybag that opens; `damaged` if the export is; `unsupported`, `system`.
-    @discardableResult
-    public static func restore(
-        at directory: FilePath, fromExport path: FilePath,
-        warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    /// Puts a keybag back from its export, as `restore(at:fromExport:warn:)` of the layer above does.
+    static func restore(
+        at directory: FilePath, fromExport path: FilePath, followUp: LockFollowUp,
+        warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Keybag {
         let export = try readExport(path)
         if let there = try KeybagFile(directory: directory).usableUUID() {
@@ -61,7 +52,7 @@ extension Keybag {
         } else {
             try makeDirectory(directory, holding: export.copy, of: export.keybag)
         }
-        let keybag = try Keybag(at: directory, warn: warn)
+        let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)
         keybag.remember()
         return keybag
     }

@@ -79,7 +79,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
             if case .log(let file) = place {
                 place = .none
                 defer { try? file.close() }  // every line was acknowledged before
-                guard try FileReference.isSame(file.lower, path) else { return }
+                guard try file.lower.isNamed(path) else { return }
             }
             if OwnDirectory.exists(path) { try names.rotate(keeping: count) }
         }
@@ -111,7 +111,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
 
     /// Follows a rotation and an unlock.
     private func follow() throws(DataProtectionError) {
-        if case .log(let file) = place, try !FileReference.isSame(file.lower, path) {
+        if case .log(let file) = place, try !file.lower.isNamed(path) {
             place = .none
             try? file.close()  // every line was acknowledged before
         }
@@ -152,7 +152,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
             if try file.protectionClass() == .complete { throw refusal }
             try file.beginWriting()
             // Rotated in this moment: it is not the log any more.
-            return try FileReference.isSame(file.lower, path) ? file : nil
+            return try file.lower.isNamed(path) ? file : nil
         } catch {
             switch error {
             case .locked(_, .complete, _, _, _): throw refusal
@@ -178,7 +178,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
                 return .segment(ProtectedFile(try new.handle()), note)
             } catch {
                 // Where only the last flush failed, the segment is there.
-                if try !FileReference.isSame(new.file, new.path) { try note.remove() }
+                if try !new.file.isNamed(new.path) { try note.remove() }
                 guard case .exists = error else { throw error }  // another process has taken the number
             }
         }

@@ -50,21 +50,6 @@ struct FileReference: Hashable {
             return nil
         }
     }
-
-    /// What is to be said of a file that is not found.
-    ///
-    /// - Throws: `system` with ENOENT if its disk is away: the directory on which it is mounted is there without it.
-    func gone() throws(DataProtectionError) -> QueuedWorkResult.Outcome {
-        var status = stat()
-        var directory = path.directory
-        while directory.withPlatformString({ stat($0, &status) }) != 0 {
-            guard errno == ENOENT, directory.removeLastComponent() else { break }
-        }
-        guard UInt64(status.st_dev) == device else {
-            throw .system(path, operation: "open", .noSuchFileOrDirectory)
-        }
-        return .gone
-    }
 }
 
 extension FileReference {
@@ -75,34 +60,5 @@ extension FileReference {
         self.init(
             device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
             path: path.lastComponent.map { directory.appending($0) } ?? directory, fileID: fileID)
-    }
-}
-
-extension LowerFile {
-    /// The id of a protected file, unverified; nil if this is none.
-    func fileID() throws(DataProtectionError) -> FileID? {
-        try lockSlot(.shared, waiting: QueuedWork.patience)
-        let result: Result<FileID?, DataProtectionError>
-        do throws(DataProtectionError) {
-            result = .success(try ClassChange.heads(of: self).head.prefix.fileID)
-        } catch .notProtected {
-            result = .success(nil)
-        } catch {
-            result = .failure(error)
-        }
-        try unlockByte(OpenFile.slotLock)
-        return try result.get()
-    }
-
-    /// Takes the slot lock until the file is closed or the byte is given back. Somebody may sit on it for ever.
-    ///
-    /// - Parameter patience: in nanoseconds.
-    /// - Throws: `busy`.
-    func lockSlot(_ kind: LockKind, waiting patience: UInt64) throws(DataProtectionError) {
-        let deadline = Clock.monotonic() + patience
-        while try !tryByteLock(OpenFile.slotLock, kind) {
-            guard Clock.monotonic() < deadline else { throw .busy(path) }
-            usleep(5_000)
-        }
     }
 }

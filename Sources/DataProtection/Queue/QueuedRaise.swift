@@ -7,7 +7,7 @@ import SystemPackage
 ///
 /// It is noted before the file has a name, so that the file of a process that is killed is raised too, and held while the
 /// file is open: a `complete` file would be shut for its writer by the next lock.
-final class QueuedRaise {
+final class QueuedRaise: ClosePromise {
     private let keybag: Keybag
     /// Nil when it is over or left to the queue: only then can others work on it.
     private var note: QueueNote?
@@ -39,33 +39,13 @@ final class QueuedRaise {
         note = try QueueNote(.raise(reference, from: now, to: protectionClass), in: keybag.directory)
     }
 
-    /// The file is closed: raises it now, or leaves that to the next unlock.
+    /// Raises the file now, or leaves that to the next unlock.
     func perform() {
         guard var held = note.take() else { return }
         _ = keybag.perform(&held)
     }
 
-    /// The file did not get its name and is nowhere.
     func withdraw() { try? note?.remove() }  // a note too many costs one look
-}
-
-extension NewFile {
-    /// Gives the finished file its name, with the promise of `raiseTo` noted before.
-    func publish(
-        replacing: Bool, raiseTo: ProtectionClass?
-    ) throws(DataProtectionError) -> QueuedRaise? {
-        guard let raiseTo else {
-            try publish(replacing: replacing)
-            return nil
-        }
-        let raise = try QueuedRaise(self, to: raiseTo)
-        do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
-            // Where only the last flush failed, the file is there.
-            if (try? FileReference.isSame(file, path)) == false { raise?.withdraw() }
-            throw error
-        }
-        return raise
-    }
 }
 
 extension Keybag {
@@ -84,7 +64,7 @@ extension Keybag {
         guard let file else { return try reference.gone() }
         // Whoever is writing to it would be shut out by the next lock.
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
-        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try ClassChange.heads(of: file)
         let now = heads.head.wrap.classKey.protectionClass

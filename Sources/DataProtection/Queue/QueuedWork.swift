@@ -200,8 +200,6 @@ extension QueuedWorkResult.Outcome {
 }
 
 extension QueuedWork {
-    /// How long somebody may hold the lock of a file before it counts as in use, in nanoseconds.
-    static let patience: UInt64 = 5_000_000_000
 
     /// Nil for a note that makes no sense.
     init?(_ note: QueueNote) {
@@ -222,5 +220,22 @@ extension QueuedWork {
 
     func isJoin(toAnyOf logs: Set<FilePath>) -> Bool {
         if case .join(let log) = kind { logs.contains(log) } else { false }
+    }
+}
+
+extension FileReference {
+    /// What is to be said of a file that is not found.
+    ///
+    /// - Throws: `system` with ENOENT if its disk is away: the directory on which it is mounted is there without it.
+    func gone() throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        var status = stat()
+        var directory = path.directory
+        while directory.withPlatformString({ stat($0, &status) }) != 0 {
+            guard errno == ENOENT, directory.removeLastComponent() else { break }
+        }
+        guard UInt64(status.st_dev) == device else {
+            throw .system(path, operation: "open", .noSuchFileOrDirectory)
+        }
+        return .gone
     }
 }

@@ -60,7 +60,7 @@ extension Keybag {
     ) throws(DataProtectionError) -> ProtectedFile {
         let begun = try note.begun?.log.find(asPartOf: log)
         let path = begun?.path ?? log
-        if let own, try FileReference.isSame(own.lower, path) { return own }
+        if let own, try own.lower.isNamed(path) { return own }
         if own != nil, begun == nil { throw .busy(path) }
         // Says *busy* where somebody sits on the log's lock; what follows would wait for ever.
         if begun == nil { _ = try FileReference.openRegular(path)?.fileID() }
@@ -143,7 +143,7 @@ extension LowerFile {
     /// Whether that has happened and only the segment's own name is left to be removed. The log may have been rotated since.
     fileprivate func hasBecome(_ log: FilePath) throws(DataProtectionError) -> Bool {
         guard try status().st_nlink > 1 else { return false }
-        for path in try RotatedLog(log).paths() where try FileReference.isSame(self, path) { return true }
+        for path in try RotatedLog(log).paths() where try isNamed(path) { return true }
         return false
     }
 }
@@ -153,14 +153,6 @@ extension FileReference {
     fileprivate func find(asPartOf log: FilePath) throws(DataProtectionError) -> LowerFile? {
         guard path.directory == log.directory, let file = try find() else { return nil }
         return try RotatedLog(log).paths().contains(file.path) ? file : nil
-    }
-
-    /// Whether the open file is what has that name.
-    static func isSame(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) -> Bool {
-        var named = stat()
-        let own = try file.status()
-        return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
-            && named.st_dev == own.st_dev
     }
 }
 

@@ -67,10 +67,3 @@ extension KeybagCopy {
         entries += try ClassKeyEntry.generation(generation, under: new, device)
     }
 }
-
-extension KeybagFile.Loaded {
-    /// A copy that is going to be stored.
-    init(unstored copy: KeybagCopy, _ bytes: [UInt8]) {
-        self.init(copy: copy, bytes: bytes, index: 0, needsRepair: false, damaged: nil)
-    }
-}

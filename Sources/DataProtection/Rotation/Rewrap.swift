@@ -25,7 +25,7 @@ extension Keybag {
         let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
             try .forHeads(of: path, flags: O_NOFOLLOW)
         }
-        try file.lockSlot(.exclusive, waiting: QueuedWork.patience)
+        try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try ClassChange.heads(of: file)
         if try isCurrent(heads.head) {

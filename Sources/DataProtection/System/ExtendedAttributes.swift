@@ -11,6 +11,20 @@ enum ExtendedAttributes {
         return count >= 0 ? Array(value[..<count]) : nil
     }
 
+    /// The value, up to 256 bytes. The C call is `fgetxattr`.
+    ///
+    /// - Throws: `system`: ENODATA where there is none, ERANGE where it is longer.
+    static func get(_ name: String, in directory: LowerDirectory) throws(DataProtectionError) -> [UInt8] {
+        // The descriptor may be one that is only good for looking up names.
+        let open = try retrying(directory.path, "openat") {
+            openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        defer { close(open) }
+        var value = [UInt8](repeating: 0, count: 256)
+        let count = try retrying(directory.path, "fgetxattr") { fgetxattr(open, name, &value, value.count) }
+        return Array(value[..<count])
+    }
+
     /// Sets a value. The C call is `setxattr`.
     static func set(_ name: String, to value: [UInt8], of path: FilePath) throws(DataProtectionError) {
         _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }

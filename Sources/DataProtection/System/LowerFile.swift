@@ -74,23 +74,6 @@ final class LowerFile: Sendable {
         return bytes
     }
 
-    /// Whether the clear bytes of a head at `offset` are these. Fewer are expected only where the file ends.
-    func begins(with expected: ArraySlice<UInt8>, at offset: Int) throws(DataProtectionError) -> Bool {
-        let result: Result<Bool, DataProtectionError> = withUnsafeTemporaryAllocation(
-            byteCount: Head.clearLength, alignment: 8
-        ) { buffer in
-            do throws(DataProtectionError) {
-                let count = try read(into: buffer, at: UInt64(offset))
-                guard count == expected.count else { return .success(false) }
-                return .success(
-                    expected.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, buffer.baseAddress!, count) == 0 })
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
-    }
-
     /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
     /// perhaps because of large folios in the page cache. docs/BENCHMARKS.md.
     private static let piece = 64 << 10
@@ -143,6 +126,14 @@ final class LowerFile: Sendable {
         var status = stat()
         _ = try retrying(path, "fstat") { fstat(descriptor, &status) }
         return status
+    }
+
+    /// Whether it is what has that name now; a link is not followed.
+    func isNamed(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        var named = stat()
+        let own = try status()
+        return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
+            && named.st_dev == own.st_dev
     }
 
     /// The length in bytes.

@@ -136,7 +136,7 @@ extension UnnamedFile {
         let directory = entry.directory
         let temporary = try named(exchanging: source.inode)
         // Who opens the new file for writing before it is certain that it stays would write into nothing.
-        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(entry.path) }
+        guard try file.tryByteLock(ByteLocks.writer, .exclusive) else { throw .busy(entry.path) }
         try source.requireUntouched()
         guard try isInPlace() else { throw .busy(entry.path) }
         if try directory.exchange(temporary.name, entry.name) {
@@ -148,7 +148,7 @@ extension UnnamedFile {
         } else {
             try directory.rename(temporary.name, to: entry.name)
         }
-        try file.unlockByte(OpenFile.writerLock)
+        try file.unlockByte(ByteLocks.writer)
         // One flush for both: journals keep their order, and a name that comes back is a dead process's.
         try hasName()
     }

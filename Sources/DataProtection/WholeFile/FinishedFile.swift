@@ -30,37 +30,6 @@ extension ProtectedFile {
 }
 
 extension Keybag {
-    /// Gives a finished, closed file its name, and its class: now if unlocked, else after the next unlock. Needs no key.
-    ///
-    /// That it is to be raised is noted before it has its name: killed at any moment, the file is raised all the same.
-    /// - Parameters:
-    ///   - temporary: in the same directory as `path`.
-    ///   - replacing: false: something under that name is the error `exists`, and nothing has happened.
-    ///   - raiseTo: nil: it keeps the class that it has.
-    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than its class, `exists`, `system`.
-    package func publish(
-        _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?
-    ) throws(DataProtectionError) {
-        let entry = try DirectoryEntry(path)
-        guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
-        let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
-        let raise =
-            try raiseTo.map { goal throws(DataProtectionError) in
-                try QueuedRaise(file, named: path, to: goal, keybag: self)
-            } ?? nil
-        do throws(DataProtectionError) {
-            if replacing {
-                try entry.directory.rename(old, to: entry.name)
-            } else {
-                try entry.directory.renameIfFree(old, to: entry.name)
-            }
-        } catch {
-            raise?.withdraw()
-            throw error
-        }
-        try entry.directory.flush()
-        raise?.perform()
-    }
 
     /// The name of the directory in which the list of downloads is kept. FORMAT.md §2.14.
     package static let downloadsName = "downloads"

@@ -122,6 +122,19 @@ final class NewFile {
     /// - Throws: `exists` if there is something under that name and `replacing` is false.
     func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
 
+    /// Gives the finished file its name, with what is promised noted before.
+    func publish(
+        replacing: Bool, promising promised: PromisedClass?
+    ) throws(DataProtectionError) -> (any ClosePromise)? {
+        let promise = try promised?.make(for: self)
+        do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
+            // Where only the last flush failed, the file is there.
+            if (try? file.isNamed(path)) == false { promise?.withdraw() }
+            throw error
+        }
+        return promise
+    }
+
     /// Wipes the keys: nothing more is written.
     func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
 
