@@ -10,8 +10,8 @@ let bindNow: [LinkerSetting] = [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now
 
 // What reads bytes that somebody else may have written, or have changed.
 let fuzzed: [Target.Dependency] = [
-    "ProtectionKeys", "ProtectionFormat", "DataProtection", "PasswordHash", "RNCryptorFormat", "TrustedHTTP",
-    "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
+    "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees", "DataProtection",
+    "PasswordHash", "RNCryptorFormat", "TrustedHTTP", "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
 ]
 let fuzzing: [Target.Dependency] = ["TestVectors", .product(name: "SystemPackage", package: "swift-system")]
 
@@ -61,10 +61,38 @@ let package = Package(
             dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
             swiftSettings: strict),
         .target(
+            name: "DurableFiles",
+            dependencies: [
+                "ProtectionKeys", "ProtectionFormat", "CExtendedAttributes", "CDirectoryEntries", "CEventFiles",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "Keybags",
+            dependencies: [
+                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "ProtectedFiles",
+            dependencies: [
+                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "ProtectedTrees",
+            dependencies: [
+                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        .target(
             name: "DataProtection",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "KernelKeyring", "CExtendedAttributes", "CDirectoryEntries",
-                "CEventFiles", .product(name: "SystemPackage", package: "swift-system"),
+                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"], swiftSettings: strict),

@@ -1,7 +1,15 @@
 // What an application needs of the layers below: the classes and the names in errors, not the keys.
+@_exported public import DurableFiles
+@_exported public import Keybags
+@_exported public import ProtectedFiles
+@_exported public import ProtectedTrees
+@_exported public import enum ProtectionFormat.AccessRule
+@_exported public import enum ProtectionFormat.FileOperation
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import enum ProtectionFormat.Mangling
+@_exported public import enum ProtectionFormat.Operation
 @_exported public import struct ProtectionFormat.OriginMark
+@_exported public import enum ProtectionFormat.ProtectionState
 @_exported public import enum ProtectionKeys.Base64  // package
 @_exported public import enum ProtectionKeys.CryptographyLibrary
 @_exported public import enum ProtectionKeys.Hexadecimal  // package

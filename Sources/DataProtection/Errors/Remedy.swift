@@ -1,3 +1,8 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import ProtectedTrees
+
 /// What would help after an error.
 public enum Remedy: Hashable, Sendable {
     /// An unlock of the keybag: by somebody who knows the passcode.

@@ -1,3 +1,7 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import ProtectedTrees
 import Dispatch
 public import FoundationEssentials
 import Glibc

@@ -1,3 +1,7 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import ProtectedTrees
 public import FoundationEssentials
 import Glibc
 import ProtectionFormat

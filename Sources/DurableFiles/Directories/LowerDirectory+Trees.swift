@@ -1,0 +1,118 @@
+import Glibc
+package import SystemPackage
+
+/// What a copy of a tree does in directories, by their descriptors and single names: no link leads anywhere else.
+extension LowerDirectory {
+    /// Opens the directory of that name, and makes it, 0700, if there is nothing.
+    ///
+    /// - Throws: `exists` if there is something else, a link included.
+    package func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
+        var isNew = true
+        do throws(DataProtectionError) {
+            _ = try retrying(path.entry(name), "mkdir") { name.withPlatformString { mkdirat(descriptor, $0, 0o700) } }
+        } catch {
+            guard error.errno == .fileExists else { throw error }
+            isNew = false
+        }
+        do throws(DataProtectionError) { return (try directory(name, staying: false), isNew) } catch {
+            let others: [Errno] = [.tooManySymbolicLinkLevels, .notDirectory]
+            throw others.contains(error.errno) ? .exists(path.entry(name)) : error
+        }
+    }
+
+    /// What the link of that name says, as bytes. The C call is `readlinkat`.
+    package func link(_ name: FilePath.Component) throws(DataProtectionError) -> [CChar] {
+        var text = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = try retrying(path.entry(name), "readlink") {
+            name.withPlatformString { readlinkat(descriptor, $0, &text, text.count - 1) }
+        }
+        return Array(text[..<count]) + [0]
+    }
+
+    /// Makes a link, wholly or not at all. The C calls are `symlinkat` and `renameat`.
+    ///
+    /// - Throws: `exists` if there is something and `replacing` is false.
+    package func makeLink(
+        _ name: FilePath.Component, to text: [CChar], replacing: Bool
+    ) throws(DataProtectionError) {
+        do throws(DataProtectionError) {
+            try makeLink(name, text)
+        } catch {
+            guard error.errno == .fileExists else { throw error }
+            guard replacing else { throw .exists(path.entry(name)) }
+            let temporary = DirectoryEntry(name, in: self).beside(unfinished: "0").name
+            if let status = try status(of: temporary), status.st_mode & S_IFMT == S_IFLNK { try remove(temporary) }
+            try makeLink(temporary, text)
+            try rename(temporary, to: name)
+        }
+    }
+
+    private func makeLink(_ name: FilePath.Component, _ text: [CChar]) throws(DataProtectionError) {
+        _ = try retrying(path.entry(name), "symlink") {
+            name.withPlatformString { symlinkat(text, descriptor, $0) }
+        }
+    }
+
+    /// Takes away what has that name, with all that is in it.
+    package func removeTree(_ name: FilePath.Component) throws(DataProtectionError) {
+        guard let status = try status(of: name) else { return }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return try remove(name) }
+        let inner: LowerDirectory
+        do throws(DataProtectionError) { inner = try directory(name) } catch .system(_, _, .permissionDenied) {
+            // Its owner may open it only with another mode.
+            _ = try retrying(path.entry(name), "fchmodat") {
+                name.withPlatformString { fchmodat(descriptor, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
+            }
+            inner = try directory(name)
+        }
+        try inner.removeContents()
+        try removeEmptyDirectory(name)
+    }
+
+    /// Removes all that is in this directory. Links are removed, and never followed.
+    ///
+    /// - Throws: the first error, after everything else has been tried.
+    package func removeContents() throws(DataProtectionError) {
+        try setMode(0o700)
+        var failure: DataProtectionError?
+        for child in try names() {
+            do throws(DataProtectionError) { try removeTree(child) } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    /// unlinkat(2) with AT_REMOVEDIR.
+    package func removeEmptyDirectory(_ name: FilePath.Component) throws(DataProtectionError) {
+        _ = try retrying(path.entry(name), "rmdir") {
+            name.withPlatformString { unlinkat(descriptor, $0, AT_REMOVEDIR) }
+        }
+    }
+
+    /// Takes away what a killed copy left under a temporary name. Nobody else writes here meanwhile.
+    package func removeUnfinished() throws(DataProtectionError) {
+        for name in try names() where isUnfinished(name) { try remove(name) }
+    }
+
+    /// Whether it is a name for a moment, of a file or a link. FORMAT.md §2.6.
+    package func isUnfinished(_ name: FilePath.Component) -> Bool {
+        let entry = DirectoryEntry(name, in: self)
+        guard entry.unfinishedMarks != nil, let status = try? status(of: name) else { return false }
+        return status.st_mode & S_IFMT != S_IFDIR
+    }
+
+    /// fchmod(2).
+    package func setMode(_ mode: mode_t) throws(DataProtectionError) {
+        _ = try retrying(path, "fchmod") { fchmod(descriptor, mode) }
+    }
+
+    /// The same directory as a file, for what directories and files have in common: mode, times, attributes.
+    package func asFile() throws(DataProtectionError) -> LowerFile {
+        let own = try retrying(path, "openat") { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        return LowerFile(path: path, descriptor: own)
+    }
+}
+
+extension stat {
+    /// Whether both are the same item of the same file system.
+    package func isSameItem(as other: stat) -> Bool { st_dev == other.st_dev && st_ino == other.st_ino }
+}

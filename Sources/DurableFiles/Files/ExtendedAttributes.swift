@@ -1,0 +1,76 @@
+import CExtendedAttributes
+import Glibc
+import SystemPackage
+
+/// xattr(7) in Swift.
+package enum ExtendedAttributes {
+    /// The value, or nil if there is none or the file system has no such thing. The C call is `getxattr`.
+    package static func get(_ name: String, of path: FilePath) -> [UInt8]? {
+        var value = [UInt8](repeating: 0, count: 256)
+        let count = path.withPlatformString { getxattr($0, name, &value, value.count) }
+        return count >= 0 ? Array(value[..<count]) : nil
+    }
+
+    /// The value, up to 256 bytes. The C call is `fgetxattr`.
+    ///
+    /// - Throws: `system`: ENODATA where there is none, ERANGE where it is longer.
+    package static func get(_ name: String, in directory: LowerDirectory) throws(DataProtectionError) -> [UInt8] {
+        // The descriptor may be one that is only good for looking up names.
+        let open = try retrying(directory.path, "openat") {
+            openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        defer { close(open) }
+        var value = [UInt8](repeating: 0, count: 256)
+        let count = try retrying(directory.path, "fgetxattr") { fgetxattr(open, name, &value, value.count) }
+        return Array(value[..<count])
+    }
+
+    /// Sets a value. The C call is `setxattr`.
+    package static func set(_ name: String, to value: [UInt8], of path: FilePath) throws(DataProtectionError) {
+        _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }
+    }
+
+    /// Takes the attribute away. The C call is `removexattr`.
+    package static func remove(_ name: String, of path: FilePath) throws(DataProtectionError) {
+        _ = try retrying(path, "removexattr") { path.withPlatformString { removexattr($0, name) } }
+    }
+
+    /// Copies everything that one open file carries to another: ACLs are among them. The C calls are `flistxattr`,
+    /// `fgetxattr` and `fsetxattr`.
+    ///
+    /// - Parameter isEssential: which names must not be lost; others are copied where the file system lets us.
+    package static func copy(
+        from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
+    ) throws(DataProtectionError) {
+        let names = try names(of: source)
+        for name in names {
+            do throws(DataProtectionError) {
+                let count = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, nil, 0) }
+                var value = [UInt8](repeating: 0, count: count)
+                _ = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, &value, count) }
+                _ = try retrying(target.path, "fsetxattr") { fsetxattr(target.descriptor, name, value, count, 0) }
+            } catch {
+                if isEssential(name.text) { throw error }
+            }
+        }
+        // A new file has got the default ACL of its directory.
+        if !names.contains(where: { $0.text == accessACL }) { _ = fremovexattr(target.descriptor, accessACL) }
+    }
+
+    /// The ACL of a file: acl(5).
+    package static let accessACL = "system.posix_acl_access"
+
+    /// Each with its 00: names need not be UTF-8.
+    private static func names(of file: LowerFile) throws(DataProtectionError) -> [[CChar]] {
+        let capacity = flistxattr(file.descriptor, nil, 0)
+        guard capacity > 0 else { return [] }  // none, or a file system without them
+        var buffer = [CChar](repeating: 0, count: capacity)
+        let count = try retrying(file.path, "flistxattr") { flistxattr(file.descriptor, &buffer, capacity) }
+        return buffer[..<count].split(separator: 0).map { Array($0) + [0] }
+    }
+}
+
+extension [CChar] {
+    /// Without the 00 at its end.
+    fileprivate var text: String { String(decoding: dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+}

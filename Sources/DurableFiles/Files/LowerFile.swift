@@ -1,0 +1,214 @@
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import Synchronization
+import SystemPackage
+
+/// An open file of the operating system: whole reads and writes, flushes with their errors, byte locks.
+package final class LowerFile: Sendable {
+    package let path: FilePath
+    package let descriptor: Int32
+    private let isClosed = Atomic(false)
+    /// Whether a byte lock is kept until the end.
+    private let keepsLock = Atomic(false)
+
+    /// open(2) with O_CLOEXEC.
+    package init(_ path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(DataProtectionError) {
+        let descriptor = try retrying(path, "open") {
+            path.withPlatformString { Glibc.open($0, flags | O_CLOEXEC, mode) }
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Takes over a descriptor.
+    package init(path: FilePath, descriptor: Int32) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    /// Leads to this file, whatever its path leads to. For calls that take no descriptor.
+    package var descriptorPath: FilePath { FilePath("/proc/self/fd/\(descriptor)") }
+
+    /// Another descriptor of the same open file description: the same locks.
+    package func duplicate() throws(DataProtectionError) -> Int32 {
+        try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+    }
+
+    deinit {
+        guard !isClosed.load(ordering: .relaxed) else { return }
+        giveBackLocks()
+        _ = Glibc.close(descriptor)
+    }
+
+    /// close(2), with its error; the descriptor is gone in any case. Called once.
+    package func close() throws(DataProtectionError) {
+        guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        giveBackLocks()
+        guard Glibc.close(descriptor) == 0 || errno == EINTR else {
+            throw .system(path, operation: "close", Errno(rawValue: errno))
+        }
+    }
+
+    /// pread(2) until `buffer` is full or the file ends; returns how many bytes were read.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DataProtectionError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let start = buffer.baseAddress! + done
+            let count = try retrying(path, "pread") {
+                pread(descriptor, start, buffer.count - done, off_t(offset) + off_t(done))
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Up to `count` bytes from `offset`.
+    package func bytes(at offset: UInt64, count: Int) throws(DataProtectionError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.lendMutableBytes { buffer throws(DataProtectionError) in
+            try self.read(into: buffer, at: offset)
+        }
+        bytes.removeLast(count - read)
+        return bytes
+    }
+
+    /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
+    /// perhaps because of large folios in the page cache. docs/BENCHMARKS.md.
+    private static let piece = 64 << 10
+
+    /// pwrite(2) of all of `buffer`.
+    package func write(_ buffer: UnsafeRawBufferPointer, at offset: UInt64) throws(DataProtectionError) {
+        guard offset < UInt64(Int64.max) - UInt64(buffer.count) else {
+            throw .system(path, operation: "pwrite", .fileTooLarge)
+        }
+        var done = 0
+        while done < buffer.count {
+            let (start, count) = (buffer.baseAddress! + done, min(buffer.count - done, Self.piece))
+            done += try retrying(path, "pwrite") {
+                pwrite(descriptor, start, count, off_t(offset) + off_t(done))
+            }
+        }
+    }
+
+    /// pwrite(2) of all of `bytes`.
+    package func write(_ bytes: [UInt8], at offset: UInt64) throws(DataProtectionError) {
+        try bytes.lendBytes { buffer throws(DataProtectionError) in try write(buffer, at: offset) }
+    }
+
+    /// fdatasync(2).
+    package func flush() throws(DataProtectionError) { try flushing("fdatasync") { fdatasync(descriptor) } }
+
+    /// fsync(2): metadata too.
+    package func flushAll() throws(DataProtectionError) { try flushing("fsync") { fsync(descriptor) } }
+
+    /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): it is asked to drop them, so
+    /// that whoever looks next sees what the disk has, not what it would lose. Pages that a program has mapped stay.
+    private func flushing(_ operation: String, _ call: () -> Int32) throws(DataProtectionError) {
+        #if PROTECTFS_CONTROLS
+            let isDirectory = try status().st_mode & S_IFMT == S_IFDIR
+            if Omission.current == Omission(rawValue: isDirectory ? "directory" : operation) { return }
+        #endif
+        do throws(DataProtectionError) { _ = try retrying(path, operation, call) } catch {
+            _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+            throw error
+        }
+    }
+
+    /// ftruncate(2).
+    package func truncate(to length: UInt64) throws(DataProtectionError) {
+        _ = try retrying(path, "ftruncate") { ftruncate(descriptor, off_t(length)) }
+    }
+
+    /// fstat(2).
+    package func status() throws(DataProtectionError) -> stat {
+        var status = stat()
+        _ = try retrying(path, "fstat") { fstat(descriptor, &status) }
+        return status
+    }
+
+    /// Whether it is what has that name now; a link is not followed.
+    package func isNamed(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        var named = stat()
+        let own = try status()
+        return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
+            && named.st_dev == own.st_dev
+    }
+
+    /// The length in bytes.
+    package func length() throws(DataProtectionError) -> UInt64 { UInt64(try status().st_size) }
+
+    // MARK: locks
+
+    package enum LockKind { case shared, exclusive }
+
+    /// Takes a byte lock of this open file description (fcntl(2), F_OFD_SETLKW) and gives it back after `body`.
+    package func withByteLock<R>(
+        _ byte: off_t, _ kind: LockKind, _ body: () throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: true)
+        let result: Result<R, DataProtectionError>
+        do throws(DataProtectionError) { result = .success(try body()) } catch { result = .failure(error) }
+        try setLock(byte, F_UNLCK, waiting: false)
+        return try result.get()
+    }
+
+    /// Takes a byte lock for as long as the file is open; false if somebody else holds it.
+    package func tryByteLock(_ byte: off_t, _ kind: LockKind) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: false)
+            keepsLock.store(true, ordering: .relaxed)
+            return true
+        } catch .system(_, _, .resourceTemporarilyUnavailable) {
+            return false
+        } catch .system(_, _, .permissionDenied) {
+            return false
+        }
+    }
+
+    /// Closing is not enough: a child between fork(2) and exec(2) has the open file too, and the lock with it.
+    private func giveBackLocks() {
+        guard keepsLock.load(ordering: .relaxed) else { return }
+        var all = byteLock(0, F_UNLCK)
+        all.l_len = 0  // to the end, wherever that is
+        _ = fcntl(descriptor, 37, &all)
+    }
+
+    /// Gives a byte lock back.
+    package func unlockByte(_ byte: off_t) throws(DataProtectionError) { try setLock(byte, F_UNLCK, waiting: false) }
+
+    /// Whether another open file description holds a byte exclusively. Nobody is kept from anything by being asked.
+    package func isLockedElsewhere(_ byte: off_t) throws(DataProtectionError) -> Bool {
+        var lock = byteLock(byte, F_RDLCK)
+        _ = try retrying(path, "fcntl") { fcntl(descriptor, 36, &lock) }  // F_OFD_GETLK
+        return lock.l_type != Int16(F_UNLCK)
+    }
+
+    private func byteLock(_ byte: off_t, _ type: Int32) -> flock {
+        var lock = flock()
+        lock.l_type = Int16(type)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = byte
+        lock.l_len = 1
+        return lock
+    }
+
+    private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {
+        var lock = byteLock(byte, type)
+        let command: Int32 = waiting ? 38 : 37  // F_OFD_SETLKW, F_OFD_SETLK: behind _GNU_SOURCE in fcntl.h
+        _ = try retrying(path, "fcntl") { fcntl(descriptor, command, &lock) }
+    }
+}
+
+/// Repeats a system call that was interrupted, and turns its error into ours.
+package func retrying<I: SignedInteger>(
+    _ path: FilePath, _ operation: String, _ call: () -> I
+) throws(DataProtectionError) -> I {
+    while true {
+        let result = call()
+        let error = errno
+        if result >= 0 { return result }
+        if error != EINTR { throw .system(path, operation: operation, Errno(rawValue: error)) }
+    }
+}

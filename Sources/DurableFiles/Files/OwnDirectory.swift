@@ -1,0 +1,83 @@
+import Glibc
+package import SystemPackage
+
+/// Directories and files that only their owner may touch: 0700 and 0600.
+package enum OwnDirectory {
+    /// Makes the directory and its missing parents, 0700.
+    package static func make(_ path: FilePath) throws(DataProtectionError) {
+        if exists(path) { return }
+        let parent = path.removingLastComponent()
+        if !parent.isEmpty, parent != path { try make(parent) }
+        do throws(DataProtectionError) {
+            _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
+            try AtomicReplace.flushDirectory(parent.isEmpty ? "." : parent)
+        } catch .system(_, _, .fileExists) {}
+    }
+
+    /// Whether anything is there.
+    package static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
+
+    /// The uid that owns what is there; nil if nothing is, or it cannot be seen.
+    package static func owner(of path: FilePath) -> uid_t? {
+        var status = stat()
+        return path.withPlatformString { stat($0, &status) } == 0 ? status.st_uid : nil
+    }
+
+    /// Whether it is a directory that belongs to this user, and that nobody else may write to.
+    package static func isOnlyOwners(_ path: FilePath) -> Bool {
+        var status = stat()
+        guard path.withPlatformString({ stat($0, &status) }) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+    }
+
+    /// The length in bytes; nil if there is no regular file. A link is none.
+    package static func length(ofFile path: FilePath) -> off_t? {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
+    }
+
+    /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
+    ///
+    /// The path may be a link: the user names the directory.
+    /// - Throws: `keybagUnsafe`, `system`.
+    package static func secure(directory path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
+        var status = stat()
+        _ = try retrying(path, "stat") { path.withPlatformString { stat($0, &status) } }
+        try requireOwn(path, status)
+        narrow(path, status, to: 0o700, opening: O_DIRECTORY, warn: warn)
+    }
+
+    /// The same for a file in such a directory, which becomes 0600. A link is left to whoever opens the file: it is never followed.
+    package static func secure(file path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
+        var status = stat()
+        _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
+        guard status.st_mode & S_IFMT != S_IFLNK else { return }
+        try requireOwn(path, status)
+        guard status.st_mode & S_IFMT == S_IFREG else { return }
+        narrow(path, status, to: 0o600, opening: O_NOFOLLOW | O_NONBLOCK, warn: warn)
+    }
+
+    private static func requireOwn(_ path: FilePath, _ status: stat) throws(DataProtectionError) {
+        guard status.st_uid == geteuid() else {
+            throw .keybagUnsafe(path, reason: "it belongs to uid \(status.st_uid), not to you (uid \(geteuid()))")
+        }
+        guard status.st_mode & 0o022 == 0 else {
+            throw .keybagUnsafe(path, reason: "others may write to it (mode \(octal(status.st_mode)))")
+        }
+    }
+
+    /// By a descriptor of the item that was looked at: something else may have got its name since.
+    private static func narrow(
+        _ path: FilePath, _ status: stat, to mode: mode_t, opening flags: Int32, warn: (ProtectionWarning) -> Void
+    ) {
+        guard status.st_mode & 0o077 != 0 else { return }
+        // On a read-only medium the mode stays as it is; what others could read then is ciphertext.
+        guard let item = try? LowerFile(path, flags: O_RDONLY | flags),
+            (try? item.status())?.isSameItem(as: status) == true, fchmod(item.descriptor, mode) == 0
+        else { return }
+        warn(.modeRepaired(path, from: octal(status.st_mode), to: octal(mode)))
+    }
+
+    private static func octal(_ mode: mode_t) -> String { String(mode & 0o7777, radix: 8) }
+}

@@ -1,0 +1,280 @@
+import DurableFiles
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import Synchronization
+import SystemPackage
+
+/// What can have written something that only a crash would lose once the keys have gone.
+package protocol CommitsAtLock: AnyObject, Sendable {
+    /// Commits it. Its errors are told to whoever uses it next.
+    func commitBeforeLock()
+}
+
+/// This process as one that holds protected files of a keybag open: what it has, and its answer to a lock.
+///
+/// One for all ``Keybag`` objects of a directory; it lives as long as one of them or a handle does.
+package final class Client: Sendable {
+    private struct Ledger {
+        var handles: [ProtectionClass: UInt32] = [:]
+        var names = NamedFiles()
+        /// The counter of the last lock that was heard.
+        var heard: UInt64 = 0
+        /// How many locks were heard. An operation belongs to the lock that comes next.
+        var turn: UInt64 = 0
+        /// Operations that hold a class key, or a class A file key, and began after the last lock.
+        var recent = 0
+        /// The same, begun before it.
+        var earlier = 0
+        /// The counter of the last lock, until nothing from before it is under way.
+        var awaited: UInt64?
+        /// Threads that commit what was written before the lock.
+        var commits = 0
+        /// Handles with something to commit, perhaps.
+        var writers: [ObjectIdentifier: WeakHandle] = [:]
+        /// Whether this process was made known.
+        var isSaid = false
+
+        /// The counter of the last lock, once, if nothing from before it is left.
+        mutating func answer() -> UInt64? {
+            guard earlier == 0, commits == 0 else { return nil }
+            defer { awaited = nil }
+            return awaited
+        }
+    }
+    private struct WeakHandle: @unchecked Sendable {  // `weak var` is read and written under the ledger's lock
+        weak var handle: (any CommitsAtLock)?
+    }
+
+    /// What others see.
+    private struct Shown {
+        /// Nil: not made yet, or it cannot be made.
+        var file: ClientFile?
+        /// The counter of the last lock that was answered, whether there was a file then or not.
+        var acknowledged: UInt64 = 0
+        /// By which it hears of locks.
+        var observation: LockListener.Observation?
+    }
+
+    private let directory: FilePath
+    private let uuid: KeybagUUID
+    private let ledger = Mutex(Ledger())
+    private let shown = Mutex(Shown())
+    private let owner = getpid()
+
+    private struct Place: Hashable {
+        let directory: FilePath
+        /// Another keybag can have taken the place of one.
+        let uuid: KeybagUUID
+    }
+    private struct Known: @unchecked Sendable {  // `weak var` is read and written under the lock of `all`
+        weak var client: Client?
+    }
+    private static let all = Mutex<[Place: Known]>([:])
+
+    /// The client of the keybag in a directory.
+    package static func of(_ directory: FilePath, _ uuid: KeybagUUID) -> Client {
+        let place = Place(directory: directory, uuid: uuid)
+        return all.withLock { all in
+            if let client = all[place]?.client { return client }
+            all = all.filter { $0.value.client != nil }
+            let client = Client(place)
+            all[place] = Known(client: client)
+            return client
+        }
+    }
+
+    private init(_ place: Place) { (directory, uuid) = (place.directory, place.uuid) }
+
+    deinit {
+        if getpid() == owner { shown.withLock { $0.file?.remove() } }
+    }
+
+    // MARK: what this process has
+
+    /// A handle on a class A or B file begins; see ``HandleEntry``.
+    ///
+    /// - Returns: where the file is named, if it is.
+    fileprivate func add(_ protectionClass: ProtectionClass, _ path: FilePath) -> Int? {
+        let slot = ledger.withLock { ledger in
+            ledger.handles[protectionClass, default: 0] += 1
+            return protectionClass == .completeUnlessOpen ? ledger.names.add(path) : nil
+        }
+        say(slot)
+        return slot
+    }
+
+    /// It ends, or its file has another class.
+    fileprivate func remove(_ protectionClass: ProtectionClass, _ slot: Int?) {
+        ledger.withLock { ledger in
+            ledger.handles[protectionClass, default: 1] -= 1
+            if let slot { ledger.names.remove(slot) }
+        }
+        say(slot)
+    }
+
+    /// A handle has written: a lock commits that.
+    package func noteWriting(_ handle: any CommitsAtLock) {
+        ledger.withLock { $0.writers[ObjectIdentifier(handle)] = WeakHandle(handle: handle) }
+    }
+
+    /// The handle goes.
+    package func forgetWriting(_ handle: ObjectIdentifier) { ledger.withLock { _ = $0.writers.removeValue(forKey: handle) } }
+
+    /// Begins an operation that takes class key A or B from the ring. To be called before the ring is read.
+    package func begin() -> KeyUse {
+        let (turn, isFirst) = ledger.withLock { ledger in
+            ledger.recent += 1
+            defer { ledger.isSaid = true }
+            return (ledger.turn, !ledger.isSaid)
+        }
+        if isFirst { say() }
+        return KeyUse(self, turn)
+    }
+
+    fileprivate func end(_ turn: UInt64) {
+        acknowledge(
+            ledger.withLock { ledger in
+                if turn == ledger.turn { ledger.recent -= 1 } else { ledger.earlier -= 1 }
+                return ledger.answer()
+            })
+    }
+
+    /// Writes down the counts, and the name in one place; makes the file the first time.
+    private func say(_ slot: Int? = nil) {
+        guard getpid() == owner else { return }
+        shown.withLock { shown in
+            // Read under this lock, so that the last one to write says what is true.
+            let (handles, paths) = ledger.withLock { ($0.handles, $0.names.paths) }
+            var changed = slot.map { [$0] } ?? []
+            if shown.file?.isThere != true {
+                let record = shown.file?.record ?? ClientRecord(pid: owner, program: Self.program)
+                shown.file?.remove()
+                shown.file = try? ClientFile(inKeybag: directory, record: record)
+                changed = paths.indices.filter { paths[$0] != nil }
+            }
+            for slot in changed { shown.file?.name(paths[slot], at: slot) }
+            shown.file?.update { record in
+                record.completeHandles = handles[.complete] ?? 0
+                record.unlessOpenHandles = handles[.completeUnlessOpen] ?? 0
+                record.acknowledged = shown.acknowledged
+            }
+            guard shown.file != nil, shown.observation == nil else { return }
+            shown.observation = try? LockListener.shared.observe(directory, of: uuid) { [weak self] event in
+                self?.look(event)
+                return nil
+            }
+        }
+    }
+
+    // MARK: a lock
+
+    /// Answers, woken by something that has perhaps happened.
+    private func look(_ event: EventRecord?) {
+        // Not where the keybag is being erased: that takes `run` away too.
+        if shown.withLock({ $0.file?.isThere == false }),
+            (try? KeybagFile(directory: directory).isAnythingThere()) != false
+        {
+            say()
+        }
+        var counter = event?.counter ?? 0
+        // The event is written when the keys have gone, if it can be. The counter is raised before that: it says something as
+        // soon as they are not there.
+        let transition = TransitionFile(directory: directory)
+        let raised = transition.read().counter
+        if raised > counter, (try? RingKeys(uuid).unlocked.find()) == nil { counter = raised }
+        // Nobody listened at the last lock, so that it left no event, and it was long ago.
+        if event == nil, let rested = transition.readAtRest() { counter = rested.counter }
+        answer(counter)
+    }
+
+    /// Answers the lock that raised the counter to `counter`, when all that began before now has ended and what was written
+    /// is committed. Waits for nothing.
+    package func answer(_ counter: UInt64) {
+        let writers = ledger.withLock { ledger -> [any CommitsAtLock] in
+            guard counter > ledger.heard else { return [] }
+            ledger.heard = counter
+            ledger.earlier += ledger.recent
+            ledger.recent = 0
+            ledger.turn += 1
+            ledger.awaited = counter
+            let writers = ledger.writers.values.compactMap(\.handle)
+            ledger.writers = [:]
+            if !writers.isEmpty { ledger.commits += 1 }
+            return writers
+        }
+        if writers.isEmpty { return acknowledge(ledger.withLock { $0.answer() }) }
+        Self.inThread { [self] in
+            for handle in writers { handle.commitBeforeLock() }
+            acknowledge(
+                ledger.withLock { ledger in
+                    ledger.commits -= 1
+                    return ledger.answer()
+                })
+        }
+    }
+
+    private func acknowledge(_ counter: UInt64?) {
+        guard let counter, getpid() == owner else { return }
+        shown.withLock { shown in
+            let acknowledged = max(shown.acknowledged, counter)
+            shown.acknowledged = acknowledged
+            shown.file?.update { $0.acknowledged = acknowledged }
+        }
+    }
+
+    /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk.
+    private static func inThread(_ body: @escaping @Sendable () -> Void) {
+        final class Work: Sendable {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+        var thread = pthread_t()
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        defer { pthread_attr_destroy(&attributes) }
+        let work = Unmanaged.passRetained(Work(body))
+        let error = pthread_create(
+            &thread, &attributes,
+            { argument in
+                Unmanaged<Work>.fromOpaque(argument!).takeRetainedValue().body()
+                return nil
+            }, work.toOpaque())
+        if error != 0 { work.takeRetainedValue().body() }
+    }
+
+    /// The last component of the executable's path.
+    private static let program: String = {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        guard count > 0 else { return "?" }
+        let path = buffer[..<count].map { UInt8(bitPattern: $0) }
+        return String(decoding: path.split(separator: UInt8(ascii: "/")).last ?? [], as: UTF8.self)
+    }()
+}
+
+/// An operation that has class key A or B, or a class A file key, in memory; ends with its last reference.
+package final class KeyUse: Sendable {
+    private let client: Client
+    private let turn: UInt64
+
+    fileprivate init(_ client: Client, _ turn: UInt64) { (self.client, self.turn) = (client, turn) }
+
+    deinit { client.end(turn) }
+}
+
+/// An open handle on a class A or B file, counted as long as it lives.
+package final class HandleEntry: Sendable {
+    package let client: Client
+    package let protectionClass: ProtectionClass
+    private let slot: Int?
+
+    package init(_ client: Client, _ protectionClass: ProtectionClass, _ path: FilePath) {
+        (self.client, self.protectionClass) = (client, protectionClass)
+        slot = client.add(protectionClass, path)
+    }
+
+    deinit { client.remove(protectionClass, slot) }
+}

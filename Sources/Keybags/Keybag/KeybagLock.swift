@@ -1,0 +1,204 @@
+import DurableFiles
+import Glibc
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock.
+    ///
+    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone. Then it waits
+    /// as ``lock(waiting:)`` does, one second at most.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`, `keysElsewhere`.
+    public func lock() throws(DataProtectionError) { _ = try lock(waiting: 1) }
+
+    /// The same, and says what remains.
+    ///
+    /// The keys go at once, and wait for nobody. Then the processes with open files are waited for: that operations which had
+    /// a key have ended, and that what was written is committed.
+    /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
+    ///   keys. The keys in this process's keyring are gone even then.
+    public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
+        try lock(waiting: seconds, keysWereThere: false)
+    }
+
+    /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
+    private func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
+        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            let areThere = ring.holdsUnlocked
+            try ring.evict()
+            rings.remove()
+            record.noteEviction(foundKeys: areThere || keysWereThere)
+            announce(.didBecomeUnavailable, record)
+        }
+        try rings.refuseElsewhere()
+        followUp.perform(in: directory, warn: warn)
+        return lockReport(waiting: seconds)
+    }
+
+    /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
+    ///
+    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
+    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
+    /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
+    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
+    public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
+        var armed: ArmedLock?
+        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
+            let earlierDeadline = record.deadline
+            let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
+            if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
+            record.bootID = Clock.bootID()
+            do throws(Errno) {
+                try RingWriter.run { () throws(Errno) in
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                }
+            } catch {
+                guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                record.deadline = earlierDeadline
+                record.noteEviction(foundKeys: false)
+                try rings.refuseElsewhere()
+                return
+            }
+            armed = ArmedLock(deadline: record.deadline)
+            announce(.willBecomeUnavailable, record)
+        }
+        return armed
+    }
+
+    /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
+    public func isStanding(_ armed: ArmedLock) -> Bool {
+        // Where the file cannot be opened for writing nobody can unlock either.
+        guard let now = try? transition.readStrictly() else { return true }
+        // Not the counter: who else arms the same deadline raises it, and ends nothing.
+        return now.deadline == armed.deadline
+    }
+
+    /// Locks, unless the armed lock was ended or overtaken meanwhile.
+    ///
+    /// - Returns: whether this call locked.
+    @discardableResult
+    public func finishLock(_ armed: ArmedLock) throws(DataProtectionError) -> Bool {
+        guard isStanding(armed) else { return false }
+        try lock()
+        return true
+    }
+
+    /// Evicts the keys of every keybag in the ring of this user, as `lockAll()` of the layer above does.
+    package static func lockAll(followUp: LockFollowUp) throws(DataProtectionError) -> [KeybagUUID] {
+        let keybags = try RingKeys.keybagsInRing()
+        var failure: DataProtectionError?
+        // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
+        let unlocked = keybags.filter { RingKeys($0).holdsUnlocked }
+        for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
+        var remembered: [KeybagUUID] = []
+        do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
+        for uuid in Set(keybags).union(remembered) {
+            do throws(DataProtectionError) {
+                try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return keybags
+    }
+
+    /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
+    package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
+        try lock(uuid, keysWereThere: false, followUp)
+    }
+
+    private static func lock(
+        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
+    ) throws(DataProtectionError) {
+        // Where the keybag is there, its counter stops an unlock that is under way.
+        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
+            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+        } else {
+            try RingKeys(uuid).evict()
+            guard let directory = target(of: uuid) else { return }
+            // Another keybag may be there now.
+            if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return }
+            _ = try RingPlaces(directory: directory).settleUnopened()
+        }
+    }
+
+    /// Looks for keys in other user namespaces, for a keybag that cannot be opened. Call after all keybags have been locked.
+    ///
+    /// - Parameter directory: the keybag's directory.
+    /// - Returns: false if the record of namespaces cannot be read, so that other keyrings may hold keys.
+    /// - Throws: `keysElsewhere`.
+    package static func refuseKeysElsewhere(ofUnopened directory: FilePath) throws(DataProtectionError) -> Bool {
+        try RingPlaces(directory: directory).settleUnopened()
+    }
+
+    /// The keybags of which any key is in the ring.
+    public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
+
+    /// Empties the ring of this keybag, as a boot does. For tests, and for erasing.
+    package func evictEverything() throws(DataProtectionError) {
+        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+            let areThere = ring.holdsUnlocked
+            try ring.evict(everything: true)
+            record.noteEviction(foundKeys: areThere)
+            announce(.didBecomeUnavailable, record)
+        }
+    }
+}
+
+extension TransitionRecord {
+    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until
+    /// somebody takes them away.
+    package var secondsToExpiry: UInt32 {
+        guard let end = [deadline, limit].filter({ $0 != 0 }).min() else { return 0 }
+        let now = Clock.bootTime()
+        return KeyTimeout.seconds(for: end > now ? end - now : 0, wallTime: Clock.wallTime())
+    }
+
+    /// Whether class keys A and B should have gone by now. The kernel is given two seconds to remove them.
+    ///
+    /// If the boot is unknown, here or in the record, the record counts. Every unlock writes it, so its time is that of the
+    /// newest keys.
+    package var isOverdue: Bool {
+        let boot = Clock.bootID()
+        let isOfThisBoot = bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
+        guard isOfThisBoot, let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
+        let now = Clock.bootTime()
+        return now > end && now - end > 2_000_000_000
+    }
+
+    /// When class keys A and B last came or went, in seconds since 1970; nil if that is not known. A time limit that has passed
+    /// counts: the kernel removes keys then without writing here.
+    package var lastChange: UInt64? {
+        let now = Clock.bootTime()
+        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min(), end <= now else {
+            return changedAt == 0 ? nil : changedAt
+        }
+        let elapsed = (now - end) / 1_000_000_000
+        return Clock.now() - min(elapsed, Clock.now())
+    }
+
+    /// Notes that class keys A and B are gone. If there were none to remove, they went at an earlier time, which stays.
+    ///
+    /// - Parameter foundKeys: whether they were there until now.
+    package mutating func noteEviction(foundKeys: Bool) {
+        changedAt = foundKeys ? Clock.now() : lastChange ?? 0
+        (deadline, limit) = (0, 0)
+    }
+}
+
+/// A lock that is going to happen.
+public struct ArmedLock: Hashable, Sendable {
+    /// CLOCK_BOOTTIME in nanoseconds.
+    public let deadline: UInt64
+
+    /// How long to wait, in seconds.
+    public var secondsLeft: Double {
+        let now = Clock.bootTime()
+        return now >= deadline ? 0 : Double(deadline - now) / 1_000_000_000
+    }
+}

@@ -1,0 +1,154 @@
+import DurableFiles
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// New class keys in the place of those that an old copy of the keybag has. FORMAT.md §2.11.
+///
+///     let opened = try keybag.open(passcode: passcode)
+///     let generation = try opened.rotate(passcode: passcode)
+///     for path in paths { try keybag.rewrap(fileAt: path) }        // old keys open what is not done yet
+///     try keybag.open(passcode: passcode).forgetRetiredKeys(before: generation)      // and now no more
+extension OpenedKeybag {
+    /// Makes class keys of a new generation, and a new keybag key: no earlier copy of the keybag leads to them.
+    ///
+    /// New files are wrapped under the new keys from then on, in every process. Files that are there open as before, by the
+    /// retired keys, until ``Keybag/rewrap(fileAt:)`` was called for them; no file is touched here. A recovery code that
+    /// there was opens the keybag no more, because it opened the keybag key that is replaced.
+    /// - Parameter passcode: opens the keybag from then on: the one so far, or a new one. 1 to 1,024 bytes.
+    /// - Returns: the new generation.
+    /// - Throws: `locked` unless the keybag is unlocked, `lockedMeanwhile`, `tooManyGenerations`, `busy`, `system`: nothing
+    ///   has changed then; `keybagUnconfirmed`.
+    @discardableResult
+    public consuming func rotate(passcode: borrowing SecretBytes) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode: passcode, iterations: try Keybag.calibratedIterations())
+    }
+
+    /// The same with a recovery code in the place of one that there was.
+    ///
+    /// - Parameters:
+    ///   - passcode: as above.
+    ///   - recoveryCode: new, and shown to the user already: it cannot be had a second time.
+    @discardableResult
+    public consuming func rotate(
+        passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
+    ) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode: passcode, try Keybag.calibratedIterations(), recoveryCode, KeybagSlot.leastIterations)
+    }
+
+    /// The same with a given number of iterations: tests use few.
+    @discardableResult
+    package consuming func rotate(
+        passcode: borrowing SecretBytes, iterations: Int
+    ) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode, iterations) { _ in nil }
+    }
+
+    /// The same with given numbers of iterations: tests use few.
+    @discardableResult
+    package consuming func rotate(
+        passcode: borrowing SecretBytes, _ iterations: Int, _ recoveryCode: borrowing RecoveryCode,
+        _ recoveryIterations: Int
+    ) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode, iterations) { key throws(DataProtectionError) in
+            try Keybag.recoverySlot(recoveryCode, recoveryIterations, key)
+        }
+    }
+
+    private consuming func rotate(
+        _ passcode: borrowing SecretBytes, _ iterations: Int,
+        _ recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot?
+    ) throws(DataProtectionError) -> UInt32 {
+        try Keybag.checkPasscode(passcode)
+        let counter = try keybag.counterWhileUnlocked()
+        let old = try copyNow()
+        let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +)
+        guard old.entries.count + added <= KeybagCopy.maximumEntryCount,
+            old.usedEntries.allSatisfy({ $0.generation < .max })
+        else {
+            throw .tooManyGenerations(keybag.directory)
+        }
+        let newKey = try withKeys { () throws(KeyError) in try KeybagKey.random(for: keybag.uuid) }
+        let codeSlot = try recoverySlot(newKey)
+        var new = old
+        new.sequence += 1
+        try keybag.withDeviceKey { device throws(DataProtectionError) in
+            try keybag.withKeybagKeys { () throws(KeyError) in
+                try new.rotateKeys(from: key, to: newKey, device)
+                new.slots = [try Keybag.passcodeSlot(passcode, iterations, device, newKey)]
+            }
+        }
+        if let codeSlot { new.slots.append(codeSlot) }
+        let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: newKey) }
+        let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), newKey, keybag.directory)
+        try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
+            try put()  // first: whoever reads the new keybag finds its keys in the ring
+            try store(new, bytes, inPlaceOf: old)
+        }
+        return new.active(.complete).generation
+    }
+
+    /// - Throws: `busy` if another copy is in force by now.
+    private borrowing func store(
+        _ new: KeybagCopy, _ bytes: [UInt8], inPlaceOf old: KeybagCopy
+    ) throws(DataProtectionError) {
+        try replace { copy throws(DataProtectionError) in
+            copy.sequence -= 1
+            guard copy == old else { throw .busy(keybag.directory) }
+            copy = new
+            return bytes
+        }
+    }
+
+    /// Drops the class keys of earlier generations: files that are still under them can be read no more, here and in
+    /// backups, except with a copy or an export of the keybag that was made before.
+    ///
+    /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``. Those on a disk that is away are not found.
+    /// - Parameters:
+    ///   - generation: those before it go, as far as they are retired. It is the one that was active *before* files
+    ///     were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.
+    ///   - secretsAreRewrapped: whether `SecretStore.rewrap()` has rewrapped all stored secrets since. Where there are any and
+    ///     it has not, the retired class keys of secrets stay.
+    /// - Throws: `locked` unless the keybag is unlocked; `busy`, `keybagUnconfirmed`. Damaged copies of the keybag that a
+    ///   restore has kept are left, with a warning each, `forgottenKeysLeft`.
+    public consuming func forgetRetiredKeys(
+        before generation: UInt32, secretsAreRewrapped: Bool = false
+    ) throws(DataProtectionError) {
+        let forgotten: [ClassKeyKind] = secretsAreRewrapped || !keybag.hasSecrets ? [.files, .secrets] : [.files]
+        let counter = try keybag.counterWhileUnlocked()
+        let old = try copyNow()
+        var new = old
+        new.sequence += 1
+        new.entries.removeAll { entry in
+            entry.state == .retired && entry.generation < generation && forgotten.contains { entry.isOf($0) }
+        }
+        let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
+        let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
+        try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
+            try store(new, bytes, inPlaceOf: old)
+            // Expired meanwhile: the next unlock loads what is left.
+            do throws(DataProtectionError) { try put() } catch .lockedMeanwhile {}
+        }
+        for copy in try keybag.file.copiesAside() { keybag.warn(.forgottenKeysLeft(copy)) }
+    }
+}
+
+extension Keybag {
+    /// The generations of class keys that open old files and wrap no new ones, in ascending order.
+    public var retiredGenerations: [UInt32] {
+        Set(lastKnown.usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
+    }
+
+    /// Whether there is a store of secrets. FORMAT.md §2.15.
+    public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(Self.secretsName)) }
+
+    /// The generation of the class keys that wrap new files: 1, and one more for each rotation.
+    public var activeGeneration: UInt32 { lastKnown.active(.complete).generation }
+
+    /// The lock counter. Read before the state, so that a lock after it is seen.
+    fileprivate func counterWhileUnlocked() throws(DataProtectionError) -> UInt64 {
+        let counter = try transition.readStrictly().counter
+        guard try state() == .unlocked else { throw lockedError(directory, .complete, .rotateKeys) }
+        return counter
+    }
+}

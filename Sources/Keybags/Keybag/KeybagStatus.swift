@@ -1,0 +1,75 @@
+import DurableFiles
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// What a keybag's state is, for people and scripts.
+public struct KeybagStatus: Sendable, Hashable {
+    /// The lock state.
+    public let state: ProtectionState
+    /// The classes whose files open now, strongest first.
+    public let openClasses: [ProtectionClass]
+    /// When class keys A and B were loaded, in seconds since 1970.
+    public let unlockedSince: UInt64?
+    /// When class key C was loaded, in seconds since 1970.
+    public let firstUnlockSince: UInt64?
+    /// When the last lock or unlock was, in seconds since 1970; a hint. A lock that found no keys to evict does not count.
+    public let lastTransition: UInt64?
+    /// Seconds until an armed lock or the end of a limited unlock; a hint.
+    public let secondsUntilLock: Double?
+    /// Seconds until a passcode may be tried; 0 = now; nil if the record cannot be read.
+    public let retryAfter: Int?
+    /// Whether a recovery code opens the keybag too.
+    public let hasRecoveryCode: Bool
+}
+
+extension Keybag {
+    /// Reads the state from the ring, and what goes with it from the keybag's files.
+    ///
+    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
+    ///   `keyringUnavailable`.
+    public func status() throws(DataProtectionError) -> KeybagStatus {
+        if ring.unlocked.isUnreadable || ring.firstUnlock.isUnreadable { throw .keysUnreadable(keybag: directory) }
+        let state = try state()
+        let record = transition.read()
+        let ends = [record.deadline, record.limit].filter { $0 != 0 }
+        let isDue = state == .unlocked && record.bootID == Clock.bootID()
+        let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
+        return KeybagStatus(
+            state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },
+            unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
+            lastTransition: record.lastChange,
+            secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
+            retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
+    }
+
+    /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
+    package var namespacesWithKeys: [UInt64] { rings.elsewhere }
+
+    /// The error for a class key that is not here.
+    package func lockedError(
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation
+    ) -> DataProtectionError {
+        let since = transition.read().lastChange
+        do throws(DataProtectionError) {
+            let state = try state()
+            return .locked(
+                path: path, protectionClass, operation, state: state, since: since)
+        } catch {
+            return error
+        }
+    }
+
+    /// The error for a class key that the keybag does not hold.
+    package func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
+        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
+        return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
+    }
+
+    private func loadedAt(_ key: RingKey) throws(DataProtectionError) -> UInt64? {
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: key, serial: &serial) else { return nil }
+        return payload.withUnsafeBytes { RingPayload.loadedAt($0) }
+    }
+}

@@ -1,0 +1,151 @@
+import DurableFiles
+import KernelKeyring
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// Loads all class keys into the kernel keyring, or none.
+    ///
+    /// The attempt is recorded before it is made. A lock that anybody makes meanwhile wins.
+    /// - Parameters:
+    ///   - passcode: 1 to 1,024 bytes.
+    ///   - seconds: after how many seconds the kernel itself lets class keys A and B expire; nil: not at all.
+    ///   - allowsNamespace: whether to load the keys in a user namespace that locks outside it do not reach.
+    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `lockedMeanwhile`, `keyringUnavailable`,
+    ///   `attemptsNotRecorded`, `keybagDamaged`, `outOfReachOfLocks`, `tooManyNamespaces`.
+    public func unlock(
+        passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil, allowsNamespace: Bool = false
+    ) throws(DataProtectionError) {
+        guard allowsNamespace || rings.isAtHome else { throw .outOfReachOfLocks(keybag: directory) }
+        try unlock(.all, passcode, seconds)
+    }
+
+    /// Loads class key C into the kernel keyring, and neither A nor B private: for a machine where nobody is.
+    ///
+    /// Files of class C open afterwards, as after an unlock and a lock; a keybag that is unlocked stays so. Everything else
+    /// is as with ``unlock(passcode:forSeconds:allowsNamespace:)``.
+    /// - Parameter passcode: 1 to 1,024 bytes.
+    public func unlockOnlyFirstUnlock(passcode: borrowing SecretBytes) throws(DataProtectionError) {
+        try unlock(.onlyFirstUnlock, passcode, nil)
+    }
+
+    private func unlock(
+        _ extent: OpenedKeys.Extent, _ passcode: borrowing SecretBytes, _ seconds: UInt32?
+    ) throws(DataProtectionError) {
+        let counter = try transition.readStrictly().counter
+        var loaded = try file.load()
+        let key = try openWithPasscode(passcode, loaded)
+        if !loaded.copy.holds(.secrets) { loaded = try addSecretsKeys(loaded, key) }
+        let keys = try OpenedKeys(loaded, key, directory, extent)
+        guard try load(keys, seconds: seconds, ifCounterIs: counter) else {
+            return try unlock(extent, passcode, seconds)  // the keys were rotated in between
+        }
+        cache(loaded.copy)
+        if loaded.needsRepair {
+            do throws(DataProtectionError) { try file.repair(loaded) } catch {
+                warn(.keybagNotRepaired(directory, error))
+            }
+        }
+        remember()
+        followUp.perform(in: directory, warn: warn)
+    }
+
+    /// Gives a keybag that was made before there were secrets their class keys. It unlocks without them too.
+    private func addSecretsKeys(
+        _ loaded: KeybagFile.Loaded, _ key: borrowing KeybagKey
+    ) throws(DataProtectionError) -> KeybagFile.Loaded {
+        do throws(DataProtectionError) {
+            _ = try file.replace { now throws(DataProtectionError) in
+                guard now.bytes == loaded.bytes else { throw .busy(directory) }
+                return try withKeybagKeys { () throws(KeyError) in
+                    guard try KeybagCopy.isMACGood(now.bytes, under: key) else { throw .authenticationFailed }
+                    var copy = now.copy
+                    copy.sequence += 1
+                    copy.entries += try ClassKeyEntry.secrets(copy.active(.complete).generation, under: key)
+                    return try copy.encoded(under: key)
+                }
+            }
+            return try file.load()
+        } catch .busy {
+            // Another first unlock has done it, or else the next one does.
+            guard let now = try? file.load(), now.copy.slot(.passcode) == loaded.copy.slot(.passcode) else {
+                return loaded
+            }
+            return now
+        } catch {
+            warn(.keybagNotRepaired(directory, error))
+            return loaded
+        }
+    }
+
+    /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.
+    ///
+    /// - Parameter armed: only this one, and none that somebody else has armed for an earlier time; nil: any.
+    /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
+    /// - Throws: `busy` if another process kept its place in the order of locks and unlocks for a second: who follows a session
+    ///   must not wait for one that is stopped. `keyringUnavailable`, `system`.
+    @discardableResult
+    public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
+        try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in
+            guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
+            let deadline = record.deadline
+            record.deadline = 0
+            do throws(Errno) {
+                try RingWriter.run { () throws(Errno) in
+                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                }
+            } catch {
+                guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                record.deadline = deadline
+                record.noteEviction(foundKeys: false)
+                return false
+            }
+            announce(.didBecomeAvailable, record)
+            return true
+        }
+    }
+
+    /// Checks the passcode, counting the attempt, and opens the keybag key.
+    package func openWithPasscode(
+        _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
+    ) throws(DataProtectionError) -> KeybagKey {
+        try Self.checkPasscode(passcode)
+        guard let slot = loaded.copy.slot(.passcode) else {
+            throw .keybagDamaged(directory, reason: "it has no passcode slot")
+        }
+        try DerivationFloor.check(slot.iterations, of: directory)
+        let device = try deviceKeys.load(for: loaded.copy, in: directory)
+        let before = try attempts.begin()
+        let trial = try Self.trial(passcode, slot, device, uuid)
+        guard let key = trial.key else {
+            let (failures, retryAfter) = try attempts.failed(guess: trial.guessTag, before: before)
+            throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: retryAfter)
+        }
+        try attempts.succeeded()
+        return key
+    }
+
+    /// What came of a passcode.
+    private struct Trial: ~Copyable {
+        let guessTag: UInt16
+        let key: KeybagKey?
+    }
+
+    private static func trial(
+        _ passcode: borrowing SecretBytes, _ slot: KeybagSlot, _ device: borrowing DeviceKey, _ uuid: KeybagUUID
+    ) throws(DataProtectionError) -> Trial {
+        defer { SecretBytes.scrubStack() }
+        do throws(KeyError) {
+            let kek = try PasscodeKEK(
+                passcode: passcode, salt: slot.salt, iterations: slot.iterations, device: device, keybag: uuid)
+            do throws(KeyError) {
+                return Trial(guessTag: kek.guessTag, key: try kek.unwrap(slot.wrapped))
+            } catch .unwrapFailed {
+                return Trial(guessTag: kek.guessTag, key: nil)
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+}

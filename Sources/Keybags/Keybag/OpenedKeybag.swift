@@ -1,0 +1,119 @@
+import DurableFiles
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// A keybag whose key is open for a moment: whoever has this showed the passcode or the recovery code.
+///
+/// Nothing is changed yet. What follows can be asked for, shown and written down first; dropping this changes nothing.
+/// Each change uses it up, and happens only if what opened it opens the keybag still: of two changes at the same time the
+/// second one is told `busy`.
+///
+///     let opened = try keybag.open(recoveryCode: old)
+///     let new = try RecoveryCode.random()          // shown to the user before it counts
+///     try opened.recover(passcode: passcode, recoveryCode: new)
+public struct OpenedKeybag: ~Copyable, Sendable {
+    package let keybag: Keybag
+    package let key: KeybagKey
+    /// What opened it.
+    package let slot: KeybagSlot
+
+    /// The keybag as it is now.
+    ///
+    /// - Throws: `busy` if what opened it opens it no more.
+    package borrowing func copyNow() throws(DataProtectionError) -> KeybagCopy {
+        let copy = try keybag.file.load().copy
+        guard copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
+        return copy
+    }
+
+    /// Replaces the keybag by what `change` makes of it. Both copies are replaced when this returns.
+    ///
+    /// - Throws: `keybagUnconfirmed` if the disk did not confirm the new keybag; else the keybag is as it was. Where the new
+    ///   one is in force and its second copy could not be written, that is a warning, `oldCopyLeft`.
+    package borrowing func commit(
+        _ change: (inout KeybagCopy) throws(KeyError) -> Void
+    ) throws(DataProtectionError) {
+        try replace { copy throws(DataProtectionError) in
+            try keybag.withKeybagKeys { () throws(KeyError) in
+                try change(&copy)
+                return try copy.encoded(under: key)
+            }
+        }
+    }
+
+    /// The same with the stored form that `change` makes, under whichever keybag key.
+    package borrowing func replace(
+        _ change: (inout KeybagCopy) throws(DataProtectionError) -> [UInt8]
+    ) throws(DataProtectionError) {
+        var replacement: KeybagCopy?
+        let leftOver = try keybag.file.replace { loaded throws(DataProtectionError) in
+            guard loaded.copy.slot(slot.kind) == slot else { throw .busy(keybag.directory) }
+            try keybag.withKeybagKeys { () throws(KeyError) in
+                guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
+            }
+            var copy = loaded.copy
+            copy.sequence += 1
+            let bytes = try change(&copy)
+            replacement = copy
+            return bytes
+        }
+        if let leftOver { keybag.warn(.oldCopyLeft(keybag.directory, leftOver)) }
+        if let replacement { keybag.cache(replacement) }
+    }
+}
+
+extension Keybag {
+    /// Runs an operation with the keybag key that fails only where the keybag was altered.
+    package func withKeybagKeys<R: ~Copyable>(
+        _ body: () throws(KeyError) -> R
+    ) throws(DataProtectionError) -> R {
+        do throws(KeyError) { return try body() } catch .authenticationFailed {
+            throw .keybagDamaged(directory, reason: "its authentication code is wrong")
+        } catch .unwrapFailed {
+            throw .keybagDamaged(directory, reason: "a class key does not open, or is another one")
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Opens the keybag with its passcode, in every lock state, and loads no key into the ring. The attempt is counted.
+    ///
+    /// - Parameter passcode: 1 to 1,024 bytes.
+    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `attemptsNotRecorded`, `keybagDamaged`.
+    public func open(passcode: borrowing SecretBytes) throws(DataProtectionError) -> OpenedKeybag {
+        let loaded = try file.load()
+        let key = try openWithPasscode(passcode, loaded)
+        guard let slot = loaded.copy.slot(.passcode) else {
+            throw .keybagDamaged(directory, reason: "it has no passcode slot")
+        }
+        return OpenedKeybag(keybag: self, key: key, slot: slot)
+    }
+
+    /// Opens the keybag with its recovery code, with or without its device key, and checks all that is in it.
+    ///
+    /// No attempt is counted and none is delayed: nobody guesses 130 random bits, and who forgot the passcode must not wait.
+    /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged`.
+    public func open(recoveryCode: borrowing RecoveryCode) throws(DataProtectionError) -> OpenedKeybag {
+        let loaded = try file.load()
+        guard loaded.copy.uuid == uuid else { throw .keybagNotFound(directory) }
+        guard let slot = loaded.copy.slot(.recoveryCode) else { throw .noRecoveryCode(directory) }
+        try DerivationFloor.check(slot.iterations, of: directory)
+        defer { SecretBytes.scrubStack() }
+        let key: KeybagKey
+        do throws(KeyError) {
+            let kek = try RecoveryKEK(
+                code: recoveryCode, salt: slot.salt, iterations: slot.iterations, keybag: loaded.copy.uuid)
+            key = try kek.unwrap(slot.wrapped)
+        } catch .unwrapFailed {
+            throw .wrongRecoveryCode(keybag: directory)
+        } catch {
+            throw .cryptography(error)
+        }
+        _ = try OpenedKeys(loaded, key, directory)
+        return OpenedKeybag(keybag: self, key: key, slot: slot)
+    }
+
+    /// Whether there is a recovery code: a recovery slot in the keybag on disk.
+    public var hasRecoveryCode: Bool { (try? file.load().copy.slot(.recoveryCode)) != nil }
+}

@@ -1,0 +1,189 @@
+import DurableFiles
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The class keys of a keybag, opened and checked, as the two payloads of the ring. FORMAT.md §2.1, §2.5.
+package struct OpenedKeys: ~Copyable {
+    /// Which of them are meant.
+    package enum Extent {
+        case all
+        /// Class key C: A and B private stay wrapped, in this process too.
+        case onlyFirstUnlock
+    }
+    package let extent: Extent
+    /// Class keys A and B private, and A of secrets, all generations; no key where only C is meant.
+    package let unlocked: SecretBytes
+    /// Class key C, of files and of secrets, all generations.
+    package let firstUnlock: SecretBytes
+    /// What was opened.
+    fileprivate let entries: [ClassKeyEntry]
+
+    /// Opens every class key that is meant, or none.
+    ///
+    /// - Throws: `keybagDamaged` if the MAC, or any wrap, id or public key that is looked at, is wrong.
+    package init(
+        _ loaded: KeybagFile.Loaded, _ key: borrowing KeybagKey, _ directory: FilePath, _ extent: Extent = .all
+    ) throws(DataProtectionError) {
+        let keybag = loaded.copy
+        let now = Clock.now()
+        do throws(KeyError) {
+            guard try KeybagCopy.isMACGood(loaded.bytes, under: key) else { throw .authenticationFailed }
+            for entry in keybag.fileEntries where entry.rawClass == ProtectionClass.none.rawValue {
+                _ = try Self.open(entry, of: keybag, key)
+            }
+            let unlockedClasses: [ProtectionClass] = extent == .all ? [.complete, .completeUnlessOpen] : []
+            let unlocked = try Self.payload(unlockedClasses, keybag, key, now)
+            let firstUnlock = try Self.payload([.completeUntilFirstUserAuthentication], keybag, key, now)
+            self.extent = extent
+            self.entries = keybag.entries
+            self.unlocked = unlocked
+            self.firstUnlock = firstUnlock
+        } catch .authenticationFailed {
+            throw .keybagDamaged(directory, reason: "its authentication code is wrong")
+        } catch .unwrapFailed {
+            throw .keybagDamaged(directory, reason: "a class key does not open, or is another one")
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    private static func payload(
+        _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ key: borrowing KeybagKey, _ now: UInt64
+    ) throws(KeyError) -> SecretBytes {
+        let entries = keybag.usedEntries.filter { entry in classes.contains { $0.rawValue == entry.rawClass } }
+        var payload = SecretBytes(zeroed: RingPayload.length(count: entries.count))
+        for (index, entry) in entries.enumerated() {
+            let opened = try open(entry, of: keybag, key)
+            payload.withUnsafeMutableBytes { payload in
+                RingPayload.write(opened, at: index, of: entries.count, loadedAt: now, into: payload)
+            }
+        }
+        return payload
+    }
+
+    /// - Throws: `unwrapFailed` also for a key that is not the one its entry names.
+    private static func open(
+        _ entry: ClassKeyEntry, of keybag: KeybagCopy, _ key: borrowing KeybagKey
+    ) throws(KeyError) -> RingPayload.Entry {
+        guard let name = keybag.name(of: entry) else { throw .unwrapFailed }
+        if name.protectionClass == .completeUnlessOpen {
+            let opened = try key.unwrapB(entry.wrapped, as: name)
+            guard areEqualInConstantTime(try opened.id(), entry.id), opened.publicKey == entry.publicHalf?.key else {
+                throw .unwrapFailed
+            }
+            return RingPayload.Entry(opened)
+        }
+        let opened = try key.unwrap(entry.wrapped, as: name)
+        guard areEqualInConstantTime(try opened.id(), entry.id) else { throw .unwrapFailed }
+        return RingPayload.Entry(opened)
+    }
+}
+
+extension Keybag {
+    /// Puts the keys into the ring, C first, unless somebody has locked since `counter` was read.
+    ///
+    /// - Returns: false if the keybag has other keys by now, and nothing was loaded.
+    package func load(
+        _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64
+    ) throws(DataProtectionError) -> Bool {
+        let hadC = try state() != .beforeFirstUnlock
+        do throws(DataProtectionError) {
+            return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
+                // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
+                guard try file.isAnythingThere() else { throw .keybagNotFound(directory) }
+                if let now = try? file.load().copy, now.entries != keys.entries { return false }
+                guard keys.extent == .all else {
+                    do throws(Errno) { try put(keys, seconds: 0) } catch { throw .keyringUnavailable(error) }
+                    // An armed lock, and the end of a limited unlock, are about keys that this leaves alone.
+                    if !hadC { record.changedAt = Clock.now() }
+                    return true
+                }
+                record.deadline = 0
+                record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
+                record.bootID = Clock.bootID()
+                try rings.add(expiry: record.limit)
+                do throws(Errno) {
+                    try put(keys, seconds: record.secondsToExpiry)
+                } catch {
+                    throw .keyringUnavailable(error)
+                }
+                record.changedAt = Clock.now()
+                announce(.didBecomeAvailable, record)
+                return true
+            }
+        } catch {
+            // All or none, whatever failed. That a lock was not obeyed is worse than what led here.
+            if hadC, keys.extent == .onlyFirstUnlock { throw error }
+            do throws(DataProtectionError) {
+                try ring.evict(everything: !hadC)
+                announce(.didBecomeUnavailable, transition.read())
+            } catch let eviction {
+                if case .lockedMeanwhile = error { throw eviction }
+            }
+            throw error
+        }
+    }
+
+    /// Changes keybag and ring in one turn, so that nobody sees the one without the other, timeouts as they are.
+    ///
+    /// - Parameter change: stores the keybag; calls its argument to put the keys into the ring, before or after that.
+    /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, or the keys have expired, before anything
+    ///   was changed. A lock that could not wait for its turn wins too, but the keybag is changed then.
+    package func exchange(
+        _ keys: borrowing OpenedKeys, ifCounterIs counter: UInt64,
+        _ change: (_ put: () throws(DataProtectionError) -> Void) throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
+        var isChanged = false
+        do throws(DataProtectionError) {
+            try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
+                let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
+                let seconds = isTimed ? record.secondsToExpiry : 0
+                try change { () throws(DataProtectionError) in
+                    do throws(Errno) {
+                        _ = try ring.unlocked.find()
+                        try put(keys, seconds: seconds)
+                    } catch {
+                        guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                        throw .lockedMeanwhile(keybag: directory)
+                    }
+                }
+                isChanged = true
+            }
+        } catch {
+            if case .lockedMeanwhile = error { try ring.evict() }
+            if !isChanged { throw error }
+        }
+    }
+
+    /// Runs `body` in its turn between locks and unlocks.
+    ///
+    /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, before `body` or during it.
+    private func inTurn<R>(
+        ifCounterIs counter: UInt64, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        let result = try transition.exclusively { record throws(DataProtectionError) in
+            guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
+            return try body(&record)
+        }
+        // A lock that could not get the flock in time has raised the counter all the same, and it wins.
+        guard let now = try? transition.readStrictly(), now.counter == counter else {
+            throw .lockedMeanwhile(keybag: directory)
+        }
+        return result
+    }
+
+    /// - Parameter seconds: after which A and B private expire; 0: never.
+    private func put(_ keys: borrowing OpenedKeys, seconds: UInt32) throws(Errno) {
+        try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
+            try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
+                try RingWriter.run { () throws(Errno) in
+                    try ring.firstUnlock.load(firstUnlock)
+                    guard keys.extent == .all else { return }
+                    try ring.unlocked.load(unlocked, seconds: seconds)
+                }
+            }
+        }
+    }
+}

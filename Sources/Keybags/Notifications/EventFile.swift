@@ -1,0 +1,57 @@
+import DurableFiles
+import Glibc
+import ProtectionFormat
+import SystemPackage
+
+/// `run/state`: wakes whoever listens (``LockListener``). FORMAT.md §2.12.
+package struct EventFile: Sendable {
+    package static let name = "state"
+
+    package let directory: RunDirectory
+
+    /// The file of the keybag in `directory`.
+    package init(of directory: FilePath) { self.directory = RunDirectory(of: directory) }
+
+    private var path: FilePath { directory.path.appending(Self.name) }
+
+    /// What the file says; nil: nothing that could be understood.
+    package func read() -> EventRecord? {
+        guard let file = try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW),
+            let bytes = try? file.bytes(at: 0, count: EventRecord.length + 1)
+        else { return nil }
+        return EventRecord(decoding: bytes)
+    }
+
+    /// Replaces the file by rename(2), without any flush: after a power cut there is nobody left who listened. Where there
+    /// is no `run/` nobody listens, and nothing is written.
+    ///
+    /// Under the flock of `transition`, except for a lock that waited in vain for it. If two of them meet, what one of them
+    /// writes is lost or garbled, and all the same everybody is woken and asks the ring.
+    package func write(_ record: EventRecord) throws(DataProtectionError) {
+        guard try directory.isUsable() else { return }
+        let bytes = try withKeys { () throws(KeyError) in try record.encoded() }
+        let temporary = directory.path.appending("\(Self.name).new")
+        do throws(DataProtectionError) {
+            try AtomicReplace.remove(temporary)
+            let file = try LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+            try file.write(bytes, at: 0)
+            try AtomicReplace.rename(temporary, to: path)
+        } catch {
+            // A full disk: rather no event than an old one. Removing needs no room, and wakes too; where there was no event,
+            // or something that cannot be removed, what has just been made does.
+            try? AtomicReplace.remove(temporary)
+            try AtomicReplace.remove(path)
+            throw error
+        }
+    }
+}
+
+extension Keybag {
+    /// Tells everybody who listens what became of class keys A and B. A hint: that it cannot be given keeps nobody from
+    /// locking or unlocking.
+    ///
+    /// - Parameter record: as it is under the flock of `transition`, after the transition.
+    package func announce(_ kind: EventRecord.Kind, _ record: TransitionRecord) {
+        try? EventFile(of: directory).write(EventRecord(kind, of: uuid, record))
+    }
+}

@@ -1,0 +1,64 @@
+import DurableFiles
+import Glibc
+package import SystemPackage
+
+/// `run/` in a keybag's directory: what processes tell each other while they run. FORMAT.md §2.12.
+///
+/// Nothing depends on it: everything in it is a hint, and may be removed at any time. A keybag on read-only media has none.
+package struct RunDirectory: Hashable, Sendable {
+    /// The keybag's directory.
+    package let keybag: FilePath
+
+    package static let name = "run"
+
+    /// Of the keybag in `directory`.
+    package init(of directory: FilePath) { keybag = directory }
+
+    /// Where it is, whether it is there or not.
+    package var path: FilePath { keybag.appending(Self.name) }
+
+    /// Makes it where it is missing, 0700, and checks whose it is.
+    ///
+    /// - Throws: `keybagNotFound`: none is made where there is no keybag (any more), so that erasing leaves nothing;
+    ///   `keybagUnsafe`: it is a link, somebody else's, or others may write there; `system`.
+    package func make() throws(DataProtectionError) {
+        if try isUsable() { return }
+        guard try KeybagFile(directory: keybag).isAnythingThere() else { throw .keybagNotFound(keybag) }
+        do throws(DataProtectionError) {
+            _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
+        } catch .system(_, _, .fileExists) {}  // another process was quicker
+        guard try isUsable() else { throw .system(path, operation: "mkdir", .noSuchFileOrDirectory) }
+    }
+
+    /// Whether it is there.
+    ///
+    /// - Throws: `keybagUnsafe`, `system`.
+    package func isUsable() throws(DataProtectionError) -> Bool { try Self.isOurs(path) }
+
+    /// `clients` in it, where that can be listed: what a link leads to is nobody's business here.
+    package func openClients() -> LowerDirectory? {
+        guard (try? isUsable()) == true, (try? Self.isOurs(clients)) == true else { return nil }
+        return try? LowerDirectory(path).directory("clients")
+    }
+
+    /// Where the files of clients are. FORMAT.md §2.13.
+    package var clients: FilePath { path.appending("clients") }
+
+    private static func isOurs(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        var status = stat()
+        do throws(DataProtectionError) {
+            _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return false
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw .keybagUnsafe(path, reason: "it is no directory") }
+        guard status.st_uid == geteuid() else {
+            throw .keybagUnsafe(path, reason: "it belongs to uid \(status.st_uid), not to you (uid \(geteuid()))")
+        }
+        guard status.st_mode & 0o022 == 0 else { throw .keybagUnsafe(path, reason: "others may write to it") }
+        return true
+    }
+
+    /// Whether changes that others make in it may pass unnoticed by inotify(7): other machines can have the file system too.
+    package var isShared: Bool { SharedFileSystem.holds(path) }
+}

@@ -1,0 +1,153 @@
+import DurableFiles
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The keys of one keybag in the kernel keyring. The presence of the first two is the lock state. FORMAT.md §2.5.
+package struct RingKeys: Sendable {
+    /// Class keys A and B private: there only while unlocked.
+    package let unlocked: RingKey
+    /// Class key C: there since the first unlock.
+    package let firstUnlock: RingKey
+    /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
+    package let guessTag: RingKey
+
+    /// What the descriptions of class keys begin with.
+    package static let prefix = "protectfs:"
+
+    package init(_ keybag: KeybagUUID) {
+        unlocked = RingKey(description: "\(Self.prefix)\(keybag):1")
+        firstUnlock = RingKey(description: "\(Self.prefix)\(keybag):2")
+        guessTag = RingKey(description: "protectfs-attempts:\(keybag)")
+    }
+
+    /// The key that holds the keys of a class; nil for class D, which is in none.
+    package func key(for protectionClass: ProtectionClass) -> RingKey? {
+        switch protectionClass {
+        case .complete, .completeUnlessOpen: unlocked
+        case .completeUntilFirstUserAuthentication: firstUnlock
+        case .none: nil
+        }
+    }
+
+    /// Reads a payload; nil if the key is not here.
+    ///
+    /// - Parameter serial: where the key was last time, to save the search; it is searched again when it has gone.
+    package static func payload(of key: RingKey, serial: inout KeySerial?) throws(DataProtectionError) -> SecretBytes? {
+        do throws(Errno) {
+            // An unlock replaces the key: what was found may be gone before it is read, and another one be there.
+            for _ in 0..<8 {
+                let found: KeySerial
+                if let serial { found = serial } else { found = try key.find() }
+                serial = found
+                do throws(Errno) {
+                    return try read(found)
+                } catch {
+                    guard RingKey.isAbsent(error) else { throw error }
+                    serial = nil
+                }
+            }
+            return nil
+        } catch {
+            serial = nil
+            guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+            return nil
+        }
+    }
+
+    private static func read(_ key: KeySerial) throws(Errno) -> SecretBytes {
+        // Room for six class keys, which is more than there are between rotations.
+        var capacity = RingPayload.length(count: 6)
+        while true {
+            var count = 0
+            let payload = try SecretBytes(capacity: capacity) { buffer throws(Errno) in
+                count = try key.read(into: buffer)
+                return count
+            }
+            if count <= capacity { return payload }
+            guard count <= RingPayload.maximumLength else { throw .requiredKeyNotAvailable }  // not one of ours
+            capacity = count
+        }
+    }
+
+    /// Whether the key with A and B private is here. One that has expired is not.
+    package var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
+
+    /// Whether any generation of class key C is here, genuine or not.
+    package func holdsClassC() throws(DataProtectionError) -> Bool {
+        var serial: KeySerial?
+        guard let payload = try Self.payload(of: firstUnlock, serial: &serial) else { return false }
+        return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
+    }
+
+    /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
+    package func evict(everything: Bool = false) throws(DataProtectionError) {
+        do throws(Errno) {
+            try RingWriter.run { () throws(Errno) in
+                // Both are tried, whatever becomes of the first.
+                var failure: Errno?
+                do throws(Errno) { try unlocked.evict() } catch { failure = error }
+                if everything {
+                    try firstUnlock.evict()
+                    try? guessTag.evict()  // it opens nothing
+                }
+                if let failure { throw failure }
+            }
+        } catch {
+            guard error == .noFunction || error == .notPermitted else {
+                throw .lockIncomplete(keybag: unlocked.description, error)
+            }
+            throw .keyringUnavailable(error)
+        }
+    }
+
+    /// Removes remnants: keys that have expired but whose payload the kernel may still hold (up to `gc_delay`, 300 s). And class keys
+    /// A and B whose time is over by CLOCK_BOOTTIME: the kernel counts by the wall clock, which can be set back.
+    ///
+    /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
+    ///   done is no remnant.
+    package func clearExpired(in keybag: FilePath) {
+        for key in [unlocked, firstUnlock] where Self.isRemnant(key) {
+            TransitionFile(directory: keybag).ifFree {
+                guard Self.isRemnant(key) else { return }
+                try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
+            }
+        }
+        let transition = TransitionFile(directory: keybag)
+        guard holdsUnlocked, transition.read().isOverdue else { return }
+        transition.ifFree {
+            guard transition.read().isOverdue else { return }
+            try? evict()
+            RingPlaces(directory: keybag).remove()
+        }
+    }
+
+    private static func isRemnant(_ key: RingKey) -> Bool {
+        do throws(Errno) { _ = try key.find() } catch { return error == .keyExpired || error == .keyRevoked }
+        return false
+    }
+
+    /// The keybags with any class key in the ring, dead remnants included.
+    package static func keybagsInRing() throws(DataProtectionError) -> [KeybagUUID] {
+        let descriptions: Set<String>
+        do throws(Errno) {
+            descriptions = try RingKey.descriptions(withPrefix: prefix)
+        } catch {
+            throw .keyringUnavailable(error)
+        }
+        let uuids = descriptions.compactMap { KeybagUUID(text: $0.dropFirst(prefix.count).prefix(36)) }
+        return Set(uuids).sorted { $0.description < $1.description }
+    }
+}
+
+extension KeybagUUID {
+    /// Reads the 36 characters of ``description``.
+    package init?(text: some StringProtocol) {
+        let digits = text.filter { $0 != "-" }.compactMap { $0.hexDigitValue.map(UInt8.init) }
+        guard digits.count == 32 else { return nil }
+        let bytes = (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+        guard let uuid = try? KeybagUUID(bytes: bytes), uuid.description == text else { return nil }
+        self = uuid
+    }
+}

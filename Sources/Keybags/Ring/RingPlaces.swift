@@ -1,0 +1,171 @@
+import DurableFiles
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// The user namespaces whose keyrings hold class keys A and B: the file `rings` in the keybag directory. FORMAT.md §2.18.
+///
+/// The kernel keeps one user keyring for each user *and* user namespace (keyrings(7), user_namespaces(7)). A lock reaches only the
+/// keyring of the namespace that it runs in. With this record it notices keys that it cannot reach.
+///
+/// Nothing authenticates the file. A forged entry makes every lock fail loudly; a removed entry hides keys only from users who
+/// unlocked in a namespace on purpose.
+package struct RingPlaces: Sendable {
+    package static let name = "rings"
+    /// Bytes of the file: lines of text, then line feeds.
+    package static let length = 1024
+    /// The inode number of the initial user namespace (`USER_NS_INIT_INO` in linux/nsfs.h).
+    package static let initialNamespace: UInt64 = 0xEFFF_FFFD
+
+    package let directory: FilePath
+
+    /// The inode number of this process's user namespace, namespaces(7); nil where /proc is not mounted.
+    ///
+    /// - Throws: `system`.
+    private static func namespace() throws(DataProtectionError) -> UInt64? {
+        var status = stat()
+        let path: FilePath = "/proc/self/ns/user"
+        do throws(DataProtectionError) { _ = try retrying(path, "stat") { stat(path.string, &status) } } catch {
+            if error.errno == .noSuchFileOrDirectory { return nil }
+            throw error
+        }
+        return UInt64(status.st_ino)
+    }
+
+    /// The same; 0 where it cannot be known.
+    private static var current: UInt64 { (try? namespace()) ?? 0 }
+
+    /// One keyring that holds keys.
+    package struct Place: Hashable {
+        /// Its inode number; 0 where it was not known.
+        package var namespace: UInt64
+        /// The boot that the keys were loaded in, 16 bytes; zeros where it was not known.
+        package var bootID: [UInt8]
+        /// When the kernel removes the keys: CLOCK_BOOTTIME in nanoseconds; 0: never.
+        package var expiry: UInt64
+
+        /// Whether the keys can still be there. The kernel is given two seconds to remove them.
+        ///
+        /// If the boot is unknown, here or in the entry, nothing rules the keys out.
+        package func isPossible(in boot: [UInt8]) -> Bool {
+            guard bootID != Clock.unknownBoot, boot != Clock.unknownBoot else { return true }
+            let now = Clock.bootTime()
+            return bootID == boot && (expiry == 0 || now < expiry || now - expiry < 2_000_000_000)
+        }
+    }
+
+    private struct Contents: Equatable {
+        var wasMadeElsewhere = false
+        var places: [Place] = []
+
+        /// Removes the entry of `namespace`, and the entries whose keys cannot be there any more.
+        mutating func keepOnly(outside namespace: UInt64, in boot: [UInt8]) {
+            places.removeAll { $0.namespace == namespace || !$0.isPossible(in: boot) }
+            // An entry of an unknown boot is not of a later boot than this one. So the next boot ends it.
+            for index in places.indices where places[index].bootID == Clock.unknownBoot { places[index].bootID = boot }
+        }
+    }
+
+    /// Notes in a new keybag that it was made outside the initial namespace, for example in a container.
+    package func noteOrigin() throws(DataProtectionError) {
+        // Without /proc nothing can be noted. Any other error would make a keybag that no unlock here accepts.
+        guard let here = try Self.namespace(), here != Self.initialNamespace else { return }
+        try write(Contents(wasMadeElsewhere: true))
+    }
+
+    /// Whether a lock can be expected to run in this process's namespace. True for the initial namespace, and for every namespace if
+    /// the keybag was made outside the initial one.
+    package var isAtHome: Bool {
+        let here = Self.current
+        return here == 0 || here == Self.initialNamespace || read().wasMadeElsewhere
+    }
+
+    /// Adds this process's namespace. Call within the turn that loads the keys.
+    ///
+    /// - Parameter expiry: see ``Place/expiry``.
+    /// - Throws: `tooManyNamespaces` if there is no room for one more entry: no other entry gives way, because a lock would no longer
+    ///   know of those keys.
+    package func add(expiry: UInt64) throws(DataProtectionError) {
+        let (before, boot) = (read(), Clock.bootID())
+        let here = Place(namespace: Self.current, bootID: boot, expiry: expiry)
+        var contents = before
+        contents.keepOnly(outside: here.namespace, in: boot)
+        contents.places.append(here)
+        if contents != before { try write(contents) }
+    }
+
+    /// Removes this process's namespace. Call after the keys have gone.
+    package func remove() {
+        let (before, here) = (read(), Self.current)
+        var contents = before
+        contents.keepOnly(outside: here, in: Clock.bootID())
+        if contents != before { try? write(contents) }
+    }
+
+    /// The other namespaces whose keyrings may hold the keys.
+    package var elsewhere: [UInt64] {
+        let (here, boot) = (Self.current, Clock.bootID())
+        return read().places.filter { $0.namespace != here && $0.isPossible(in: boot) }.map(\.namespace)
+    }
+
+    /// The same for a keybag that cannot be opened: removes this process's namespace, and refuses the others. Call after the keys
+    /// have gone.
+    ///
+    /// - Returns: false if the file cannot be read.
+    /// - Throws: `keysElsewhere`.
+    package func settleUnopened() throws(DataProtectionError) -> Bool {
+        guard isReadable else { return false }
+        // Where others may write, a name could be a second name of one of the user's files.
+        if OwnDirectory.isOnlyOwners(directory) { TransitionFile(directory: directory).ifFree(remove) }
+        try refuseElsewhere()
+        return true
+    }
+
+    /// - Throws: `keysElsewhere`.
+    package func refuseElsewhere() throws(DataProtectionError) {
+        let namespaces = elsewhere
+        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
+    }
+
+    // MARK: the file
+
+    /// Whether the file can be read, or is known not to be there.
+    private var isReadable: Bool {
+        do throws(DataProtectionError) {
+            _ = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
+            return true
+        } catch {
+            return error.errno == .noSuchFileOrDirectory && OwnDirectory.exists(directory)
+        }
+    }
+
+    private static let origin = "made outside the initial user namespace"
+
+    private func read() -> Contents {
+        var contents = Contents()
+        guard
+            let file = try? LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW),
+            let bytes = try? file.bytes(at: 0, count: Self.length)
+        else { return contents }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            if line == Self.origin { contents.wasMadeElsewhere = true }
+            let fields = line.split(separator: " ")
+            guard fields.count == 3, let namespace = UInt64(fields[0]), let expiry = UInt64(fields[2]),
+                let bootID = Hexadecimal.bytes(String(fields[1]))
+            else { continue }
+            contents.places.append(Place(namespace: namespace, bootID: bootID, expiry: expiry))
+        }
+        return contents
+    }
+
+    /// One write(2), so that a reader never sees half of it. It is not flushed: after a power cut no keyring holds anything.
+    private func write(_ contents: Contents) throws(DataProtectionError) {
+        var lines = contents.places.map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
+        if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
+        var bytes = Array(lines.joined().utf8)
+        guard bytes.count <= Self.length else { throw .tooManyNamespaces(keybag: directory, namespaces: elsewhere) }
+        bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
+        let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+        try file.write(bytes, at: 0)
+    }
+}

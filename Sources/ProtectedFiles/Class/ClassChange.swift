@@ -1,0 +1,134 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+extension Keybag {
+    /// Gives a file, or the default of a directory, a class. Rewrites the wrapped file key only, never data.
+    ///
+    /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more. The owner
+    /// of a file needs no permission to write to it.
+    /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none.
+    ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
+    public func setProtection(
+        _ protectionClass: ProtectionClass, ofItemAt path: FilePath
+    ) throws(DataProtectionError) {
+        if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
+        let file: LowerFile
+        do throws(DataProtectionError) { file = try .forHeads(of: path) } catch {
+            // No change, where nothing could be changed.
+            guard hasAlready(protectionClass, path) else { throw error }
+            return
+        }
+        try setProtection(protectionClass, of: file)
+    }
+
+    /// The same for an open file, whatever its name leads to by now.
+    package func setProtection(_ protectionClass: ProtectionClass, of file: LowerFile) throws(DataProtectionError) {
+        try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            try change(file, to: protectionClass)
+        }
+    }
+
+    /// Whether a file of this keybag has a class, and no slot another one.
+    private func hasAlready(_ protectionClass: ProtectionClass, _ path: FilePath) -> Bool {
+        guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
+            (try? file.lockSlot(.shared, waiting: LowerFile.patience)) != nil,
+            let heads = try? ClassChange.heads(of: file), !heads.hasStaleWrap
+        else { return false }
+        let name = heads.head.wrap.classKey
+        return name.keybag == uuid && name.protectionClass == protectionClass
+    }
+
+    /// FORMAT.md §4 rule 12. Under the slot lock.
+    package func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+        let heads = try ClassChange.heads(of: file)
+        let head = heads.head
+        guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
+        if head.wrap.classKey.protectionClass == protectionClass {
+            return try ClassChange.removeStaleWrap(heads, file, warn: warn)
+        }
+        try rewrap(heads, file, as: protectionClass)
+    }
+
+    /// Puts a new wrap record into both slots, under the active key of a class. Under the slot lock.
+    package func rewrap(
+        _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
+    ) throws(DataProtectionError) {
+        let head = heads.head
+        let use = client.begin()
+        defer { withExtendedLifetime(use) {} }
+        let fileKey = try fileKey(of: head, path: file.path, .changeClass)
+        let headKey: FileKeys.Kept
+        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
+            throw .cryptography(error)
+        }
+        try withFormat(file.path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let old = head.wrap.classKey.protectionClass
+        // Rewrapping for the same class stays allowed: it keeps the verdict, and a forged file cannot hold up a rotation.
+        if protectionClass != old { try requireOrigin(of: head, path: file.path) }
+        let wrap = try wrap(
+            fileKey, of: head.prefix.fileID, as: protectionClass, counter: head.wrap.counter + 1,
+            carrying: try verdict(of: head), path: file.path, .changeClass)
+        let bytes: [UInt8]
+        do throws(KeyError) {
+            bytes = try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
+        } catch {
+            throw .cryptography(error)
+        }
+        try ClassChange.keepOtherSlot(heads, file, warn: warn)
+        // Where a write fails half way, the note stays for the next lock to finish.
+        let intent: ClassChangeIntent?
+        if protectionClass > old {
+            // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.
+            let opensWhileLocked = AccessRule.opens(old, in: .locked)
+            intent = try ClassChangeIntent(file, in: directory, lasting: opensWhileLocked)
+        } else if protectionClass < old {
+            // A stronger class's wrap in the stale slot gives nothing away, so that a lowering goes on without a note.
+            intent = try? ClassChangeIntent(file, in: directory, lasting: false)
+        } else {
+            intent = nil  // after a rotation: the next pass finds the slot
+        }
+        try file.flush()
+        try file.write(bytes, at: UInt64(heads.target * Head.length))
+        try file.flush()
+        try file.write(bytes, at: UInt64(heads.inForce * Head.length))
+        try file.flush()
+        intent?.finished()
+    }
+}
+
+/// The keyless half of a class change.
+package enum ClassChange {
+    package static func heads(of file: LowerFile) throws(DataProtectionError) -> HeadPair {
+        do throws(Trouble) { return try HeadPair(reading: file, isLocked: true) } catch { throw error.reported }
+    }
+
+    /// The same by a look that changes nothing, not even who may write; under the slot lock only if a commit may be in progress.
+    ///
+    /// - Parameter path: a regular file; a link is not followed.
+    package static func heads(lookingAt path: FilePath) throws(DataProtectionError) -> HeadPair {
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
+        }
+        do throws(Trouble) { return try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
+            throw error
+        } catch {
+            try file.lockSlot(.shared, waiting: LowerFile.patience)
+            return try heads(of: file)
+        }
+    }
+
+    /// Finishes a class change that was interrupted: the head in force goes over the one with the old wrap.
+    package static func removeStaleWrap(
+        _ heads: HeadPair, _ file: LowerFile, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
+        guard heads.hasStaleWrap else { return }
+        try keepOtherSlot(heads, file, warn: warn)
+        try file.flush()
+        try file.write(heads.slots[heads.inForce], at: UInt64(heads.target * Head.length))
+        try file.flush()
+    }
+}

@@ -1,0 +1,89 @@
+import DurableFiles
+import Keybags
+public import ProtectionKeys
+public import SystemPackage
+
+/// Which class a file gets when it is created or replaced: the first of these that says something.
+package struct DefaultClass: Hashable {
+    /// The caller's argument.
+    package var explicit: ProtectionClass?
+    /// The class of the file that is replaced.
+    package var replaced: InheritedClass?
+    /// What the attribute of the directory says, or of the nearest one above that has it; nil if none counts.
+    package var directory: String?
+    /// The program's default.
+    package var program: ProtectionClass?
+    /// The user's configuration.
+    package var user: ProtectionClass?
+    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C, unless
+    /// what it says of its class is refuted.
+    package var fallback = ProtectionClass.completeUntilFirstUserAuthentication
+
+    /// Whether the directory, the program and the user's configuration have a say.
+    package var isOpen: Bool { explicit == nil && inherited == nil }
+
+    /// The class of the file that is replaced, if it counts whatever the other rules say.
+    private var inherited: ProtectionClass? {
+        guard let replaced, replaced.isAuthentic, replaced.claimed != .none else { return nil }
+        return replaced.claimed
+    }
+
+    /// The class, and which of these chose it.
+    package func resolve() -> ClassChoice {
+        if let explicit { return ClassChoice(explicit, .explicit) }
+        if let inherited { return ClassChoice(inherited, .replacedFile) }
+        let other = resolveForNewName()
+        guard let claimed = replaced?.claimed, claimed > other.protectionClass else { return other }
+        return ClassChoice(claimed, .replacedFile)
+    }
+
+    private func resolveForNewName() -> ClassChoice {
+        if let directory {
+            // Nobody authenticates the attribute: it can raise silently, but never lower to *none*.
+            guard let named = ProtectionClass(name: directory), named != .none else {
+                return ClassChoice(.completeUntilFirstUserAuthentication, .directoryRaised(value: directory))
+            }
+            return ClassChoice(named, .directory)
+        }
+        if let program { return ClassChoice(program, .program) }
+        if let user {
+            // Nobody authenticates the file either.
+            guard user != .none else { return ClassChoice(.completeUntilFirstUserAuthentication, .configurationRaised) }
+            return ClassChoice(user, .configuration)
+        }
+        let isNew = replaced?.isRefuted ?? true
+        return ClassChoice(isNew ? fallback : .completeUntilFirstUserAuthentication, .fallback)
+    }
+}
+
+extension Keybag {
+    /// The default class that the directory itself has; nil if it has none. Needs no keybag.
+    ///
+    /// New files in it then get that of the nearest directory above that has one: ``ClassChoice/init(forNewFilesIn:fallback:)``.
+    ///
+    /// - Parameter directory: the directory; a link is followed.
+    public static func defaultProtection(of directory: FilePath) -> ProtectionClass? {
+        DirectoryDefault.named(by: directory)
+    }
+
+    /// Takes the default class from a directory. That there was none is no error. Needs no keybag.
+    public static func removeDefaultProtection(of directory: FilePath) throws(DataProtectionError) {
+        try DirectoryDefault.remove(from: directory)
+    }
+
+    /// The class of a file that is about to be created or replaced at `path`.
+    package func classForNewFile(
+        at path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?
+    ) throws(DataProtectionError) -> ProtectionClass {
+        let choice = try ClassChoice(
+            forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
+            fallback: fallbackProtection)
+        switch choice.rule {
+        case .directoryRaised(let value):
+            warn(.directoryDefaultRaised(choice.directory ?? path.directory, value: value))
+        case .configurationRaised: warn(.configuredDefaultRaised(Locations.configuration))
+        default: break
+        }
+        return choice.protectionClass
+    }
+}

@@ -1,0 +1,57 @@
+import DurableFiles
+import Keybags
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// The class of a file that is about to be replaced.
+///
+/// A head names its class in clear, and its check needs no key: while the keybag is locked, anybody who can write to the file can
+/// change the class in it. So the class is inherited only if a key proves it.
+package struct InheritedClass: Hashable {
+    /// What the head says.
+    package let claimed: ProtectionClass
+    /// Whether the class key of that class opens the file, and nobody could have made it without a secret of this keybag.
+    package let isAuthentic: Bool
+    /// Whether ``claimed`` is not proved although its class key could prove it now: then the head may have been altered, or
+    /// another file put in the place of the genuine one. False while the class key is not in the keyring.
+    package var isRefuted = false
+}
+
+extension Keybag {
+    /// The class of `file`; nil if it is not a protected file.
+    ///
+    /// - Throws: `damaged`, `unsupported`, `system`.
+    package func inheritedClass(of file: LowerFile) throws(DataProtectionError) -> InheritedClass? {
+        guard try file.isOneOfOurs() else { return nil }
+        let claimed = try ProtectedFileInfo(path: file.path, file: file).protectionClass
+        let head = try ClassChange.heads(of: file).head
+        // If only the class was changed, the key of the original class still opens the file.
+        let proven = ([claimed] + ProtectionClass.allCases).first { isProven($0, of: head, file.path) }
+        return InheritedClass(
+            claimed: proven ?? claimed, isAuthentic: proven != nil,
+            isRefuted: proven == nil && !isWaitingForKey(of: head, file.path))
+    }
+
+    /// Whether only an unlock can show if the class key that the head names opens the file.
+    private func isWaitingForKey(of head: Head, _ path: FilePath) -> Bool {
+        do throws(DataProtectionError) { _ = try fileKey(of: head, path: path, .read) } catch {
+            if case .locked = error { return true }
+        }
+        return false
+    }
+
+    private func isProven(_ protectionClass: ProtectionClass, of head: Head, _ path: FilePath) -> Bool {
+        let claimed = head.wrap.classKey
+        let name = ClassKeyName(
+            keybag: claimed.keybag, protectionClass: protectionClass, generation: claimed.generation)
+        do throws(DataProtectionError) {
+            _ = try fileKey(of: head, under: name, path: path, .read)
+            // Class B's public key is enough to make a file that opens.
+            guard protectionClass == .completeUnlessOpen else { return true }
+            return try verdict(of: head) != .unverified
+        } catch {
+            return false
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import DurableFiles
+import Keybags
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+/// The ways to open, make and lock a keybag. They are here, and not with the keybag, because every lock and unlock also finishes class
+/// changes, of which the keybag knows nothing.
+extension LockFollowUp {
+    /// Finishes class changes of processes that have died.
+    package static let classChanges = LockFollowUp { keybag, warn in ClassChangeIntent.finishAll(in: keybag, warn: warn) }
+}
+
+extension Keybag {
+    /// The user's keybag: `PROTECTFS_KEYBAG`, else `$XDG_DATA_HOME/protectfs/default`.
+    ///
+    /// - Throws: `keybagNotFound` when there is none yet; see ``create(at:passcode:)``.
+    public static var user: Keybag {
+        get throws(DataProtectionError) { try Keybag(at: Locations.keybag) }
+    }
+
+    /// Opens the keybag in `directory`. No key is needed and none is loaded.
+    ///
+    /// - Parameters:
+    ///   - directory: 0700, its files 0600, owned by this user. Files that others may read are narrowed, with a warning.
+    ///   - warn: called for what goes on but should be known; the library itself prints nothing.
+    /// - Throws: `keybagNotFound`, `keybagDamaged`, `keybagUnsafe`, `unsupported`.
+    public convenience init(
+        at directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        try self.init(at: directory, followUp: .classChanges, warn: warn)
+    }
+
+    /// The keybag of that name, if it was used on this machine and is there.
+    ///
+    /// - Throws: `keybagNotFound` if it was never used, or its disk is not there.
+    public static func remembered(
+        _ uuid: KeybagUUID, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) -> Keybag {
+        try remembered(uuid, followUp: .classChanges, warn: warn)
+    }
+
+    // MARK: making one
+
+    /// Makes a new keybag with its class keys under `passcode`, and unlocks nothing.
+    ///
+    /// The directory appears whole or not at all. The number of PBKDF2 iterations is calibrated to about half a second on
+    /// this machine, 600,000 at least.
+    /// - Parameters:
+    ///   - directory: where nothing is yet, or an empty directory.
+    ///   - passcode: 1 to 1,024 bytes.
+    /// - Throws: `keybagExists`, `exists` if something else is there, `passcodeUnusable`, `deviceKeyUnusable`, `system`.
+    @discardableResult
+    public static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes
+    ) throws(DataProtectionError) -> Keybag {
+        try create(at: directory, passcode: passcode, followUp: .classChanges)
+    }
+
+    /// The same with a recovery code, which opens the keybag without passcode and device key.
+    ///
+    /// - Parameters:
+    ///   - directory: where nothing is yet, or an empty directory.
+    ///   - passcode: 1 to 1,024 bytes.
+    ///   - recoveryCode: new, and shown to the user already: it cannot be had a second time.
+    @discardableResult
+    public static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
+    ) throws(DataProtectionError) -> Keybag {
+        try create(at: directory, passcode: passcode, recoveryCode: recoveryCode, followUp: .classChanges)
+    }
+
+    /// The same with a given number of iterations: tests use few.
+    @discardableResult
+    package static func create(
+        at directory: FilePath, passcode: borrowing SecretBytes, iterations: Int,
+        deviceKey: FilePath = Locations.deviceKey,
+        recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot? = { _ in nil }
+    ) throws(DataProtectionError) -> Keybag {
+        try create(
+            at: directory, passcode: passcode, iterations: iterations, deviceKey: deviceKey, followUp: .classChanges,
+            recoverySlot: recoverySlot)
+    }
+
+    /// Puts a keybag back from its export, where there is none or where both copies are damaged.
+    ///
+    /// Damaged copies are kept beside the new ones, with a warning each. Nothing is unlocked. Then the passcode of the time
+    /// of the export opens the keybag on its machine, and the recovery code of that time on any.
+    /// - Parameters:
+    ///   - directory: made if it is missing.
+    ///   - path: a regular file; see FORMAT.md §2.9.
+    ///   - warn: gets what was put right on the way.
+    /// - Throws: `keybagIntact` if there is a keybag that opens; `damaged` if the export is; `unsupported`, `system`.
+    @discardableResult
+    public static func restore(
+        at directory: FilePath, fromExport path: FilePath,
+        warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) -> Keybag {
+        try restore(at: directory, fromExport: path, followUp: .classChanges, warn: warn)
+    }
+
+    // MARK: locking without opening
+
+    /// Evicts the keys of every keybag in the ring of this user: for a lock that must not depend on any file.
+    ///
+    /// - Returns: the keybags that had keys there.
+    /// - Throws: the last error, after all have been tried.
+    @discardableResult
+    public static func lockAll() throws(DataProtectionError) -> [KeybagUUID] {
+        try lockAll(followUp: .classChanges)
+    }
+
+    /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
+    ///
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` as ``lock()`` does, if its directory can be read.
+    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
+        try lock(uuid, followUp: .classChanges)
+    }
+}

@@ -1,0 +1,78 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+public import SystemPackage
+
+/// What became of one file after its keybag's keys were rotated.
+public enum RewrapResult: String, Sendable, Hashable {
+    /// Its file key is wrapped under the active class key now, and in no slot under an earlier one.
+    case rewrapped
+    /// It was already.
+    case current
+}
+
+extension Keybag {
+    /// Wraps a file's key under the active key of its class: both heads, never data. Open handles go on.
+    ///
+    /// Takes the same few writes for a file of any size. A file that is current needs no key and is only read. The owner of
+    /// a file needs no permission to write to it.
+    /// - Parameter path: a regular file; a link is not followed.
+    /// - Throws: `locked` unless the retired and the active key are here; `keyLost`, `foreignKeybag`, `notProtected`,
+    ///   `notRegularFile`, `damaged`, `busy` if somebody sits on the file's lock, `system`. The file is as it was then.
+    @discardableResult
+    public func rewrap(fileAt path: FilePath) throws(DataProtectionError) -> RewrapResult {
+        guard try needsRewrap(fileAt: path) else { return .current }
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try .forHeads(of: path, flags: O_NOFOLLOW)
+        }
+        try file.lockSlot(.exclusive, waiting: LowerFile.patience)
+        defer { withExtendedLifetime(file) {} }
+        let heads = try ClassChange.heads(of: file)
+        if try isCurrent(heads.head) {
+            guard heads.hasStaleWrap else { return .current }
+            try ClassChange.removeStaleWrap(heads, file, warn: warn)
+        } else {
+            try rewrap(heads, file, as: heads.head.wrap.classKey.protectionClass)
+        }
+        return .rewrapped
+    }
+
+    /// Whether any slot of a file is under a retired class key, or is not known to be free of one: ``rewrap(fileAt:)`` has
+    /// something to do. Reads the heads; needs no key.
+    ///
+    /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
+    public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
+        let heads = try ClassChange.heads(lookingAt: path)
+        let name = heads.head.wrap.classKey
+        guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard try current().entry(of: name) != nil else { throw keyLost(name, path) }
+        let isCurrent = try isCurrent(heads.head)
+        return heads.hasStaleWrap || !isCurrent
+    }
+
+    /// Whether wrap and origin MAC are under active keys.
+    package func isCurrent(_ head: Head) throws(DataProtectionError) -> Bool {
+        let copy = try current()
+        let origin = head.wrap.origin
+        let isOriginCurrent =
+            origin.key != .classC
+            || origin.generation == copy.active(.completeUntilFirstUserAuthentication).generation
+        return isOriginCurrent && head.wrap.classKey == copy.activeName(head.wrap.classKey.protectionClass)
+    }
+}
+
+extension LowerFile {
+    /// Opens a file under exactly this name.
+    ///
+    /// - Throws: `notRegularFile` for a link.
+    package static func notFollowing(
+        _ path: FilePath, _ open: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) { return try open() } catch {
+            guard error.errno == .tooManySymbolicLinkLevels else { throw error }
+            throw .notRegularFile(path)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import DurableFiles
+import Keybags
+import KernelKeyring
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// How a handle gets at its file's keys.
+package struct HandleKeys {
+    package let keybag: Keybag
+    package let path: FilePath
+
+    /// Between operations: everything for classes B, C and D; for class A only what is worthless without its class key.
+    private enum Held {
+        case none
+        case kept(FileKeys, wrap: [UInt8], commitment: [UInt8])
+        case masked(Masked)
+    }
+    /// Of class A. A class, because each operation takes it out of ``held``.
+    private final class Masked {
+        let keys: MaskedKeys
+        let wrap: [UInt8]
+        /// Where class key A was in the ring last time.
+        var serial: KeySerial?
+
+        init(_ keys: MaskedKeys, wrap: [UInt8]) { (self.keys, self.wrap) = (keys, wrap) }
+    }
+    private var held = Held.none
+    /// What this process says of the handle while its file has class A or B.
+    package private(set) var entry: HandleEntry?
+
+    /// The commitment of the file key that is kept; nil if none is.
+    package var keptCommitment: [UInt8]? { if case .kept(_, _, let commitment) = held { commitment } else { nil } }
+
+    package init(keybag: Keybag, path: FilePath) {
+        self.keybag = keybag
+        self.path = path
+    }
+
+    /// The keys for one operation. Class A asks the ring each time.
+    package mutating func keys(
+        for head: Head, _ operation: Operation, needsHead: Bool
+    ) throws(DataProtectionError) -> FileKeys {
+        switch held {
+        case .kept(let kept, let wrap, _) where wrap == head.wrapBytes: return kept
+        case .kept(let kept, _, let commitment)
+        where commitment == head.wrap.commitment && head.wrap.classKey.protectionClass != .complete:
+            // The class was changed, the key was not: an open handle goes on.
+            held = .kept(kept, wrap: head.wrapBytes, commitment: commitment)
+            enter(head.wrap.classKey.protectionClass)
+            return kept
+        case .masked(let masked) where masked.wrap == head.wrapBytes:
+            if let unmasked = try unmask(masked, head, needsHead, keybag.client.begin()) { return unmasked }
+            throw keybag.lockedError(path, .complete, operation)
+        default:
+            held = .none
+            // Nothing waits for an operation that needs neither class key A nor B.
+            let use = head.wrap.classKey.protectionClass.isOpenWhileUnlockedOnly ? keybag.client.begin() : nil
+            defer { withExtendedLifetime(use) {} }
+            let fileKey = try keybag.fileKey(of: head, path: path, operation)
+            return try hold(fileKey, of: head, use)
+        }
+    }
+
+    private func unmask(
+        _ masked: Masked, _ head: Head, _ needsHead: Bool, _ use: KeyUse
+    ) throws(DataProtectionError) -> FileKeys? {
+        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &masked.serial),
+            let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
+        else { return nil }
+        do throws(KeyError) {
+            return try masked.keys.unmask(with: classKey, needsHead: needsHead, use: use)
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    /// Keeps the keys of an opened file key, as its class allows.
+    ///
+    /// - Parameter use: the operation that has opened it, if that is for class A or B.
+    @discardableResult
+    package mutating func hold(
+        _ fileKey: borrowing FileKey, of head: Head, _ use: KeyUse?
+    ) throws(DataProtectionError) -> FileKeys {
+        let id = head.prefix.fileID
+        let associated = head.prefix.associatedData(.chunk, index: 0)
+        enter(head.wrap.classKey.protectionClass)
+        do throws(KeyError) {
+            let chunkKey = try fileKey.chunkKey(of: id)
+            let headKey = try fileKey.headKey(of: id)
+            if head.wrap.classKey.protectionClass == .complete {
+                if let masked = try mask(chunkKey, headKey, of: head) {
+                    held = .masked(Masked(masked, wrap: head.wrapBytes))
+                }
+                return FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: use)
+            }
+            let kept = FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
+            held = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
+            return kept
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+
+    private mutating func enter(_ protectionClass: ProtectionClass) {
+        guard protectionClass != entry?.protectionClass else { return }
+        entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass, path) : nil
+    }
+
+    /// nil if the class key has gone meanwhile: the next operation says *locked* then.
+    private func mask(
+        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, of head: Head
+    ) throws(KeyError) -> MaskedKeys? {
+        let kept = (FileKeys.Kept(chunkKey.slice(0..<32)), FileKeys.Kept(headKey.slice(0..<32)))
+        let made = try? keybag.withClassKey(head.wrap.classKey) { classKey throws(DataProtectionError) in
+            do throws(KeyError) {
+                return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, of: head.prefix, under: classKey)
+            } catch {
+                throw .cryptography(error)
+            }
+        }
+        return made ?? nil
+    }
+}
+
+extension ProtectionClass {
+    /// A and B: a lock takes the keys that open their files.
+    package var isOpenWhileUnlockedOnly: Bool { self == .complete || self == .completeUnlessOpen }
+}

@@ -1,0 +1,148 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// Bytes of a protected file that a writer is about to overwrite or cut, and that are not its own to discard: they go into a file beside it.
+///
+/// Holes stay holes: a file that was made a tebibyte long with truncate(1) takes no place, and neither does what is kept of it.
+/// It has the first free name of `NAME.appended-1`, `-2` …, or `NAME.remains-1` …, mode 0600, and never takes the place of anything.
+package enum KeptBeside {
+    /// Saves what lies behind the place where the file's own bytes end, as it is: it was never protected.
+    ///
+    /// - Returns: the new file; nil if the file has no name any more, so that nobody could get at those bytes either.
+    package static func appended(
+        _ file: LowerFile, from start: UInt64, to end: UInt64
+    ) throws(DataProtectionError) -> FilePath? {
+        try save(file, as: "appended", [start..<end], movedBy: start)
+    }
+
+    /// Saves both heads, and all that lies behind the end, each at its own offset: what is left of later commits.
+    package static func remains(
+        _ file: LowerFile, from start: UInt64, to end: UInt64
+    ) throws(DataProtectionError) -> FilePath? {
+        let heads = UInt64(2 * Head.length)
+        return try save(file, as: "remains", [0..<min(heads, end), min(max(heads, start), end)..<end], movedBy: 0)
+    }
+
+    private static func save(
+        _ file: LowerFile, as mark: String, _ ranges: [Range<UInt64>], movedBy distance: UInt64
+    ) throws(DataProtectionError) -> FilePath? {
+        guard try file.status().st_nlink > 0 else { return nil }
+        // Where the file is by now, and not by the links that may have led to it.
+        let path = try file.descriptorPath.resolved()
+        let kept = try UnnamedFile(path)
+        for range in ranges {
+            var place = range.lowerBound
+            while place < range.upperBound, let data = try file.nextData(in: place..<range.upperBound) {
+                let count = min(data.upperBound - data.lowerBound, UInt64(OpenFile.segment))
+                let bytes = try file.bytes(at: data.lowerBound, count: Int(count))
+                guard !bytes.isEmpty else { throw .busy(file.path) }  // somebody cuts it meanwhile
+                try kept.file.write(bytes, at: data.lowerBound - distance)
+                place = data.lowerBound + UInt64(bytes.count)
+            }
+        }
+        // A hole at the end is one only as long as nobody cuts the file.
+        let end = ranges.map(\.upperBound).max() ?? distance
+        guard try file.length() >= end else { throw .busy(file.path) }
+        try kept.file.truncate(to: end - distance)
+        return try kept.publish(beside: mark)
+    }
+}
+
+extension UnnamedFile {
+    /// Gives the file the first free name of `NAME.MARK-1`, `NAME.MARK-2` …, where NAME is the one of ``entry``, and makes it last. Its owner
+    /// alone may read it.
+    ///
+    /// - Returns: where it is.
+    package func publish(beside mark: String) throws(DataProtectionError) -> FilePath {
+        _ = try retrying(entry.path, "fchmod") { fchmod(file.descriptor, 0o600) }
+        try file.flushAll()
+        var number = 1
+        while true {
+            let name = FilePath(bytes: entry.path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
+            let other = DirectoryEntry(name, in: entry.directory)
+            do throws(DataProtectionError) {
+                try takeName(other)
+                try hasName()
+                return other.path
+            } catch .exists {
+                number += 1
+            }
+        }
+    }
+}
+
+extension OpenFile {
+    /// Saves beside the file what its next commits would overwrite or cut though no writer of ours can answer for it, and warns.
+    ///
+    /// Called under the slot lock, while nobody else writes.
+    /// - Parameter cutting: whether saved bytes that were appended are cut off, so that they are saved once only.
+    /// - Throws: `system` if they cannot be saved: nothing was changed.
+    package func keepForeignBytes(_ keys: FileKeys?, cutting: Bool) throws(DataProtectionError) {
+        guard let state else { return }
+        let length = try file.length()
+        let damaged = try withKeys { () throws(KeyError) in try state.heads.damagedSlot() }
+        guard damaged == .mayBeNewer || length > (state.hasArea ? state.areaEnd : state.extent) else { return }
+        let tail = try FileTail(of: state, in: file, length: length, keys)
+        if damaged == .mayBeNewer, let kept = try KeptBeside.remains(file, from: state.extent, to: length) {
+            keybag.warn(.remainsSaved(file.path, in: kept))
+        }
+        guard let start = tail.foreign else { return }
+        if let kept = try KeptBeside.appended(file, from: start, to: length) {
+            keybag.warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept))
+        }
+        if cutting { try file.truncate(to: start) }
+    }
+
+    /// The same for a file that is about to be replaced by another one with its contents.
+    package func keepForeignBytes(_ operation: Operation) throws(DataProtectionError) {
+        let keys = try operateLocked(operation)
+        try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
+            try keepForeignBytes(keys, cutting: false)
+        }
+    }
+}
+
+extension Keybag {
+    /// Saves what was appended to a file that is about to be replaced by whatever contents, in every lock state, and warns.
+    ///
+    /// Called while nobody writes to it. A file that cannot be judged has no known end.
+    package func keepAppendedBytes(of old: LowerFile) throws(DataProtectionError) {
+        guard let found = try? ProtectedFileInfo.state(of: old) else { return }
+        let length = try old.length()
+        guard length > (found.hasArea ? found.areaEnd : found.extent) else { return }
+        let open = OpenFile(old, keybag: self, isWritable: false)
+        // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
+        let keys = try? open.operateLocked(.open)
+        let tail = try FileTail(of: open.state ?? found, in: old, length: length, keys)
+        guard let start = tail.foreign, let kept = try KeptBeside.appended(old, from: start, to: length) else { return }
+        warn(.appendedBytesSaved(old.path, byteCount: length - start, in: kept))
+    }
+}
+
+extension ClassChange {
+    /// Saves what the head that is about to be written would overwrite, if no writer of ours can answer for it. Under the slot lock.
+    ///
+    /// - Throws: `busy` if bytes were appended to a small file that somebody is writing to; `system`.
+    package static func keepOtherSlot(
+        _ heads: HeadPair, _ file: LowerFile, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
+        let end = UInt64(2 * Head.length)
+        if try withKeys({ () throws(KeyError) in try heads.damagedSlot() }) == .mayBeNewer {
+            let kept = try KeptBeside.remains(file, from: end, to: end)
+            if let kept { warn(.remainsSaved(file.path, in: kept)) }
+        } else if heads.head.generation == 1, heads.head.content.record.isInline,
+            heads.slots[heads.target].contains(where: { $0 != 0 })
+        {
+            // Held until the file is closed.
+            guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(file.path) }
+            let (start, length) = (UInt64(Head.length), try file.length())
+            let kept = try KeptBeside.appended(file, from: start, to: length)
+            if let kept { warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept)) }
+            try file.truncate(to: start)
+        }
+    }
+}

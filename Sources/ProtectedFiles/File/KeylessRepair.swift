@@ -1,0 +1,56 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+public import SystemPackage
+
+/// Putting in its place what a writer that died has left in redo records: no key is needed. FORMAT.md §4 rule 13.
+extension ProtectedFile {
+    /// Copies the chunks of a file's redo records to their places. The records stay in force until the next writer ends them.
+    ///
+    /// Never needed for reading or writing, which do the same by themselves; it is for somebody without keys who wants the chunks
+    /// where they belong, before a file is copied in part, say. Killed at any time it may be done again. A file without such records
+    /// is only read. The owner of a file needs no permission to write to it.
+    /// - Parameter path: a regular file; a link is not followed.
+    /// - Returns: how many chunks were copied; 0 when the last writer has closed the file.
+    /// - Throws: `notProtected`; `notRegularFile`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
+    @discardableResult
+    public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
+        guard FileState(try ClassChange.heads(lookingAt: path)).hasArea else { return 0 }
+        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+            try .forHeads(of: path, flags: O_NOFOLLOW)
+        }
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
+        try file.lockSlot(.exclusive, waiting: LowerFile.patience)
+        defer { withExtendedLifetime(file) {} }
+        var state = FileState(try ClassChange.heads(of: file))
+        do throws(Trouble) { try state.scan(file, headKey: nil) } catch { throw error.reported }
+        guard state.hasRecords else { return 0 }
+        // What is in the page cache only must not be gone when its copy is half done.
+        try file.flush()
+        let count = try state.putInPlace(in: file)
+        try file.flush()
+        try file.close()
+        return count
+    }
+}
+
+extension FileState {
+    /// Writes the last version of every recorded chunk that still counts to its home; not flushed.
+    ///
+    /// - Returns: how many there were.
+    @discardableResult
+    package func putInPlace(in file: LowerFile) throws(DataProtectionError) -> Int {
+        var count = 0
+        for (index, place) in overlay.sorted(by: { $0.key < $1.key })
+        where index < record.chunkCount && !record.holes.contains(index) {
+            let sealed = try file.bytes(at: place.offset, count: place.length)
+            guard sealed.count == place.length else {
+                throw .damaged(file.path, .redoRecord, reason: "ends early", offset: nil)
+            }
+            try file.write(sealed, at: layout.home(index))
+            count += 1
+        }
+        return count
+    }
+}

@@ -1,0 +1,37 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+
+/// The lock under which the heads of a file are read and replaced, for somebody who does not wait for ever. FORMAT.md §3.9.
+extension LowerFile {
+    /// How long somebody may hold it before the file counts as in use, in nanoseconds.
+    package static let patience: UInt64 = 5_000_000_000
+
+    /// The id of a protected file, unverified; nil if this is none.
+    package func fileID() throws(DataProtectionError) -> FileID? {
+        try lockSlot(.shared, waiting: LowerFile.patience)
+        let result: Result<FileID?, DataProtectionError>
+        do throws(DataProtectionError) {
+            result = .success(try ClassChange.heads(of: self).head.prefix.fileID)
+        } catch .notProtected {
+            result = .success(nil)
+        } catch {
+            result = .failure(error)
+        }
+        try unlockByte(OpenFile.slotLock)
+        return try result.get()
+    }
+
+    /// Takes the slot lock until the file is closed or the byte is given back. Somebody may sit on it for ever.
+    ///
+    /// - Parameter patience: in nanoseconds.
+    /// - Throws: `busy`.
+    package func lockSlot(_ kind: LockKind, waiting patience: UInt64) throws(DataProtectionError) {
+        let deadline = Clock.monotonic() + patience
+        while try !tryByteLock(OpenFile.slotLock, kind) {
+            guard Clock.monotonic() < deadline else { throw .busy(path) }
+            usleep(5_000)
+        }
+    }
+}

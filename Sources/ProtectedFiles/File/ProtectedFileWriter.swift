@@ -1,0 +1,76 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+import Synchronization
+public import SystemPackage
+
+/// Writes a protected file from beginning to end, of any size in bounded memory. It appears whole when it is finished, or not at all.
+///
+/// Bytes are sealed when ``append(_:)`` returns. A class A file goes on as far as its class key stays; ``finish()`` needs none.
+public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only touched under `turn`
+    /// Where the file will be.
+    public let path: FilePath
+    /// The class that it gets.
+    public var protectionClass: ProtectionClass { new.protectionClass }
+    private let new: NewFile
+    private let isReplacing: Bool
+    private let promised: PromisedClass?
+    /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
+    private let old: LowerFile?
+    private let turn = Mutex(false)  // whether the file is finished or given up
+
+    /// Begins a file, as `init(_:as:raiseTo:keybag:replacing:)` of the layer above does.
+    ///
+    /// - Parameter size: how many bytes it is going to have; nil: not known.
+    package init(
+        _ path: FilePath, as protectionClass: ProtectionClass?, promising promised: PromisedClass?, keybag: Keybag,
+        replacing: Bool, expecting size: Int?
+    ) throws(DataProtectionError) {
+        self.path = path
+        isReplacing = replacing
+        self.promised = promised
+        let old = try Self.existing(path)
+        if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
+        self.old = old
+        let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
+        let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
+        if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
+        let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
+        new = try NewFile(path, as: resolved, layout: layout, keybag: keybag)
+        if let old { try FileAttributes.inherit(from: old, to: new.file) }
+    }
+
+    /// Appends bytes.
+    ///
+    /// - Throws: `locked` if the class key has gone: what was appended before is kept, and ``finish()`` still works.
+    public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        try turn.withLock { isOver throws(DataProtectionError) in
+            guard !isOver else { throw .notOpen(path, for: .write) }
+            try new.append(bytes)
+        }
+    }
+
+    /// Gives the file its name. When this returns it survives a crash and a power cut.
+    public func finish() throws(DataProtectionError) {
+        try turn.withLock { isOver throws(DataProtectionError) in
+            guard !isOver else { throw .notOpen(path, for: .write) }
+            isOver = true
+            defer { new.forgetKeys() }
+            try new.finish()
+            if isReplacing, let old { try new.keybag.keepAppendedBytes(of: old) }
+            try new.publish(replacing: isReplacing, promising: promised)?.perform()
+        }
+    }
+
+    private static func existing(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
+        do throws(DataProtectionError) {
+            return try LowerFile(regular: path, flags: O_RDONLY)
+        } catch {
+            if case .system(_, _, .noSuchFileOrDirectory) = error { return nil }
+            // A file that we may replace but not read: its class cannot be kept, so it must be given.
+            throw error
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+public import SystemPackage
+
+extension ProtectedFile {
+    /// Copies a protected file as it is stored: for backups, in every lock state. No key is needed or touched.
+    ///
+    /// - Throws: `busy` while somebody is writing to the file, `exists`, `notProtected`, `system`. Nothing is left then.
+    public static func copyCiphertext(
+        from source: FilePath, to target: FilePath, replacing: Bool = false
+    ) throws(DataProtectionError) {
+        let file = try LowerFile(source, flags: O_RDONLY | O_NONBLOCK)
+        try file.requireRegular()
+        try file.requireOneOfOurs()
+        guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
+        let old = replacing ? try? LowerFile(target, flags: O_RDONLY | O_NONBLOCK) : nil
+        if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target) }
+        defer { withExtendedLifetime(old) {} }
+        let copy = try UnnamedFile(target)
+        try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+            try copyBytes(from: file, to: copy.file)
+        }
+        try FileAttributes.inherit(from: file, to: copy.file)
+        try copy.file.flushAll()
+        try copy.publish(replacing: replacing)
+    }
+
+    /// Copies the stored bytes while somebody may be writing: what comes out is what a kill of the writer at some moment of this
+    /// call would leave, that is, everything that a sync has acknowledged before.
+    ///
+    /// The bytes between two commits are good: chunks are only written where no committed byte is, and a record that is
+    /// half there is none (FORMAT.md §4). So both heads must be the same before and after; under the slot lock nobody commits.
+    package static func copyBetweenCommits(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+        for _ in 0..<2 {
+            let before = try source.bytes(at: 0, count: 2 * Head.length)
+            try copyBytes(from: source, to: target)
+            let isSame = try source.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+                try source.bytes(at: 0, count: 2 * Head.length) == before
+            }
+            if isSame { return }
+            try target.truncate(to: 0)
+        }
+        try source.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
+            try copyBytes(from: source, to: target)
+        }
+    }
+
+    /// Blocks of zeros stay holes.
+    package static func copyBytes(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
+        let length = try source.length()
+        let block = 64 * 1024
+        var offset: UInt64 = 0
+        while offset < length {
+            let bytes = try source.bytes(at: offset, count: block)
+            if bytes.isEmpty { break }
+            if bytes.contains(where: { $0 != 0 }) { try target.write(bytes, at: offset) }
+            offset += UInt64(bytes.count)
+        }
+        try target.truncate(to: length)
+    }
+}

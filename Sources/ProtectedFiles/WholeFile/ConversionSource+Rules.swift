@@ -1,0 +1,44 @@
+import DurableFiles
+import Keybags
+import ProtectionFormat
+package import SystemPackage
+
+/// What every conversion asks before it takes a file for plaintext: `protect`, an upgrade, and Foundation's attributes.
+extension ConversionSource {
+    /// Whether it is a protected file, intact or not.
+    ///
+    /// Fewer bytes than the magic has hold nothing of one, and are plaintext here: FORMAT.md §3.7 lets only readers refuse them.
+    package func isProtected() throws(DataProtectionError) -> Bool {
+        guard try file.length() >= UInt64(Prefix.magic.count) else { return false }
+        return try file.isOneOfOurs()
+    }
+
+    /// - Parameter includingDatabases: whether a SQLite database may be converted, unless it is in use.
+    /// - Throws: `mangled`: it was a protected file, and would be of no use to anybody inside of another one; `database`,
+    ///   `databaseInUse`.
+    package func requireConvertible(includingDatabases: Bool) throws(DataProtectionError) {
+        try file.requireUnmangled()
+        switch try DatabaseFile(entry, start: file.bytes(at: 0, count: 16)) {
+        case .part(let database): throw .database(entry.path, of: database)
+        case .database where !includingDatabases: throw .database(entry.path, of: entry.path)
+        case .database(let holding?): throw .databaseInUse(entry.path, holding: holding)
+        case .database(nil), nil: break
+        }
+    }
+}
+
+extension Keybag {
+    /// The error with which ``protect(_:as:includingDatabases:progress:)`` would refuse a file for what it is; nil if nothing is against
+    /// it, or if the file cannot be looked at.
+    package static func obstacle(toProtecting path: FilePath) -> DataProtectionError? {
+        do throws(DataProtectionError) {
+            try ConversionSource(path).requireConvertible(includingDatabases: false)
+        } catch {
+            switch error {
+            case .mangled, .database, .databaseInUse: return error
+            default: break
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,46 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+package import ProtectionKeys
+package import SystemPackage
+
+/// Files that are written under a name for the time being, over days and by more than one process, and published when they are
+/// finished: a download's.
+extension ProtectedFile {
+    /// Creates a file that must not be there yet, in the form of large ones. See ``create(_:as:raiseTo:keybag:)``.
+    package static func createLarge(
+        _ path: FilePath, as protectionClass: ProtectionClass, keybag: Keybag
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let new = try NewFile(path, as: protectionClass, layout: .large, keybag: keybag)
+        try new.finish()
+        try new.publish(replacing: false)
+        return ProtectedFile(try new.handle())
+    }
+
+    /// Brings what was written so far to the disk, so that the next ``sync()`` has little left to do. Commits nothing, and holds
+    /// nobody up: writes go on meanwhile.
+    ///
+    /// - Throws: `system`. The kernel tells of a failed write once: whoever gets this error must not call the file synced later.
+    package func flushAhead() throws(DataProtectionError) { try lower.flush() }
+
+    /// The 16 bytes that name the file whatever it is called, unverified. Needs no key.
+    package static func fileID(at path: FilePath) throws(DataProtectionError) -> [UInt8] {
+        guard let id = try LowerFile.forHeads(of: path, flags: O_NOFOLLOW).fileID() else { throw .notProtected(path) }
+        return id.bytes
+    }
+}
+
+extension Keybag {
+
+    /// The name of the directory in which the list of downloads is kept. FORMAT.md §2.14.
+    package static let downloadsName = "downloads"
+    /// In that directory: the file that holds the key of the list's values.
+    package static let downloadsKeyName = "key"
+
+    /// The protected files that the keybag itself keeps in its directory: a rotation must reach them, wherever its roots are.
+    package var ownFiles: [FilePath] {
+        let key = directory.appending(Self.downloadsName).appending(Self.downloadsKeyName)
+        return OwnDirectory.exists(key) ? [key] : []
+    }
+}

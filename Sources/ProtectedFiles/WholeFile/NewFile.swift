@@ -1,0 +1,280 @@
+import DurableFiles
+import Keybags
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// A protected file that is written from beginning to end and appears whole or not at all. FORMAT.md §4 rule 14.
+///
+/// It has no name before ``publish(replacing:)``. What was appended is sealed when ``append(_:)`` returns, so that a class A
+/// file whose key goes meanwhile can still be finished, but not continued.
+package final class NewFile {
+    package let keybag: Keybag
+    package var path: FilePath { unnamed.entry.path }
+    package let unnamed: UnnamedFile
+    private let behind: WriteBehind
+    private let memory = SealedMemory()
+    package var file: LowerFile { unnamed.file }
+    package var fileID: FileID { head.prefix.fileID }
+    package var protectionClass: ProtectionClass { head.wrap.classKey.protectionClass }
+    package private(set) var keys: HandleKeys
+    /// The head to be written: its wrap record is final, its content is that of everything appended so far.
+    private var head: Head
+    private var sealCount: UInt64 = 2
+    /// The last, partial chunk, sealed.
+    private var tail: [UInt8]?
+    private var size: UInt64 = 0
+    private var holes = ChunkRuns()
+
+    private var layout: ChunkLayout { head.prefix.layout }
+    private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
+
+    /// Makes the file in the directory of `entry`.
+    ///
+    /// - Throws: `locked` when the class key is not here; nothing is left behind.
+    package init(
+        _ entry: DirectoryEntry, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil
+    ) throws(DataProtectionError) {
+        self.keybag = keybag
+        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: entry.path)
+        head = made.head
+        keys = made.keys
+        unnamed = try UnnamedFile(entry)
+        try unnamed.takeUsualMode()
+        behind = WriteBehind(unnamed.file)
+    }
+
+    /// The same by a path.
+    package convenience init(
+        _ path: FilePath, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil
+    ) throws(DataProtectionError) {
+        try self.init(
+            DirectoryEntry(path), as: protectionClass, layout: layout, keybag: keybag, carrying: verdict)
+    }
+
+    /// Appends bytes; class A asks the ring for each MiB.
+    package func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        var done = 0
+        while done < buffer.count {
+            let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(OpenFile.segment))
+            let fileKeys = try keys.keys(for: head, .write, needsHead: true)
+            try appendSegment(part, fileKeys)
+            done += part.count
+        }
+    }
+
+    /// Appends zeros that take no place on disk.
+    ///
+    /// - Parameter hole: plaintext bytes, from the current end on, where a chunk begins: whole chunks, or up to the end of the
+    ///   file; at most 32 such ranges that do not touch.
+    package func append(hole: Range<UInt64>) throws(DataProtectionError) {
+        let first = layout.index(of: hole.lowerBound)
+        holes.insert(first..<first + layout.chunkCount(size: hole.upperBound - hole.lowerBound))
+        size = hole.upperBound
+        try sealHead(nil, try keys.keys(for: head, .write, needsHead: true))
+    }
+
+    /// Puts the head in front of the chunks and makes the file last. It still has no name.
+    ///
+    /// - Parameters:
+    ///   - source: a file whose mode, owner, times and extended attributes it gets, after the last write: that would set
+    ///     the time and take a set-user-id bit away.
+    ///   - keepingOwner: false: it is another file than the source and belongs to whoever makes it.
+    package func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
+        try behind.drain()
+        if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
+        // Holes at the end have nothing behind them.
+        if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
+        try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
+        repeat {
+            if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
+            try file.flushAll()
+            // Asked last: the flush of a large file takes its time.
+        } while try followRotation()
+    }
+
+    /// Wraps the finished file's key under the class keys of now, and makes that last.
+    ///
+    /// - Throws: `keyLost` if those that it is under were forgotten.
+    package func followRotations() throws(DataProtectionError) {
+        while try followRotation() { try file.flushAll() }
+    }
+
+    /// The class keys may have been rotated since the file was begun; what is retired now may be forgotten soon.
+    ///
+    /// - Returns: whether the file was changed.
+    /// - Throws: `keyLost` if that has happened: nobody could read the file.
+    private func followRotation() throws(DataProtectionError) -> Bool {
+        guard try !keybag.isCurrent(head) else { return false }
+        // Where it has a temporary name, a pass of the rotation may have found it.
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            let heads = try ClassChange.heads(of: file)
+            guard try !keybag.isCurrent(heads.head) else { return false }
+            do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .locked {
+                return false  // it opens by the retired key, and the next pass finds it
+            }
+            return true
+        }
+    }
+
+    /// Gives the finished file its name, and makes that last.
+    ///
+    /// - Throws: `exists` if there is something under that name and `replacing` is false.
+    package func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
+
+    /// Gives the finished file its name, with what is promised noted before.
+    package func publish(
+        replacing: Bool, promising promised: PromisedClass?
+    ) throws(DataProtectionError) -> (any ClosePromise)? {
+        let promise = try promised?.make(for: self)
+        do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
+            // Where only the last flush failed, the file is there.
+            if (try? file.isNamed(path)) == false { promise?.withdraw() }
+            throw error
+        }
+        return promise
+    }
+
+    /// Wipes the keys: nothing more is written.
+    package func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
+
+    /// The open file goes on as a handle, with the keys it was made with.
+    package func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keybag: keybag, keys: keys) }
+
+    // MARK: sealing
+
+    private func appendSegment(_ part: UnsafeRawBufferPointer, _ fileKeys: FileKeys) throws(DataProtectionError) {
+        let newSize = size + UInt64(part.count)
+        if newSize <= UInt64(ChunkLayout.maximumInline) {
+            let text = try inlineText(fileKeys, roomFor: part.count)
+            UnsafeMutableRawBufferPointer(rebasing: text.bytes[Int(size)..<Int(newSize)]).copyMemory(from: part)
+            size = newSize
+            return try sealHead(text, fileKeys)
+        }
+        var rest = part
+        let chunkSize = layout.chunkSize
+        let partial = Int(size % UInt64(chunkSize))
+        if partial > 0 || head.content.record.isInline {
+            let text = try lastText(fileKeys, room: chunkSize)
+            let taken = min(chunkSize - partial, rest.count)
+            UnsafeMutableRawBufferPointer(rebasing: text.bytes[partial..<partial + taken])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<taken]))
+            try put(UnsafeRawBufferPointer(rebasing: text.bytes[..<(partial + taken)]), fileKeys)
+            size += UInt64(taken)
+            rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
+        }
+        let whole = rest.count / chunkSize * chunkSize
+        if whole > 0 { try put(UnsafeRawBufferPointer(rebasing: rest[..<whole]), fileKeys) }
+        if whole < rest.count { try put(UnsafeRawBufferPointer(rebasing: rest[whole...]), fileKeys, from: whole) }
+        size += UInt64(rest.count)
+        try sealHead(nil, fileKeys)
+    }
+
+    /// Seals chunks from the current end (plus `offset` bytes) on: whole ones go home, a partial one stays in memory.
+    private func put(
+        _ text: UnsafeRawBufferPointer, _ fileKeys: FileKeys, from offset: Int = 0
+    ) throws(DataProtectionError) {
+        let index = layout.index(of: size + UInt64(offset))
+        let run = try SealedRun(text, from: index, layout, fileKeys, memory: memory)
+        sealCount += layout.chunkCount(size: UInt64(text.count))
+        if text.count % layout.chunkSize == 0 {
+            try behind.write(run, at: layout.home(index))
+            tail = nil
+        } else {
+            tail = Array(run.bytes)
+        }
+    }
+
+    private func lastText(_ fileKeys: FileKeys, room: Int) throws(DataProtectionError) -> WipedBuffer {
+        if head.content.record.isInline { return try inlineText(fileKeys, roomFor: room - Int(size)) }
+        let text = WipedBuffer(count: room)
+        guard let tail else { return text }
+        let index = layout.index(of: size)
+        do throws(KeyError) {
+            try tail.lendBytes { tail throws(KeyError) in
+                try fileKeys.open(chunk: index, tail, into: text.prefix(tail.count - ChunkLayout.overhead))
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+        return text
+    }
+
+    private func inlineText(_ fileKeys: FileKeys, roomFor more: Int) throws(DataProtectionError) -> WipedBuffer {
+        let text = WipedBuffer(count: Int(size) + more)
+        try withFormat(path) { () throws(FormatError) in
+            try InlineFile.open(
+                head.inline, counter: 0, in: head.prefix, under: fileKeys.head().bytes, into: text.prefix(Int(size)))
+        }
+        return text
+    }
+
+    /// Seals the content record of everything appended so far.
+    private func sealHead(_ inline: WipedBuffer?, _ fileKeys: FileKeys) throws(DataProtectionError) {
+        do throws(KeyError) {
+            sealCount += inline == nil ? 1 : 2
+            if let inline {
+                let record = ContentRecord(inline: size, counter: 0, sealCount: sealCount)
+                head = try head.sealing(record, text: UnsafeRawBufferPointer(inline.prefix(Int(size))), fileKeys.head())
+            } else {
+                let record = ContentRecord(
+                    size: size, layout: layout, holes: holes, counter: 0, sealCount: sealCount)
+                head = try head.sealing(record, text: nil, fileKeys.head())
+            }
+        } catch {
+            throw .cryptography(error)
+        }
+    }
+}
+
+extension Head {
+    /// The same head with new content, sealed. `text`: of an inline file.
+    package func sealing(
+        _ record: ContentRecord, text: UnsafeRawBufferPointer?, _ headKey: FileKeys.Kept
+    ) throws(KeyError) -> Head {
+        let content = try record.sealed(in: prefix, under: headKey.bytes)
+        guard let text else { return replacing(content: content) }
+        let inline = try InlineFile.seal(text, counter: record.counter, in: prefix, under: headKey.bytes)
+        return replacing(content: content, inline: inline)
+    }
+}
+
+extension Keybag {
+    /// A new file key, wrapped, with the head of an empty file and the means to go on writing it.
+    package func newHead(
+        as protectionClass: ProtectionClass, layout: ChunkLayout, carrying verdict: OriginMark.Verdict?, path: FilePath
+    ) throws(DataProtectionError) -> (head: Head, keys: HandleKeys) {
+        let fileKey: FileKey
+        let prefix: Prefix
+        do throws(KeyError) {
+            prefix = Prefix(fileID: try FileID.random(), layout: layout)
+            fileKey = try FileKey.random()
+        } catch {
+            throw .cryptography(error)
+        }
+        let use = protectionClass == .complete ? client.begin() : nil
+        defer { withExtendedLifetime(use) {} }
+        let wrap = try wrap(
+            fileKey, of: prefix.fileID, as: protectionClass, counter: 1, carrying: verdict, path: path, .create)
+        let head: Head
+        do throws(KeyError) { head = try Self.emptyHead(prefix, wrap, fileKey) } catch { throw .cryptography(error) }
+        var keys = HandleKeys(keybag: self, path: path)
+        try keys.hold(fileKey, of: head, use)
+        return (head, keys)
+    }
+
+    private static func emptyHead(
+        _ prefix: Prefix, _ wrap: WrapRecord, _ fileKey: borrowing FileKey
+    ) throws(KeyError) -> Head {
+        let headKey = FileKeys.Kept(try fileKey.headKey(of: prefix.fileID))
+        let record = ContentRecord(inline: 0, counter: 0, sealCount: 2)
+        let content = try record.sealed(in: prefix, under: headKey.bytes)
+        let inline = try InlineFile.seal(
+            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey.bytes)
+        return Head(
+            prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey.bytes),
+            content: content, inline: inline)
+    }
+}

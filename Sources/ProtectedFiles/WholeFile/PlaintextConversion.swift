@@ -1,0 +1,223 @@
+import DurableFiles
+import Keybags
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+public import SystemPackage
+
+/// What a conversion did to one file.
+public enum ConversionResult: String, Sendable, Hashable {
+    /// It was plaintext and is protected now, or the other way round.
+    case converted
+    /// It was protected by a weaker class.
+    case raised
+    /// There was nothing to do.
+    case unchanged
+}
+
+extension Keybag {
+    /// Turns a plaintext file into a protected one in place: wholly old or wholly new, whatever happens.
+    ///
+    /// Mode, owner, times, extended attributes, ACL and the 32 largest holes stay; other holes take room afterwards. A protected file
+    /// of a weaker class is raised; one of the same or a stronger class is left alone. Old plaintext blocks may survive on flash
+    /// storage and in snapshots.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - protectionClass: the class that it has afterwards, at least.
+    ///   - includingDatabases: whether a SQLite database is converted. SQLite cannot open it then. Its `-wal`, `-shm` and `-journal`
+    ///     are never converted, and while one of them holds data the database is not converted either.
+    ///   - progress: called with the number of bytes done.
+    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
+    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
+    ///   before anything is written if there is not enough room, `system`. The original is then as it was.
+    @discardableResult
+    public func protect(
+        _ path: FilePath, as protectionClass: ProtectionClass, includingDatabases: Bool = false,
+        progress: (Int64) -> Void = { _ in }
+    ) throws(DataProtectionError) -> ConversionResult {
+        let source = try ConversionSource(path)
+        if try source.isProtected() {
+            source.clearUp()
+            return try raise(source, to: protectionClass)
+        }
+        var conversion = Conversion(source)
+        conversion.includesDatabases = includingDatabases
+        _ = try conversion.seal(as: protectionClass, keybag: self) {
+            progress($0)
+            return true
+        }
+        return .converted
+    }
+
+    /// Gives a protected file a class that is stronger than its own.
+    package func raise(
+        _ source: ConversionSource, to protectionClass: ProtectionClass
+    ) throws(DataProtectionError) -> ConversionResult {
+        let entry = source.entry
+        let info = try ProtectedFileInfo(path: entry.path, file: source.file)
+        guard info.protectionClass < protectionClass else { return .unchanged }
+        let file = try source.file.forHeads { () throws(DataProtectionError) in
+            try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        }
+        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
+            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+            guard now < protectionClass else { return .unchanged }
+            try change(file, to: protectionClass)
+            return .raised
+        }
+    }
+
+    /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)``.
+    ///
+    /// Mode, owner and holes stay. A file of another user is refused, because that user could read the plaintext: it may be a
+    /// copy of a protected file of yours, and copying takes no key.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - allowsOtherOwner: whether the file may belong to another user than the effective user of this process.
+    ///   - progress: called with the number of bytes done.
+    /// - Throws: `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `ownedByAnother`, `system`. The original is then
+    ///   as it was.
+    @discardableResult
+    public func unprotect(
+        _ path: FilePath, allowsOtherOwner: Bool = false, progress: (Int64) -> Void = { _ in }
+    ) throws(DataProtectionError) -> ConversionResult {
+        let source = try ConversionSource(path)
+        guard try source.isProtected() else {
+            source.clearUp()
+            return .unchanged
+        }
+        let owner = try source.file.status().st_uid
+        guard allowsOtherOwner || owner == geteuid() else { throw .ownedByAnother(path, uid: owner) }
+        try source.hold()
+        guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
+        let open = OpenFile(source.file, keybag: self, isWritable: false)
+        let size = try open.size()
+        guard let state = open.state else { throw .busy(path) }
+        let plain = try UnnamedFile(source.entry)
+        let inHoles = state.record.holes.chunkCount * UInt64(state.layout.chunkSize)
+        try source.entry.directory.requireRoom(for: size - min(size, inHoles), path)
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while done < size {
+            if let hole = state.hole(at: done) {
+                done = hole.upperBound
+            } else {
+                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
+                let count = try open.read(into: part, at: done)
+                guard count > 0 else { throw .busy(path) }
+                try plain.file.write(UnsafeRawBufferPointer(rebasing: part[..<count]), at: done)
+                done += UInt64(count)
+            }
+            progress(Int64(done))
+            try source.requireLease()
+        }
+        // A hole at the end was not written.
+        if inHoles > 0 { try plain.file.truncate(to: size) }
+        try FileAttributes.copy(from: source.file, to: plain.file)
+        try plain.file.flushAll()
+        try open.keepForeignBytes(.read)
+        try plain.replace(source) { true }
+        return .converted
+    }
+}
+
+/// Turns one plaintext file into a protected one in its place.
+package struct Conversion {
+    package let source: ConversionSource
+    package var includesDatabases = false
+    /// Asked at the last moment whether the directory is where it belongs.
+    package var isInPlace: () throws(DataProtectionError) -> Bool = { () throws(DataProtectionError) in true }
+
+    package init(_ source: ConversionSource) { self.source = source }
+
+    /// - Parameter goOn: called with the number of bytes done; whether to go on.
+    /// - Returns: false if it was to stop: the original is as it was.
+    /// - Throws: as ``ConversionSource/requireConvertible(includingDatabases:)`` and ``ConversionSource/hold()``; `locked`, `system`.
+    package func seal(
+        as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
+    ) throws(DataProtectionError) -> Bool {
+        // Before it is held, so that the error says what it is even while a program has it open; and once nobody can change it.
+        try source.requireConvertible(includingDatabases: includesDatabases)
+        try source.hold()
+        try source.requireConvertible(includingDatabases: includesDatabases)
+        let layout = ChunkLayout.forWholeFile(of: source.size)
+        let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
+        var holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
+        try requireRoom(in: layout, leavingOut: holes)
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while true {
+            if let hole = holes.first, hole.lowerBound == done {
+                try new.append(hole: holes.removeFirst())
+                done = hole.upperBound
+                continue
+            }
+            let room = min(UInt64(OpenFile.segment), (holes.first?.lowerBound ?? .max) - done)
+            let count = try source.file.read(into: buffer.prefix(Int(room)), at: done)
+            if count == 0 { break }
+            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
+            done += UInt64(count)
+            try source.requireLease()
+            guard goOn(Int64(done)) else { return false }
+        }
+        try new.finish(looksOf: source.file)
+        try new.unnamed.replace(source, where: isInPlace)
+        return true
+    }
+
+    /// - Throws: `tooSparse` if there is no room because holes cannot be kept; else `system` with ENOSPC.
+    private func requireRoom(
+        in layout: ChunkLayout, leavingOut holes: [Range<UInt64>]
+    ) throws(DataProtectionError) {
+        let inHoles = holes.reduce(0) { $0 + layout.chunkCount(size: $1.upperBound - $1.lowerBound) }
+        let needed = layout.home(layout.chunkCount(size: source.size) - inHoles)
+        let directory = source.entry.directory
+        do throws(DataProtectionError) { try directory.requireRoom(for: needed, source.entry.path) } catch {
+            guard holes.count == ChunkRuns.maximumRuns, needed / 2 > source.allocated else { throw error }
+            throw .tooSparse(source.entry.path, stored: source.allocated, needed: needed)
+        }
+    }
+}
+
+extension LowerDirectory {
+    /// The original and its replacement are there at once, for a moment.
+    ///
+    /// - Parameter needed: what the replacement takes, in bytes.
+    /// - Throws: `system` with ENOSPC, before anything is written.
+    fileprivate func requireRoom(for needed: UInt64, _ path: FilePath) throws(DataProtectionError) {
+        // Where the file system does not say, the write says it.
+        guard let room = roomOnFileSystem(of: descriptor), room < needed else { return }
+        throw .system(path, operation: "write", .noSpace)
+    }
+}
+
+extension LowerFile {
+    /// Whether this is a protected file, intact or not.
+    package func isOneOfOurs() throws(DataProtectionError) -> Bool {
+        let start = try bytes(at: 0, count: Head.length)
+        let second = try bytes(at: UInt64(Head.length), count: 8)
+        return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: start, second: second) }
+    }
+
+    /// - Throws: `notProtected`; `mangled` if another program has changed the beginning of a protected file.
+    package func requireOneOfOurs() throws(DataProtectionError) {
+        guard try !isOneOfOurs() else { return }
+        try requireUnmangled()
+        throw .notProtected(path)
+    }
+
+    /// - Throws: `mangled`: what looks like plaintext was a protected file.
+    package func requireUnmangled() throws(DataProtectionError) {
+        let start = try bytes(at: 0, count: Head.length)
+        let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
+        if let mangling { throw .mangled(path, mangling) }
+    }
+}
+
+extension ChunkLayout {
+    /// Files of at least this many bytes that are written whole get 64 KiB chunks.
+    package static let wholeFileThreshold = 256 * 1024
+
+    package static func forWholeFile(of size: UInt64) -> ChunkLayout { size < UInt64(wholeFileThreshold) ? .small : .large }
+}

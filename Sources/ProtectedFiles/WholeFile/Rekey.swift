@@ -1,0 +1,68 @@
+import DurableFiles
+import Keybags
+public import ProtectionKeys
+public import SystemPackage
+
+extension Keybag {
+    /// Encrypts a file anew, under a new file key: who held the old key, or the old class key, holds nothing any more.
+    ///
+    /// It becomes another file under the same name, wholly old or wholly new, whatever happens: mode, owner, times, attributes,
+    /// ACL, holes and the verdict of origin stay. Open handles keep the old file, and read it until they are closed. Its blocks
+    /// are given back to the file system, where flash memory and snapshots may keep them.
+    /// - Parameters:
+    ///   - path: a regular file with one name; a link is not followed.
+    ///   - protectionClass: the class that it has afterwards; nil: the one that it has.
+    ///   - progress: called with the number of bytes done.
+    /// - Throws: `locked` unless the class keys that open the old file and wrap the new one are here; `busy` if somebody
+    ///   writes to it, `hasHardLinks`, `notRegularFile`, `notProtected`, `damaged`, `system`. The file is as it was then.
+    public func rekey(
+        fileAt path: FilePath, as protectionClass: ProtectionClass? = nil, progress: (Int64) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        let source = try ConversionSource(path)
+        try source.file.requireOneOfOurs()
+        try source.hold()
+        guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
+        let open = OpenFile(source.file, keybag: self, isWritable: false)
+        let size = try open.size(.open)
+        guard let state = open.state else { throw .busy(path) }
+        let head = state.heads.head
+        let new = try NewFile(
+            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
+            carrying: try verdict(of: head))
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while done < size {
+            if let hole = state.hole(at: done) {
+                try new.append(hole: hole)
+                done = hole.upperBound
+            } else {
+                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
+                let count = try open.read(into: part, at: done)
+                guard count > 0 else { throw .busy(path) }
+                try new.append(UnsafeRawBufferPointer(rebasing: part[..<count]))
+                done += UInt64(count)
+                try source.requireLease()
+            }
+            progress(Int64(done))
+        }
+        try new.finish(looksOf: source.file)
+        try open.keepForeignBytes(.read)
+        try new.unnamed.replace(source) { true }
+    }
+}
+
+extension FileState {
+    /// The zeros that take no room from `offset` on, where a chunk begins; nil if there are none.
+    package func hole(at offset: UInt64) -> Range<UInt64>? {
+        let index = layout.index(of: offset)
+        guard offset % UInt64(layout.chunkSize) == 0, let run = record.holes.runs.first(where: { $0.contains(index) })
+        else { return nil }
+        return offset..<min(run.upperBound * UInt64(layout.chunkSize), record.size)
+    }
+
+    /// How many bytes there are before the next hole, or the end.
+    package func bytesToNextHole(from offset: UInt64) -> UInt64 {
+        let next = record.holes.runs.first { $0.lowerBound > layout.index(of: offset) }
+        return min(next.map { $0.lowerBound * UInt64(layout.chunkSize) } ?? record.size, record.size) - offset
+    }
+}

@@ -1,0 +1,35 @@
+import DurableFiles
+import Keybags
+package import ProtectionKeys
+package import SystemPackage
+
+/// A protected file of which every byte is known before it is written: on the disk at once, and under its name when whoever made it
+/// has noted what he wants to note in between.
+package struct WholeFile {
+    private let new: NewFile
+
+    /// Writes and flushes it. It has no name: should the process die, it was never there.
+    ///
+    /// - Throws: `locked` when the class key is not here; `system`.
+    package init(
+        _ bytes: UnsafeRawBufferPointer, for path: FilePath, as protectionClass: ProtectionClass, keybag: Keybag
+    ) throws(DataProtectionError) {
+        new = try NewFile(path, as: protectionClass, layout: .forWholeFile(of: UInt64(bytes.count)), keybag: keybag)
+        try new.append(bytes)
+        try new.finish()
+        new.forgetKeys()
+    }
+
+    /// The 16 bytes that name it whatever it is called.
+    package var fileID: [UInt8] { new.fileID.bytes }
+
+    /// Gives it its name, and makes that last.
+    ///
+    /// - Throws: `exists` if there is something under that name and `replacing` is false; `keyLost` if its class key was rotated and
+    ///   forgotten since it was written.
+    package func publish(replacing: Bool) throws(DataProtectionError) {
+        // No pass of a rotation finds it before, and what was noted in between may have taken its time.
+        try new.followRotations()
+        try new.publish(replacing: replacing)
+    }
+}

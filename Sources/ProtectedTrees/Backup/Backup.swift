@@ -1,0 +1,108 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import ProtectionFormat
+package import SystemPackage
+
+/// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
+///
+/// Held by one writer, or by any number of readers, for as long as this object lives.
+package final class Backup: Sendable {
+    /// Who holds it, and what for.
+    package enum Use: Sendable {
+        /// Writing to it. It is made if it is not there.
+        case backup
+        /// Reading from it, whoever owns it.
+        case restore
+    }
+
+    /// Where it is.
+    package let path: FilePath
+    package let directory: LowerDirectory
+
+    /// The class keys.
+    package static let keybagName: FilePath.Component = "keybag"
+    /// The copies.
+    package static let filesName: FilePath.Component = "files"
+    /// Of the secrets, which are not ours to write.
+    package static let secretsName: FilePath.Component = "secrets.sqlite"
+
+    /// Opens the directory, and holds it.
+    ///
+    /// - Throws: `backupNotFound`; `exists` if there is something in the directory that is no backup; `keybagUnsafe` if others
+    ///   may write to it; `busy` while somebody else writes to it, or restores from it; `system`.
+    package init(
+        at path: FilePath, for use: Use, warn: (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        self.path = path
+        if use == .backup {
+            try OwnDirectory.make(path)
+            try OwnDirectory.secure(directory: path, warn: warn)
+        }
+        do throws(DataProtectionError) { directory = try LowerDirectory(path) } catch {
+            let nothing: [Errno] = [.noSuchFileOrDirectory, .notDirectory]
+            throw nothing.contains(error.errno) ? .backupNotFound(path) : error
+        }
+        let kind = use == .backup ? LOCK_EX : LOCK_SH
+        guard flock(directory.descriptor, kind | LOCK_NB) == 0 else {
+            throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
+        }
+        let hasKeybag = try Self.hasKeybag(directory)
+        if use == .restore, !hasKeybag { throw .backupNotFound(path) }
+        guard use == .backup else { return }
+        let own = [Self.filesName, Self.newKeybagName].map(\.string)
+        if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }
+    }
+
+    // A child that the process is just forking has the descriptor for a moment longer: closing alone may not let go.
+    deinit { flock(directory.descriptor, LOCK_UN) }
+
+    /// Of the copy of secrets, bytes.
+    private static let maximumSecretsLength = 1 << 30
+
+    /// The copy of secrets in a backup's directory; nil if there is none. No link is followed.
+    ///
+    /// - Throws: `notRegularFile`; `unsupported` for more than 1 GiB; `system`.
+    package static func secrets(in backup: FilePath) throws(DataProtectionError) -> [UInt8]? {
+        let directory = try LowerDirectory(backup)
+        let path = backup.appending(secretsName)
+        guard try directory.status(of: secretsName) != nil else { return nil }
+        let file = try directory.file(secretsName, flags: O_RDONLY, path: path)
+        let length = Int(try file.status().st_size)
+        guard length <= maximumSecretsLength else {
+            throw .unsupported(path, what: "a copy of secrets of \(length) bytes")
+        }
+        return try file.bytes(at: 0, count: length)
+    }
+
+    /// Whether something is where the copy of secrets would be.
+    package func hasSecrets() throws(DataProtectionError) -> Bool { try directory.status(of: Self.secretsName) != nil }
+
+    package static let newKeybagName: FilePath.Component = "keybag.new"
+
+    /// Whether the class keys are there: only the first backup needs an unlocked keybag and a passphrase.
+    package func hasKeybag() throws(DataProtectionError) -> Bool { try Self.hasKeybag(directory) }
+
+    /// Whether a directory is a backup. What is in it stays as it is stored: in another class, under another class key, or
+    /// with its class keys protected, nobody could restore it.
+    package static func isOne(_ directory: LowerDirectory) -> Bool {
+        guard (try? hasKeybag(directory)) == true,
+            let file = try? directory.file(keybagName, flags: O_RDONLY, path: directory.path.entry(keybagName)),
+            let start = try? file.bytes(at: 0, count: BackupKeybag.magic.count), start == BackupKeybag.magic,
+            let bytes = try? file.bytes(at: 0, count: BackupKeybag.maximumLength + 1)
+        else { return false }
+        do throws(FormatError) { _ = try BackupKeybag(decoding: bytes) } catch {
+            if case .damaged = error { return false }
+        }
+        return true
+    }
+
+    /// The same by a path.
+    package static func isOne(_ path: FilePath) -> Bool { (try? LowerDirectory(path)).map(isOne) ?? false }
+
+    private static func hasKeybag(_ directory: LowerDirectory) throws(DataProtectionError) -> Bool {
+        guard let status = try directory.status(of: keybagName) else { return false }
+        return status.st_mode & S_IFMT == S_IFREG
+    }
+}

@@ -1,0 +1,172 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import ProtectionFormat
+package import SystemPackage
+
+/// Copies trees into a backup, with every protected file as it is stored. No key is needed, whatever the lock state.
+///
+/// Files and links appear whole or not at all, and what an earlier run left is never worse than it was.
+package final class BackupPass {
+    private let backup: Backup
+    private let file: BackupFile
+    private let earlier: EarlierCopies
+    private let removesDeleted: Bool
+    /// Directories that are not for a backup: the keybag's own, and the backup itself.
+    private let leftOut: [(path: FilePath, status: stat)]
+    private var goesOn: () -> Bool = { true }
+    private var receive: (BackupResult) -> Void = { _ in }
+
+    /// - Parameter removesDeleted: whether what is not in the trees any more goes from the backup too.
+    /// - Throws: `foreignKeybag` if the backup is of another keybag; `backupNotFound` if it has no class keys yet; `damaged`.
+    package init(_ keybag: Keybag, into backup: Backup, removesDeleted: Bool) throws(DataProtectionError) {
+        let stored = try backup.load().keybag
+        guard stored.uuid == keybag.uuid else { throw .foreignKeybag(backup.keybagPath, stored.uuid) }
+        self.backup = backup
+        self.removesDeleted = removesDeleted
+        earlier = EarlierCopies(backup)
+        file = BackupFile(keybag: keybag, stored: stored, backup: backup.path, earlier: earlier)
+        leftOut = [
+            (try backup.path.resolved(), try backup.directory.status()),
+            (try keybag.directory.resolved(), try LowerDirectory(keybag.directory).status()),
+        ]
+    }
+
+    /// Copies what the roots name, and everything below; a root that is a link is followed.
+    ///
+    /// - Parameters:
+    ///   - goesOn: asked between files; false stops.
+    ///   - receive: gets what became of each.
+    package func run(
+        _ roots: [FilePath], while goesOn: @escaping () -> Bool = { true },
+        receive: @escaping (BackupResult) -> Void
+    ) {
+        self.goesOn = goesOn
+        self.receive = receive
+        for root in roots where goesOn() {
+            do throws(DataProtectionError) { try copy(root: root) } catch { fail(root, error) }
+        }
+    }
+
+    private func copy(root: FilePath) throws(DataProtectionError) {
+        let place = try root.resolved()
+        guard !leftOut.contains(where: { place.starts(with: $0.path) }) else { throw .notForBackup(root) }
+        var (directory, _) = try backup.directory.subdirectory(Backup.filesName)
+        var above = [backup.directory]
+        guard let name = place.lastComponent else {  // the root directory
+            return try copyContents(of: LowerDirectory(place), into: directory)
+        }
+        for component in place.components.dropLast() {
+            above.append(directory)
+            directory = try directory.subdirectory(component).0
+        }
+        let source = DirectoryEntry(name, in: try LowerDirectory(place.directory))
+        guard let status = try source.directory.status(of: name) else {
+            throw .system(root, operation: "lstat", .noSuchFileOrDirectory)
+        }
+        copy(source, status, into: directory, isNamed: true)
+        try directory.flush()
+        for directory in above.reversed() { try directory.flush() }
+    }
+
+    private func copyContents(of source: LowerDirectory, into directory: LowerDirectory) throws(DataProtectionError) {
+        try directory.removeUnfinished()
+        let names = try source.names()
+        for name in names where goesOn() && !source.isUnfinished(name) && !Self.isPartOfDownload(name) {
+            do throws(DataProtectionError) {
+                // Gone since: programs do that all the time.
+                guard let status = try source.status(of: name) else { continue }
+                copy(DirectoryEntry(name, in: source), status, into: directory, isNamed: false)
+            } catch {
+                fail(source.path.entry(name), error)
+            }
+        }
+        guard removesDeleted, goesOn() else { return try directory.flush() }
+        for name in Set(try directory.names()).subtracting(names) {
+            try remove(name, in: directory)
+            receive(BackupResult(path: source.path.entry(name), outcome: .removed))
+        }
+        try directory.flush()
+    }
+
+    private func copy(
+        _ source: DirectoryEntry, _ status: stat, into directory: LowerDirectory, isNamed: Bool
+    ) {
+        var result = BackupResult.Outcome.copied
+        do throws(DataProtectionError) {
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR:
+                if leftOut.contains(where: { $0.status.isSameItem(as: status) }) { return }
+                try makeRoom(for: source.name, isDirectory: true, in: directory)
+                return try copyDirectory(source, into: directory)
+            case S_IFREG:
+                try makeRoom(for: source.name, isDirectory: false, in: directory)
+                if try !file.copy(source, into: directory) { result = .unchanged }
+            case S_IFLNK:
+                try makeRoom(for: source.name, isDirectory: false, in: directory)
+                if try !copyLink(source, into: directory) { result = .unchanged }
+            default: result = .notRegularFile
+            }
+        } catch {
+            // Named: that it is missing must not go unnoticed.
+            if !isNamed, case .notProtected = error { result = .notProtected } else { result = .failed(error) }
+        }
+        let count = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_nlink) : 1
+        receive(
+            BackupResult(path: source.path, outcome: result, size: Int64(status.st_size), nameCount: count))
+    }
+
+    private func copyDirectory(_ source: DirectoryEntry, into parent: LowerDirectory) throws(DataProtectionError) {
+        let from: LowerDirectory
+        do throws(DataProtectionError) { from = try source.directory.directory(source.name) } catch {
+            guard error.errno == .improperLink else { throw error }
+            return receive(BackupResult(path: source.path, outcome: .otherFileSystem))
+        }
+        let (directory, _) = try parent.subdirectory(source.name)
+        try directory.setMode(0o700)
+        try copyContents(of: from, into: directory)
+        let (original, copy) = (try from.asFile(), try directory.asFile())
+        try FileAttributes.copy(from: original, to: copy, keepingOwner: false)
+        try directory.setMode(try copy.status().st_mode & 0o777 | 0o500)
+        try directory.flush()
+    }
+
+    /// - Returns: false if it is there.
+    private func copyLink(_ source: DirectoryEntry, into directory: LowerDirectory) throws(DataProtectionError) -> Bool
+    {
+        let text = try source.directory.link(source.name)
+        if let there = try directory.status(of: source.name), there.st_mode & S_IFMT == S_IFLNK,
+            try directory.link(source.name) == text
+        {
+            return false
+        }
+        try directory.makeLink(source.name, to: text, replacing: true)
+        return true
+    }
+
+    /// `.NAME.protectfs-download-ID-number`: a part of what is still coming. FORMAT.md §2.14.
+    private static func isPartOfDownload(_ name: FilePath.Component) -> Bool {
+        name.string.wholeMatch(of: /\..*\.protectfs-download-[0-9a-f]{32}-\d+/) != nil
+    }
+
+    /// A directory where a file was, or the other way round: the copy of what is gone must give way.
+    private func makeRoom(
+        for name: FilePath.Component, isDirectory: Bool, in directory: LowerDirectory
+    ) throws(DataProtectionError) {
+        guard let there = try directory.status(of: name), (there.st_mode & S_IFMT == S_IFDIR) != isDirectory else {
+            return
+        }
+        guard removesDeleted else { throw .exists(directory.path.entry(name)) }
+        try remove(name, in: directory)
+    }
+
+    private func remove(_ name: FilePath.Component, in directory: LowerDirectory) throws(DataProtectionError) {
+        try directory.removeTree(name)
+        try earlier.remove(of: DirectoryEntry(name, in: directory))
+    }
+
+    private func fail(_ path: FilePath, _ error: DataProtectionError) {
+        receive(BackupResult(path: path, outcome: .failed(error)))
+    }
+}

@@ -1,0 +1,88 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// One file on its way out of a backup: the same data under the restorer's own class key. FORMAT.md §2.16, *Restoring*.
+package struct RestoredFile {
+    package let opened: OpenedBackup
+    package let keybag: Keybag
+
+    /// What a restore does where there is something already.
+    package enum Conflict {
+        /// `exists`, unless it is the same and undamaged.
+        case refuse
+        case replace
+        /// Everything is done but giving the file a name.
+        case onlyTry
+    }
+
+    /// Brings a file back. It appears whole, opened once from beginning to end, or not at all.
+    ///
+    /// - Parameter target: its directory; the name does not last before that is flushed.
+    /// - Returns: false if it is there already, with the same contents and undamaged.
+    /// - Throws: `damaged`, `keyLost`, `foreignKeybag`, `notProtected`; `exists`, `busy`; `locked` unless the keybag is unlocked.
+    package func restore(
+        _ source: DirectoryEntry, to target: DirectoryEntry, _ conflict: Conflict
+    ) throws(DataProtectionError) -> Bool {
+        let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
+        try file.requireOneOfOurs()
+        let old =
+            conflict == .onlyTry
+            ? nil
+            : try? target.directory.file(
+                target.name, flags: O_RDONLY, path: target.path)
+        if let old {
+            if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
+            if isSame(old, file) {
+                let wholeness = keybag.wholeness(of: old, named: target.path, needsBothHeads: true)
+                if wholeness.damage == nil { return false }
+            }
+            guard conflict == .replace else { throw .exists(target.path) }
+        } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {
+            throw .exists(target.path)
+        }
+        defer { withExtendedLifetime(old) {} }
+        let copy = try UnnamedFile(target)
+        try ProtectedFile.copyBytes(from: file, to: copy.file)
+        try rewrap(copy.file, source.path)
+        try keybag.requireWhole(copy.file, named: source.path)
+        try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
+        try copy.file.flushAll()
+        if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
+        return true
+    }
+
+    /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.
+    private func isSame(_ there: LowerFile, _ file: LowerFile) -> Bool {
+        guard let there = try? ProtectedFileInfo.state(of: there).heads.head,
+            let head = try? ProtectedFileInfo.state(of: file).heads.head
+        else { return false }
+        return there.wrap.classKey.keybag == keybag.uuid && there.prefix == head.prefix
+            && there.content == head.content && there.wrap.commitment == head.wrap.commitment
+    }
+
+    /// Puts the file key under the active class key of our own keybag, in both slots.
+    private func rewrap(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) {
+        let heads: HeadPair
+        do throws(DataProtectionError) { heads = try ClassChange.heads(of: file) } catch { throw error.about(path) }
+        let head = heads.head
+        let fileKey = try opened.fileKey(of: head, path: path)
+        let headKey: FileKeys.Kept
+        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
+            throw .cryptography(error)
+        }
+        try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let wrap = try keybag.wrap(
+            fileKey, of: head.prefix.fileID, as: head.wrap.classKey.protectionClass, counter: head.wrap.counter + 1,
+            carrying: try opened.verdict(of: head), path: file.path, .create)
+        let bytes = try withKeys { () throws(KeyError) in
+            try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
+        }
+        // It has no name yet, and nobody reads it: the order of these two does not matter.
+        for slot in 0..<2 { try file.write(bytes, at: UInt64(slot * Head.length)) }
+    }
+}

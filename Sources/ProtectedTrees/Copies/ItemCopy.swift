@@ -1,0 +1,133 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+package import SystemPackage
+
+/// Copies a file, a link or a tree: open and read the source, create the target, with a new file key for each.
+package struct ItemCopy {
+    package let keybag: Keybag
+
+    package init(keybag: Keybag) { self.keybag = keybag }
+
+    /// Copies `source`; `target` must not be there. It appears whole, or not at all.
+    ///
+    /// - Throws: `exists`, `locked`, `busy`, `notRegularFile` for devices and sockets, `system`.
+    package func copy(_ source: FilePath, to target: FilePath) throws(DataProtectionError) {
+        if try target.status() != nil { throw .exists(target) }
+        guard let status = try source.status() else {
+            throw .system(source, operation: "lstat", .noSuchFileOrDirectory)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return try copyLeaf(DirectoryEntry(source), status, to: DirectoryEntry(target))
+        }
+        try requireOutside(source, status, target)
+        let from = try LowerDirectory(source)
+        // A link may have taken its place.
+        guard try from.status().isSameItem(as: status) else { throw .busy(source) }
+        let unfinished = try UnfinishedDirectory(for: target)
+        do throws(DataProtectionError) {
+            try copyContents(of: from, to: unfinished.directory)
+            try unfinished.publish(as: target)
+        } catch {
+            unfinished.remove()
+            throw error
+        }
+    }
+
+    /// A directory's entries; last, what it carries itself: a read-only one takes no entries. By descriptors and single names, so that
+    /// nobody who swaps directories and links meanwhile gets anything read or written elsewhere.
+    private func copyContents(of from: LowerDirectory, to: LowerDirectory) throws(DataProtectionError) {
+        // First the default class, which new files below follow.
+        let value = DirectoryDefault.value(of: from.descriptorPath)
+        if let value {
+            try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array(value.utf8), of: to.descriptorPath)
+        }
+        for name in try from.names() {
+            guard let status = try from.status(of: name) else { continue }  // it has just gone
+            if status.st_mode & S_IFMT == S_IFDIR {
+                try copyContents(of: from.directory(name, staying: false), to: to.subdirectory(name).0)
+            } else {
+                try copyLeaf(DirectoryEntry(name, in: from), status, to: DirectoryEntry(name, in: to))
+            }
+        }
+        try FileAttributes.copy(from: from.asFile(), to: to.asFile(), keepingOwner: false)
+        // That of somebody else's directory does not become ours.
+        if value == nil { try DirectoryDefault.remove(from: to.descriptorPath) }
+        try to.asFile().flushAll()
+    }
+
+    private func copyLeaf(
+        _ source: DirectoryEntry, _ status: stat, to target: DirectoryEntry
+    ) throws(DataProtectionError) {
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: try copyFile(source, to: target)
+        case S_IFLNK:
+            try target.directory.makeLink(
+                target.name, to: source.directory.link(source.name), replacing: false)
+            try target.directory.flush()
+        default: throw .notRegularFile(source.path)
+        }
+    }
+
+    // MARK: files
+
+    private func copyFile(_ source: DirectoryEntry, to target: DirectoryEntry) throws(DataProtectionError) {
+        let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
+        let new: NewFile
+        if try file.isOneOfOurs() {
+            // What somebody writes meanwhile would be in the copy by half.
+            guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
+            let open = OpenFile(file, keybag: keybag, isWritable: false)
+            let size = try open.size(.open)
+            let head = try open.operate(.open) { state, _ throws(Trouble) in state.heads.head }
+            // Who made the source is not known better for its copy.
+            new = try NewFile(
+                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: size), keybag: keybag,
+                carrying: try keybag.verdict(of: head))
+            try pour(into: new) { buffer, offset throws(DataProtectionError) in
+                try open.read(into: buffer, at: offset)
+            }
+        } else {
+            let place = target.directory.descriptorPath.appending(target.name)
+            let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+            new = try NewFile(target, as: protectionClass, layout: .forWholeFile(of: try file.length()), keybag: keybag)
+            try pour(into: new) { buffer, offset throws(DataProtectionError) in
+                try file.read(into: buffer, at: offset)
+            }
+        }
+        try new.finish(looksOf: file, keepingOwner: false)
+        try new.publish(replacing: false)
+    }
+
+    private func pour(
+        into new: NewFile,
+        _ read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int
+    ) throws(DataProtectionError) {
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while case let count = try read(buffer.bytes, done), count > 0 {
+            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
+            done += UInt64(count)
+        }
+    }
+
+    // MARK: names
+
+    /// A tree that is copied into itself has no end.
+    private func requireOutside(
+        _ source: FilePath, _ status: stat, _ target: FilePath
+    ) throws(DataProtectionError) {
+        var directory = try target.directory.resolved()
+        while true {
+            let above = try directory.status()
+            if above?.st_ino == status.st_ino, above?.st_dev == status.st_dev {
+                throw .system(target, operation: "copy", .invalidArgument)
+            }
+            if directory.components.isEmpty { return }
+            directory = directory.removingLastComponent()
+        }
+    }
+}

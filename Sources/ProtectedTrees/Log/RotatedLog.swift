@@ -1,0 +1,58 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import SystemPackage
+
+/// The names of a log and of its older parts: `LOG`, `LOG.1`, `LOG.2` …, and `LOG.segment-N`.
+package struct RotatedLog {
+    private let log: FilePath
+
+    package init(_ log: FilePath) { self.log = log }
+
+    /// The part that is `age` rotations old.
+    package func path(_ age: Int) -> FilePath { age == 0 ? log : beside("\(age)") }
+
+    /// The segment of that number.
+    package func segment(_ number: UInt64) -> FilePath { beside("segment-\(number)") }
+
+    /// Whether `path`, which has no links in its directory, is one of the names of ``segment(_:)``.
+    package func hasSegment(_ path: FilePath) -> Bool {
+        let directory = path.directory
+        guard let name = log.lastComponent, directory == log.directory || directory == (try? log.directory.resolved())
+        else { return false }
+        let digits = path.bytes.reversed().prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }.reversed()
+        guard let number = UInt64(String(decoding: Array(digits), as: UTF8.self)) else { return false }
+        return RotatedLog(directory.appending(name)).segment(number) == path
+    }
+
+    /// A number that no segment has: one more than the highest that can be followed.
+    package func nextSegment() throws(DataProtectionError) -> UInt64 {
+        FreeNumber.after(try suffixes().compactMap { $0.hasPrefix("segment-") ? UInt64($0.dropFirst(8)) : nil })
+    }
+
+    /// The log and its older parts, as far as they are there.
+    package func paths() throws(DataProtectionError) -> [FilePath] {
+        [log] + (try suffixes().compactMap { Int($0) }.filter { $0 > 0 }.map { path($0) })
+    }
+
+    /// Renames each part to the next older one, up to the first age that is free; the part of age `count` goes if none is.
+    ///
+    /// rename(2) needs no key. Killed in the middle it leaves an age free, which the next rotation uses.
+    package func rotate(keeping count: Int) throws(DataProtectionError) {
+        let free = (1...max(count, 1)).first { !OwnDirectory.exists(path($0)) } ?? max(count, 1)
+        for age in stride(from: free, through: 1, by: -1) {
+            try AtomicReplace.rename(path(age - 1), to: path(age))
+        }
+        try AtomicReplace.flushDirectory(log.directory)
+    }
+
+    private func suffixes() throws(DataProtectionError) -> [Substring] {
+        let beginning = (log.lastComponent?.string ?? "") + "."
+        return try DirectoryListing.names(of: log.directory).compactMap {
+            $0.hasPrefix(beginning) ? $0.dropFirst(beginning.count) : nil
+        }
+    }
+
+    private func beside(_ suffix: String) -> FilePath { FilePath(bytes: log.bytes + Array(".\(suffix)".utf8)) }
+}

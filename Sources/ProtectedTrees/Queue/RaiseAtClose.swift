@@ -1,0 +1,110 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+public import ProtectionKeys
+public import SystemPackage
+
+/// New files that get a stronger class when they are closed: written as `completeUnlessOpen`, kept as `complete`.
+extension PromisedClass {
+    /// A promise that the queue keeps.
+    package init(_ protectionClass: ProtectionClass) {
+        self.init(protectionClass) { file throws(DataProtectionError) in try QueuedRaise(file, to: protectionClass) }
+    }
+}
+
+extension ProtectedFile {
+    /// Opens a protected file, or creates it.
+    ///
+    /// - Parameters:
+    ///   - path: the file; a link is followed.
+    ///   - access: what the handle is for.
+    ///   - create: the class of a file that is not there yet; nil: it must be there. An existing file keeps its class.
+    ///   - keybag: the one that the file belongs to.
+    ///   - raiseTo: the class that a file which this call creates gets when it is closed; see ``create(_:as:raiseTo:keybag:)``.
+    ///   - requireVerifiedOrigin: refuse a file that somebody with no more than class B's public key could have made.
+    /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `system`. Nothing is left behind when a file cannot get
+    ///   its key. `unverifiedOrigin` also if `access` is `readWrite` and anyone with class B's public key could have made the
+    ///   `completeUnlessOpen` file: they would know its file key, and could read what is written.
+    public static func open(
+        _ path: FilePath, _ access: Access = .readOnly, create: ProtectionClass? = nil,
+        raiseTo: ProtectionClass? = nil, keybag: Keybag, requireVerifiedOrigin: Bool = false
+    ) throws(DataProtectionError) -> ProtectedFile {
+        try open(
+            path, access, create: create, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag,
+            requireVerifiedOrigin: requireVerifiedOrigin)
+    }
+
+    /// Creates a protected file that must not be there yet.
+    ///
+    /// - Parameters:
+    ///   - path: where nothing is yet.
+    ///   - protectionClass: nil: the directory's default, the program's, the user's, `completeUntilFirstUserAuthentication`.
+    ///   - raiseTo: the class that it gets when it is closed, or at the next unlock if it is locked then: written as
+    ///     `completeUnlessOpen`, kept as `complete`. That is noted before the file appears, and holds for a process that is
+    ///     killed too. What somebody does by hand meanwhile counts more: no class is lowered by it, no lowering is undone.
+    ///   - keybag: whose class key the file gets.
+    /// - Throws: `exists`, `locked`, `wouldWeaken` if `raiseTo` is weaker, `system`.
+    public static func create(
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag
+    ) throws(DataProtectionError) -> ProtectedFile {
+        try create(path, as: protectionClass, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag)
+    }
+}
+
+extension ProtectedFileWriter {
+    /// Begins a file.
+    ///
+    /// - Parameters:
+    ///   - path: the file that appears, or is replaced, when it is finished.
+    ///   - protectionClass: nil: the class of the file that is replaced, if a key proves it and it is not `none`; else the directory's
+    ///     default, the program's, the user's, or `completeUntilFirstUserAuthentication`. A class that is not proved counts if it is
+    ///     stronger than that.
+    ///   - keybag: whose class key the file gets.
+    ///   - raiseTo: the class that the file gets when it is finished, or at the next unlock if it is locked then; see
+    ///     ``ProtectedFile/create(_:as:raiseTo:keybag:)``.
+    ///   - replacing: false: a file of that name is an error when it is finished.
+    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than the class, `locked`, `busy` while somebody writes to the file that is replaced, `notRegularFile`, `system`.
+    public convenience init(
+        _ path: FilePath, as protectionClass: ProtectionClass? = nil, raiseTo: ProtectionClass? = nil, keybag: Keybag,
+        replacing: Bool = true
+    ) throws(DataProtectionError) {
+        try self.init(
+            path, as: protectionClass, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag,
+            replacing: replacing, expecting: nil)
+    }
+}
+
+extension Keybag {
+    /// Gives a finished, closed file its name, and its class: now if unlocked, else after the next unlock. Needs no key.
+    ///
+    /// That it is to be raised is noted before it has its name: killed at any moment, the file is raised all the same.
+    /// - Parameters:
+    ///   - temporary: in the same directory as `path`.
+    ///   - replacing: false: something under that name is the error `exists`, and nothing has happened.
+    ///   - raiseTo: nil: it keeps the class that it has.
+    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than its class, `exists`, `system`.
+    package func publish(
+        _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?
+    ) throws(DataProtectionError) {
+        let entry = try DirectoryEntry(path)
+        guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
+        let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
+        let raise =
+            try raiseTo.map { goal throws(DataProtectionError) in
+                try QueuedRaise(file, named: path, to: goal, keybag: self)
+            } ?? nil
+        do throws(DataProtectionError) {
+            if replacing {
+                try entry.directory.rename(old, to: entry.name)
+            } else {
+                try entry.directory.renameIfFree(old, to: entry.name)
+            }
+        } catch {
+            raise?.withdraw()
+            throw error
+        }
+        try entry.directory.flush()
+        raise?.perform()
+    }
+}

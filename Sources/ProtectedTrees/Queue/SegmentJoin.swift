@@ -1,0 +1,200 @@
+import DurableFiles
+import Keybags
+import ProtectedFiles
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// Appending a segment to its log, each byte exactly once, whatever dies where. FORMAT.md §2.8.
+///
+/// Before bytes of the segment are written, the note says where they will be. They are one commit of the log: after a crash
+/// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
+/// becomes its writer finishes the join first.
+///
+/// Notes may be forged while the keybag is locked. A join therefore never weakens a class, never writes to a file that others may
+/// have the key of, and removes a segment only after it has found all its bytes in the log.
+extension Keybag {
+    /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
+    private static let piece: UInt64 = 64 << 20
+
+    /// - Parameter own: a handle that is the log's writer, if this process has one.
+    /// - Throws: `busy` while somebody writes to the log; `wouldWeaken` if the log's class is weaker than the segment's;
+    ///   and what opening either file throws, as `unverifiedOrigin` for a log whose key somebody else may know.
+    package func join(
+        _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
+    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        guard let segment = try reference.findInPlace() else {
+            // It is only removed when all of it has been appended, to a log that is there then.
+            if let begun = note.begun, try begun.log.find(asPartOf: log) != nil { return .done }
+            return try reference.gone()
+        }
+        if try segment.hasBecome(log) { return try remove(segment) }
+        // A writer of a log that was rotated in this moment would write its next line before a new one's first.
+        if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
+            return try remove(segment)
+        }
+        let target = try target(log, note, own)
+        let source = try ProtectedFile.open(reference.path, keybag: self)
+        try refuseWeaker(target, than: source)
+        do throws(DataProtectionError) {
+            try append(source, to: target, &note)
+        } catch {
+            target.forgetPending()
+            throw error
+        }
+        // What failed on the way out was committed before.
+        if target !== own { try? target.close() }
+        return try remove(segment)
+    }
+
+    /// The classes are those of the heads that just opened, so they are authenticated.
+    private func refuseWeaker(
+        _ target: ProtectedFile, than source: ProtectedFile
+    ) throws(DataProtectionError) {
+        let (to, from) = (try target.openedClass(), try source.openedClass())
+        guard to >= from else { throw .wouldWeaken(source.path, from: from, to: to) }
+    }
+
+    /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
+    /// the name now.
+    private func target(
+        _ log: FilePath, _ note: QueueNote, _ own: ProtectedFile?
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let begun = try note.begun?.log.find(asPartOf: log)
+        let path = begun?.path ?? log
+        if let own, try own.lower.isNamed(path) { return own }
+        if own != nil, begun == nil { throw .busy(path) }
+        // Says *busy* where somebody sits on the log's lock; what follows would wait for ever.
+        if begun == nil { _ = try FileReference.openRegular(path)?.fileID() }
+        let file = try ProtectedFile.open(path, .readWrite, keybag: self)
+        try file.beginWriting()
+        // Rotated in this moment: it is another log.
+        if begun != nil, try file.lower.fileID() != note.begun?.log.fileID { throw .busy(path) }
+        return file
+    }
+
+    private func append(
+        _ source: ProtectedFile, to target: ProtectedFile, _ note: inout QueueNote
+    ) throws(DataProtectionError) {
+        let size = UInt64(try source.size())
+        var done = try appended(of: source, in: target, note)
+        guard let id = try target.lower.fileID() else { throw .notProtected(target.path) }
+        let reference = try FileReference(target.lower, id, named: target.path)
+        while done < size {
+            let offset = UInt64(try target.size())
+            let count = min(size - done, Self.piece)
+            try note.add(.begun(reference, offset: offset, from: done, count: count))
+            try source.copy(from: done, count: count, to: target, at: offset)
+            try target.sync()
+            done += count
+        }
+    }
+
+    /// How many bytes of the segment are in the log already.
+    ///
+    /// Each piece that was announced is compared, from the first byte on: what the note says of earlier pieces proves nothing.
+    private func appended(
+        of source: ProtectedFile, in target: ProtectedFile, _ note: QueueNote
+    ) throws(DataProtectionError) -> UInt64 {
+        guard let id = note.begun?.log.fileID, try target.lower.fileID() == id else { return 0 }
+        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
+        var done: UInt64 = 0
+        for case .begun(let log, let offset, let from, let count) in note.records where log.fileID == id && from == done
+        {
+            guard offset <= size, count <= size - offset, count <= sourceSize - from,
+                try source.hasSameBytes(from: from, count: count, as: target, at: offset)
+            else { continue }
+            done += count
+        }
+        return done
+    }
+
+    private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        try AtomicReplace.remove(segment.path)
+        try AtomicReplace.flushDirectory(segment.path.directory)
+        return .done
+    }
+}
+
+extension QueueNote {
+    /// What the last attempt to join was about to write, if there was one.
+    fileprivate var begun: (log: FileReference, offset: UInt64, from: UInt64, count: UInt64)? {
+        for case .begun(let log, let offset, let from, let count) in records.reversed() {
+            return (log, offset, from, count)
+        }
+        return nil
+    }
+}
+
+extension LowerFile {
+    /// Gives a segment the name of its log, if nothing has it.
+    ///
+    /// - Returns: false if something has.
+    fileprivate func become(_ log: FilePath) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            _ = try retrying(log, "link") {
+                path.withPlatformString { path in log.withPlatformString { link(path, $0) } }
+            }
+        } catch .system(_, _, .fileExists) {
+            return false
+        }
+        try AtomicReplace.flushDirectory(log.directory)
+        return true
+    }
+
+    /// Whether that has happened and only the segment's own name is left to be removed. The log may have been rotated since.
+    fileprivate func hasBecome(_ log: FilePath) throws(DataProtectionError) -> Bool {
+        guard try status().st_nlink > 1 else { return false }
+        for path in try RotatedLog(log).paths() where try isNamed(path) { return true }
+        return false
+    }
+}
+
+extension FileReference {
+    /// The file, if it is `log` or one of the older parts of it; nil if it is not there, or is anything else.
+    fileprivate func find(asPartOf log: FilePath) throws(DataProtectionError) -> LowerFile? {
+        guard path.directory == log.directory, let file = try find() else { return nil }
+        return try RotatedLog(log).paths().contains(file.path) ? file : nil
+    }
+}
+
+extension ProtectedFile {
+    fileprivate func copy(
+        from start: UInt64, count: UInt64, to target: ProtectedFile, at offset: UInt64
+    ) throws(DataProtectionError) {
+        try forEachSegment(from: start, count: count) { bytes, done throws(DataProtectionError) in
+            try target.write(bytes, at: Int64(offset + done))
+            return true
+        }
+    }
+
+    fileprivate func hasSameBytes(
+        from start: UInt64, count: UInt64, as other: ProtectedFile, at offset: UInt64
+    ) throws(DataProtectionError) -> Bool {
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var isSame = true
+        try forEachSegment(from: start, count: count) { bytes, done throws(DataProtectionError) in
+            let read = try other.read(into: buffer.prefix(bytes.count), at: Int64(offset + done))
+            isSame = read == bytes.count && memcmp(bytes.baseAddress!, buffer.bytes.baseAddress!, read) == 0
+            return isSame
+        }
+        return isSame
+    }
+
+    /// Lends the plaintext piece by piece, with where it begins behind `start`, until `body` returns false.
+    private func forEachSegment(
+        from start: UInt64, count: UInt64,
+        _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Bool
+    ) throws(DataProtectionError) {
+        let buffer = WipedBuffer(count: OpenFile.segment)
+        var done: UInt64 = 0
+        while done < count {
+            let wanted = Int(min(count - done, UInt64(OpenFile.segment)))
+            let read = try self.read(into: buffer.prefix(wanted), at: Int64(start + done))
+            guard read > 0 else { throw .busy(path) }  // it was cut meanwhile
+            guard try body(UnsafeRawBufferPointer(buffer.prefix(read)), done) else { return }
+            done += UInt64(read)
+        }
+    }
+}
