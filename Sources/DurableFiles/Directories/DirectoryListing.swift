@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// The names in a directory. Half of them is never taken for all: what readdir(3) cannot read is an error.
 package enum DirectoryListing {

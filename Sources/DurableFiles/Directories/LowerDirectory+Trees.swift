@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// What a copy of a tree does in directories, by their descriptors and single names: no link leads anywhere else.
 extension LowerDirectory {

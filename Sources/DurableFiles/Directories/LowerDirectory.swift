@@ -1,6 +1,6 @@
 import CDirectoryEntries
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// An open directory: what is done by its descriptor is done in it, wherever its path leads by then.
 ///

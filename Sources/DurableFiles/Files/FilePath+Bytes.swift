@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Paths as the bytes that they are: names need not be UTF-8.
 extension FilePath {

@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Writes an ordinary file, which no class protects, from beginning to end: mode 0600, and whole under its name or not at all.
 package final class OrdinaryFileWriter {

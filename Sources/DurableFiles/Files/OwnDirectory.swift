@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Directories and files that only their owner may touch: 0700 and 0600.
 package enum OwnDirectory {

@@ -1,6 +1,6 @@
 import Glibc
 import ProtectionKeys
-package import SystemPackage
+import SystemPackage
 
 /// Which machine uses a store: the file `machine` in the store's directory. FORMAT.md §§2.14, 2.15.
 ///

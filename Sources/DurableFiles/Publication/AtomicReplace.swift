@@ -1,5 +1,5 @@
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Small files that are wholly old or wholly new, whatever happens: write, fsync, rename, fsync of the directory.
 package enum AtomicReplace {

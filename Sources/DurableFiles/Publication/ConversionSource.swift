@@ -1,4 +1,5 @@
 import Glibc
+import ProtectionFormat
 import SystemPackage
 
 /// A file that is about to be replaced by a converted one: it is that file, and nobody writes to it, until the end or not at all.

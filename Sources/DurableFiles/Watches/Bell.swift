@@ -1,7 +1,7 @@
 import Dispatch
 import Glibc
 import ProtectionKeys
-package import SystemPackage
+import SystemPackage
 
 /// A file `bell` beside a database: replaced whenever that has changed, so that other processes look at it. It says nothing, and
 /// nobody depends on it: after a kill somebody rings again, or looks.

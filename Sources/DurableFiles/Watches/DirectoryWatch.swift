@@ -1,6 +1,6 @@
 import CEventFiles
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// The one door to inotify(7): becomes readable when something gets a new name in a watched directory, or it goes itself.
 package struct DirectoryWatch: ~Copyable {

@@ -2,7 +2,7 @@ import DurableFiles
 import Glibc
 import ProtectionFormat
 import Synchronization
-package import SystemPackage
+import SystemPackage
 
 /// Plaintext of `complete` and `unless-open` files that a program was given: a lock cannot take it back, and reports it.
 ///

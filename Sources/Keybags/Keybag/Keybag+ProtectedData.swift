@@ -1,5 +1,6 @@
 import DurableFiles
 import ProtectionFormat
+import ProtectionKeys
 import Synchronization
 
 extension Keybag {

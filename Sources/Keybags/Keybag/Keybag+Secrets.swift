@@ -1,5 +1,7 @@
 import DurableFiles
+import ProtectionFormat
 import ProtectionKeys
+import SystemPackage
 
 /// What the store of secrets needs of a keybag. FORMAT.md §2.15.
 extension Keybag {

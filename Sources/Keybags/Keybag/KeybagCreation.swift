@@ -1,8 +1,8 @@
 import DurableFiles
 import Glibc
 import ProtectionFormat
-public import ProtectionKeys
-public import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 extension Keybag {
     /// Makes a new keybag, as `create(at:passcode:)` of the layer above does.

@@ -1,6 +1,6 @@
 import DurableFiles
 import Glibc
-public import ProtectionKeys
+import ProtectionKeys
 import SystemPackage
 
 /// Keybags once used, by UUID: links in `$XDG_STATE_HOME/protectfs/keybags`.

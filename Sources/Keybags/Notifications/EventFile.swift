@@ -1,6 +1,7 @@
 import DurableFiles
 import Glibc
 import ProtectionFormat
+import ProtectionKeys
 import SystemPackage
 
 /// `run/state`: wakes whoever listens (``LockListener``). FORMAT.md §2.12.

@@ -1,9 +1,9 @@
 import DurableFiles
 import Glibc
-package import ProtectionFormat
-package import ProtectionKeys
+import ProtectionFormat
+import ProtectionKeys
 import Synchronization
-package import SystemPackage
+import SystemPackage
 
 /// Wakes those in this process who want to know when a keybag is locked or unlocked, whoever does it.
 ///

@@ -1,6 +1,6 @@
 import DurableFiles
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// `run/` in a keybag's directory: what processes tell each other while they run. FORMAT.md §2.12.
 ///

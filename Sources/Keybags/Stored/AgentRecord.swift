@@ -1,6 +1,6 @@
 import DurableFiles
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// The agent that follows a keybag: the file `agent` in its directory, whose first byte the agent has locked for as long as
 /// it runs. FORMAT.md §2.

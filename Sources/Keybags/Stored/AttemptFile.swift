@@ -13,6 +13,11 @@ package struct AttemptFile: Sendable {
     package let directory: FilePath
     package let keybag: KeybagUUID
 
+    package init(directory: FilePath, keybag: KeybagUUID) {
+        self.directory = directory
+        self.keybag = keybag
+    }
+
     private var path: FilePath { directory.appending(Self.name) }
     private var tagKey: GuessTagKey { GuessTagKey(RingKeys(keybag)) }
 

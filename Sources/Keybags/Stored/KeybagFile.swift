@@ -8,6 +8,8 @@ import SystemPackage
 package struct KeybagFile: Sendable {
     package let directory: FilePath
 
+    package init(directory: FilePath) { self.directory = directory }
+
     package static let names = ["keybag.0", "keybag.1"]
     private static let temporaryName = "keybag.new"
     /// What a damaged copy's name gets when it gives way to a good one.

@@ -9,6 +9,8 @@ package struct TransitionFile: Sendable {
 
     package let directory: FilePath
 
+    package init(directory: FilePath) { self.directory = directory }
+
     private var path: FilePath { directory.appending(Self.name) }
 
     /// Makes the file of a new keybag.

@@ -19,6 +19,19 @@ package struct DefaultClass: Hashable {
     /// what it says of its class is refuted.
     package var fallback = ProtectionClass.completeUntilFirstUserAuthentication
 
+    package init(
+        explicit: ProtectionClass? = nil, replaced: InheritedClass? = nil, directory: String? = nil,
+        program: ProtectionClass? = nil, user: ProtectionClass? = nil,
+        fallback: ProtectionClass = .completeUntilFirstUserAuthentication
+    ) {
+        self.explicit = explicit
+        self.replaced = replaced
+        self.directory = directory
+        self.program = program
+        self.user = user
+        self.fallback = fallback
+    }
+
     /// Whether the directory, the program and the user's configuration have a say.
     package var isOpen: Bool { explicit == nil && inherited == nil }
 

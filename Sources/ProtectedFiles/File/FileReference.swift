@@ -15,6 +15,13 @@ package struct FileReference: Hashable {
     /// Where it is known: an inode number is given to another file once the first is gone, a file id never is.
     package var fileID: FileID?
 
+    package init(device: UInt64, inode: UInt64, path: FilePath, fileID: FileID? = nil) {
+        self.device = device
+        self.inode = inode
+        self.path = path
+        self.fileID = fileID
+    }
+
     /// The file under its old name, or under another one in the same directory; nil if it is neither there nor there.
     ///
     /// - Throws: `damaged` if a file id is wanted and cannot be read, `system`.

@@ -2,7 +2,7 @@ import DurableFiles
 import Keybags
 import Glibc
 import ProtectionFormat
-package import SystemPackage
+import SystemPackage
 
 /// What can be said of a file's bytes in this lock state.
 package enum Wholeness {

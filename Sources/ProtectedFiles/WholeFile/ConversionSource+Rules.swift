@@ -1,7 +1,7 @@
 import DurableFiles
 import Keybags
 import ProtectionFormat
-package import SystemPackage
+import SystemPackage
 
 /// What every conversion asks before it takes a file for plaintext: `protect`, an upgrade, and Foundation's attributes.
 extension ConversionSource {

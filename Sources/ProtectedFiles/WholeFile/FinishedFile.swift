@@ -2,8 +2,8 @@ import DurableFiles
 import Keybags
 import Glibc
 import ProtectionFormat
-package import ProtectionKeys
-package import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 /// Files that are written under a name for the time being, over days and by more than one process, and published when they are
 /// finished: a download's.

@@ -1,7 +1,7 @@
 import DurableFiles
 import Keybags
-package import ProtectionKeys
-package import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 /// Bytes that come once and are needed more than once, in a protected file that never has a name: written to its end, then read.
 ///

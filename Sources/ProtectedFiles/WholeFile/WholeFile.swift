@@ -1,7 +1,7 @@
 import DurableFiles
 import Keybags
-package import ProtectionKeys
-package import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 /// A protected file of which every byte is known before it is written: on the disk at once, and under its name when whoever made it
 /// has noted what he wants to note in between.

@@ -3,7 +3,7 @@ import Keybags
 import ProtectedFiles
 import Glibc
 import ProtectionFormat
-package import ProtectionKeys
+import ProtectionKeys
 import SystemPackage
 
 /// The class keys of a backup: made, made anew, opened.

@@ -3,7 +3,7 @@ import Keybags
 import ProtectedFiles
 import Glibc
 import ProtectionFormat
-package import SystemPackage
+import SystemPackage
 
 /// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
 ///

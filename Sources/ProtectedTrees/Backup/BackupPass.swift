@@ -3,7 +3,7 @@ import Keybags
 import ProtectedFiles
 import Glibc
 import ProtectionFormat
-package import SystemPackage
+import SystemPackage
 
 /// Copies trees into a backup, with every protected file as it is stored. No key is needed, whatever the lock state.
 ///

@@ -1,7 +1,7 @@
 import DurableFiles
 import Keybags
 import ProtectedFiles
-package import SystemPackage
+import SystemPackage
 
 /// What a backup, or a restore, did with one item.
 package struct BackupResult: Sendable {

@@ -1,8 +1,8 @@
 import DurableFiles
 import Keybags
 import ProtectedFiles
-package import ProtectionFormat
-package import ProtectionKeys
+import ProtectionFormat
+import ProtectionKeys
 import SystemPackage
 
 /// A backup whose passphrase was shown: its class keys open what another keybag wrapped. FORMAT.md §2.16.

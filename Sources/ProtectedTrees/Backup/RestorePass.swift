@@ -2,7 +2,7 @@ import DurableFiles
 import Keybags
 import ProtectedFiles
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// Brings files of a backup back, under the keybag of whoever does it, on any machine.
 ///

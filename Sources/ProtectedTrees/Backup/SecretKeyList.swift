@@ -2,7 +2,7 @@ import DurableFiles
 import Keybags
 import ProtectedFiles
 import ProtectionFormat
-package import ProtectionKeys
+import ProtectionKeys
 
 /// Which class keys of secrets a backup has. What `protectfs backup` tells `protectfs-secrets`: class (1) and generation (4) of each.
 package struct SecretKeyNames: Sendable {

@@ -4,7 +4,7 @@ import ProtectedFiles
 import Glibc
 import ProtectionFormat
 import ProtectionKeys
-package import SystemPackage
+import SystemPackage
 
 /// Copies a file, a link or a tree: open and read the source, create the target, with a new file key for each.
 package struct ItemCopy {

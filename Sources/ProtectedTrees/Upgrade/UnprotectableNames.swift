@@ -2,7 +2,7 @@ import DurableFiles
 import Keybags
 import ProtectedFiles
 import Glibc
-package import SystemPackage
+import SystemPackage
 
 /// What is left alone: without it nobody could log in, or unlock.
 package struct UnprotectableNames {

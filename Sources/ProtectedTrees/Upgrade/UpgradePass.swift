@@ -2,8 +2,8 @@ import DurableFiles
 import Keybags
 import ProtectedFiles
 import Glibc
-package import ProtectionKeys
-package import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 /// One upgrade of a directory: walks it, directories before what is in them, and hands the files to threads.
 ///

@@ -1,4 +1,3 @@
-import ProtectionFormat
 
 /// How long to wait after wrong passcodes. FORMAT.md §2.3; Apple Platform Security, "Passcodes and passwords".
 package enum AttemptDelay {

@@ -1,4 +1,3 @@
-import ProtectionFormat
 import ProtectionKeys
 
 extension ClassKeyEntry {

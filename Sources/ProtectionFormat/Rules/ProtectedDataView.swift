@@ -1,4 +1,3 @@
-import ProtectionFormat
 
 /// What somebody knows about protected data, and what to tell them next. Without a clock, files or the ring.
 ///
