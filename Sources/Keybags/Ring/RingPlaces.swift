@@ -19,6 +19,8 @@ package struct RingPlaces: Sendable {
 
     package let directory: FilePath
 
+    package init(directory: FilePath) { self.directory = directory }
+
     /// The inode number of this process's user namespace, namespaces(7); nil where /proc is not mounted.
     ///
     /// - Throws: `system`.

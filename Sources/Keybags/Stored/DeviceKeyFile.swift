@@ -24,6 +24,8 @@ package struct OwnDeviceKey: ~Copyable {
 
 /// The device key as 32 bytes in a file: never in a keybag directory, never in a backup.
 package struct DeviceKeyFile: DeviceKeySource {
+    package init() {}
+
     package func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey {
         let recorded = FilePath(bytes: keybag.devicePath)
         let path = OwnDirectory.exists(recorded) ? recorded : Locations.deviceKey

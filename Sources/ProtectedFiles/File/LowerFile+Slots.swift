@@ -1,7 +1,8 @@
 import DurableFiles
-import Keybags
 import Glibc
+import Keybags
 import ProtectionFormat
+import ProtectionKeys
 
 /// The lock under which the heads of a file are read and replaced, for somebody who does not wait for ever. FORMAT.md §3.9.
 extension LowerFile {

@@ -1,4 +1,5 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
 public import ProtectionKeys
