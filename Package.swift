@@ -10,7 +10,8 @@ let bindNow: [LinkerSetting] = [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now
 
 // What reads bytes that somebody else may have written, or have changed.
 let fuzzed: [Target.Dependency] = [
-    "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees", "DataProtection",
+    "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
+    "DataProtection",
     "PasswordHash", "RNCryptorFormat", "TrustedHTTP", "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
 ]
 let fuzzing: [Target.Dependency] = ["TestVectors", .product(name: "SystemPackage", package: "swift-system")]
@@ -297,8 +298,9 @@ let package = Package(
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
-                "DataProtection", "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys",
-                "KernelKeyring", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
+                "DataProtection", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
+                "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
+                "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
                 "KeyQuota", "PowerCutDisk", "TestEffort", .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -306,7 +308,9 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
-                "CommandLanguage", "DataProtection", "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer",
+                "CommandLanguage", "DataProtection", "ProtectedFiles", "Conformance", "CSpawn", "KeyQuota",
+                "PrivateBus",
+                "FaultServer",
                 "TestCertificates", "StormScript", "TestEffort", "storm-worker", "PasswordHash",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

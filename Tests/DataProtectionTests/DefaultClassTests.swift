@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedFiles
 
 /// Which class a new file gets: one function, one table.
 @Suite struct DefaultClassTests {

@@ -5,6 +5,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import Keybags
 
 /// What somebody has put into `run/`, or taken away there, and nobody of us.
 @Suite struct HostileRunTests {

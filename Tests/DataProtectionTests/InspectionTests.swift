@@ -6,6 +6,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedFiles
 
 /// What stored bytes say, whatever the lock state and however damaged they are.
 @Suite struct InspectionTests {

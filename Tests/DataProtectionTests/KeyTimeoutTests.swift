@@ -1,3 +1,4 @@
+import ProtectionFormat
 import Testing
 
 @testable import DataProtection

@@ -6,6 +6,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import Keybags
 
 @Suite("Locking whatever became of the files")
 struct KeybagLockTests {

@@ -5,6 +5,7 @@ import TestEffort
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// What a note of the queue says. FORMAT.md §2.8.
 @Suite struct QueueNoteTests {

@@ -8,6 +8,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// `raiseTo`: written as one class, kept as a stronger one; and the queue of what had to wait for that.
 @Suite struct QueueTests {

@@ -2,6 +2,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// Which file gets which class by the rules of an upgrade.
 @Suite struct UpgradeRulesTests {

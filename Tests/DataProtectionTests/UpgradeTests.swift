@@ -3,6 +3,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// The upgrade of a directory, file by file.
 @Suite struct UpgradeTests {

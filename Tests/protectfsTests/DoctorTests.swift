@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedFiles
 @testable import protectfs
 
 @Suite("doctor: what facts mean")

@@ -1,4 +1,4 @@
-package import DataProtection
+import DataProtection
 import FoundationEssentials
 import GRDB
 import Glibc

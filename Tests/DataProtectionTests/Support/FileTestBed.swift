@@ -64,7 +64,8 @@ final class FileTestBed: Sendable {
         _ name: String, _ protectionClass: ProtectionClass, _ bytes: [UInt8], isSmall: Bool = false
     ) throws -> FilePath {
         let writer = try ProtectedFileWriter(
-            path(name), as: protectionClass, keybag: keybag, replacing: true, expecting: isSmall ? 0 : nil)
+            path(name), as: protectionClass, promising: nil, keybag: keybag, replacing: true,
+            expecting: isSmall ? 0 : nil)
         try bytes.withUnsafeBytes { try writer.append($0) }
         try writer.finish()
         return path(name)
