@@ -62,6 +62,7 @@ public final class Keybag: Sendable {
     public init(
         at directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
     ) throws(DataProtectionError) {
+        try OwnDirectory.requireOneUser(for: directory)
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
         let loaded = try file.load()
