@@ -207,18 +207,18 @@ struct BackupTests {
     }
 
     @Test("A link in the place of a file takes no copy away, in a backup and in a restore")
-    func link() throws {
+    func linkInItsPlace() throws {
         let beds = try BackupBed()
         let path = try beds.bed.make("f", .complete, [1])
         try beds.backUp([path])
         let moved = beds.bed.path("moved")
         #expect(rename(path.string, moved.string) == 0 && symlink("/etc/hostname", path.string) == 0)
-        #expect(try beds.backUp([path]) == ["f": "exists"])
-        #expect(try beds.backUp([path], delete: true) == ["f": "copied"])
-        #expect(try beds.restore() == ["f": "copied"])
+        #expect(try beds.backUp() == ["f": "exists", "moved": "copied"])
+        #expect(try beds.backUp(delete: true) == ["f": "copied", "moved": "unchanged"])
+        #expect(try beds.restore() == ["f": "copied", "moved": "copied"])
         let place = try beds.restored("f")
         #expect(unlink(place.string) == 0 && link(moved.string, place.string) == 0)
-        #expect(try beds.restore(to: "target", .replacing) == ["f": "exists"])
+        #expect(try beds.restore(to: "target", .replacing) == ["f": "exists", "moved": "unchanged"])
         #expect(try ProtectedFileInfo(of: place).protectionClass == .complete)
     }
 
