@@ -189,6 +189,39 @@ struct BackupTests {
         #expect(try beds.earlier("f").contents() == good)
     }
 
+    @Test("A genuine file of a weaker class, put in its place while locked, takes no copy away before an unlock")
+    func weakerInItsPlace() throws {
+        let beds = try BackupBed()
+        let path = try beds.bed.make("f", .complete, [1])
+        let weaker = try beds.bed.make("weaker", .completeUntilFirstUserAuthentication, [2])
+        #expect(try beds.backUp([path]) == ["f": "copied"])
+        try beds.keybag.lock()
+        try path.overwrite(try weaker.contents())
+        #expect(try beds.backUp([path]) == ["f": "copied"])
+        #expect(try beds.backUp([path]) == ["f": "unchanged"])
+        let earlier = try beds.earlier("f")
+        #expect(try ProtectedFileInfo(of: earlier).protectionClass == .complete)
+        try beds.bed.enter(.unlocked)
+        #expect(try beds.backUp([path]) == ["f": "unchanged"])
+        #expect(OwnDirectory.exists(earlier) == false)
+    }
+
+    @Test("A link in the place of a file takes no copy away, in a backup and in a restore")
+    func linkInItsPlace() throws {
+        let beds = try BackupBed()
+        let path = try beds.bed.make("f", .complete, [1])
+        try beds.backUp([path])
+        let moved = beds.bed.path("moved")
+        #expect(rename(path.string, moved.string) == 0 && symlink("/etc/hostname", path.string) == 0)
+        #expect(try beds.backUp() == ["f": "exists", "moved": "copied"])
+        #expect(try beds.backUp(delete: true) == ["f": "copied", "moved": "unchanged"])
+        #expect(try beds.restore() == ["f": "copied", "moved": "copied"])
+        let place = try beds.restored("f")
+        #expect(unlink(place.string) == 0 && link(moved.string, place.string) == 0)
+        #expect(try beds.restore(to: "target", .replacing) == ["f": "exists", "moved": "unchanged"])
+        #expect(try ProtectedFileInfo(of: place).protectionClass == .complete)
+    }
+
     @Test("A file that is being written to: what was synced is in the backup", arguments: all)
     func beingWritten(protectionClass: ProtectionClass) throws {
         let beds = try BackupBed()

@@ -19,6 +19,43 @@ struct KeybagLockTests {
         #expect(try bag.keybag.state() == .locked)
     }
 
+    @Test("Evicts the keys of a keybag that was in the directory before", arguments: [nil, 0, 60] as [UInt32?])
+    func predecessor(grace: UInt32?) throws {
+        let (bag, other) = (try TestKeybag(state: .unlocked), try TestKeybag())
+        for name in KeybagFile.names {
+            try bag.file(name).overwrite(try other.file(name).contents())
+        }
+        let keybag = try bag.reopened()
+        #expect(keybag.uuid == other.keybag.uuid && bag.ringContents == [2, 1])
+        #expect(KeybagHealth(of: bag.directory).loadedPredecessors == [bag.keybag.uuid])
+        if let grace { _ = try keybag.armLock(seconds: grace) } else { try keybag.lock() }
+        #expect(bag.ringContents == [2])
+        #expect(KeybagHealth(of: bag.directory).loadedPredecessors == [])
+    }
+
+    @Test("Fails where the record of namespaces cannot be read, after the keys here have gone")
+    func unreadablePlaces() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try? bag.file("rings").remove()
+        #expect(mkdir(bag.file("rings").string, 0o700) == 0)
+        expectError("notRegularFile") { try bag.keybag.lock() }
+        #expect(bag.ringContents == [2])
+        #expect(rmdir(bag.file("rings").string) == 0)
+        try bag.keybag.lock()
+    }
+
+    @Test(
+        "A process whose real and effective user differ opens no keybag",
+        .enabled(if: geteuid() == 0, "needs root: it takes another uid"))
+    func twoUsers() async {
+        await #expect(processExitsWith: .success) {
+            let bag = try TestKeybag(state: .unlocked)
+            #expect(chown(bag.directory.string, 60_001, 60_001) == 0 && seteuid(60_001) == 0)
+            defer { _ = seteuid(0) }
+            expectError("keybagUnsafe") { _ = try bag.reopened() }
+        }
+    }
+
     @Test("Works without the keybag's directory")
     func withoutDirectory() throws {
         let bag = try TestKeybag(state: .unlocked)

@@ -61,13 +61,14 @@ import Testing
             }
         }
 
-        @Test("Attempts that this uid may not write are not made, and locking needs no readable directory")
+        @Test("Attempts that this uid may not write are not made; a lock without a readable directory evicts, and fails")
         func permissions() async {
             await #expect(processExitsWith: .success) {
                 let home = try AnotherUser.become()
                 let bag = try TestKeybag(state: .unlocked)
                 try bag.directory.setMode(0)
-                try bag.keybag.lock()
+                let unread = expectError("system") { try bag.keybag.lock() }
+                #expect(unread?.errno == .permissionDenied)
                 #expect(bag.ringContents == [2])
 
                 try bag.directory.setMode(0o700)

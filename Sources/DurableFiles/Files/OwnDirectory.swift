@@ -37,6 +37,19 @@ package enum OwnDirectory {
         return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
     }
 
+    /// Refuses to go on where class keys would go into the keyring of another user than the one whose files are used: the kernel's
+    /// user keyring is the real user's (user-keyring(7)), permissions are the effective user's.
+    ///
+    /// - Throws: `keybagUnsafe`.
+    static func requireOneUser(for keybag: FilePath) throws(DataProtectionError) {
+        let (real, effective) = (getuid(), geteuid())
+        guard real != effective else { return }
+        throw .keybagUnsafe(
+            keybag,
+            reason: "this process runs as uid \(real) with the rights of uid \(effective): its class keys would be in a keyring in "
+                + "which uid \(effective) does not lock")
+    }
+
     /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
     ///
     /// The path may be a link: the user names the directory.

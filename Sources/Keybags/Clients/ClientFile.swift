@@ -114,8 +114,9 @@ package struct ClientOfKeybag {
     /// All processes that live. Files of dead ones are removed; what is none of ours is left alone.
     ///
     /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC: anybody can have put any number of files there.
-    /// - Returns: the processes, and whether these are all: there may be more than time, or file descriptors, were enough for.
-    package static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (clients: [ClientOfKeybag], areAll: Bool) {
+    /// - Returns: the processes, and whether these are all: there may be more than time, or file descriptors, were enough for, or files
+    ///   that cannot be opened.
+    static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (clients: [ClientOfKeybag], areAll: Bool) {
         guard let directory = RunDirectory(of: keybag).openClients() else { return ([], true) }
         var (clients, areAll) = ([ClientOfKeybag](), true)
         let isOver = try? directory.forEachName { name in
@@ -125,7 +126,9 @@ package struct ClientOfKeybag {
                 let client = ClientOfKeybag(file: file)
                 if client.isAlive { clients.append(client) } else { client.removeIfDead() }
             } catch {
-                if [.tooManyOpenFiles, .tooManyOpenFilesInSystem].contains(error.errno) { areAll = false }
+                // Removed by now, or none of ours; else there may be a process behind it.
+                if case .notRegularFile = error { return true }
+                if error.errno != .noSuchFileOrDirectory { areAll = false }
             }
             return true
         }

@@ -52,6 +52,7 @@ public final class Keybag: Sendable {
     package init(
         at directory: FilePath, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) {
+        try OwnDirectory.requireOneUser(for: directory)
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
         let loaded = try file.load()

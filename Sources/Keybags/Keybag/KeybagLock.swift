@@ -6,7 +6,8 @@ public import ProtectionKeys
 import SystemPackage
 
 extension Keybag {
-    /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock.
+    /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock. Those of keybags
+    /// that were used in this directory before go too.
     ///
     /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone. Then it waits
     /// as ``lock(waiting:)`` does, one second at most.
@@ -33,6 +34,7 @@ extension Keybag {
             record.noteEviction(foundKeys: areThere || keysWereThere)
             announce(.didBecomeUnavailable, record)
         }
+        try evictPredecessors()
         try rings.refuseElsewhere()
         followUp.perform(in: directory, warn: warn)
         return lockReport(waiting: seconds)
@@ -45,6 +47,8 @@ extension Keybag {
     /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
     public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
+        // At once: no program can save a file of a keybag that is not there.
+        try evictPredecessors()
         var armed: ArmedLock?
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
@@ -104,6 +108,7 @@ extension Keybag {
             }
         }
         if let failure { throw failure }
+        try OwnDirectory.requireOneUser(for: Locations.keybag)
         return keybags
     }
 
@@ -178,8 +183,8 @@ extension TransitionRecord {
         guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min(), end <= now else {
             return changedAt == 0 ? nil : changedAt
         }
-        let elapsed = (now - end) / 1_000_000_000
-        return Clock.now() - min(elapsed, Clock.now())
+        let wallTime = Clock.now()  // read once: the clock can be set back at any moment
+        return wallTime - min((now - end) / 1_000_000_000, wallTime)
     }
 
     /// Notes that class keys A and B are gone. If there were none to remove, they went at an earlier time, which stays.

@@ -55,6 +55,20 @@ extension Keybag {
         }
     }
 
+    /// The rings of keybags that were used in this directory before another one took their place, and still hold class keys A and B. No
+    /// file says any more that they are there.
+    static func ringsOfPredecessors(
+        of uuid: KeybagUUID, in directory: FilePath
+    ) throws(DataProtectionError) -> [(uuid: KeybagUUID, ring: RingKeys)] {
+        try rememberedUUIDs(leadingTo: try absolute(directory)).filter { $0 != uuid }
+            .map { (uuid: $0, ring: RingKeys($0)) }.filter(\.ring.holdsUnlocked)
+    }
+
+    /// Evicts their keys: nobody else would.
+    func evictPredecessors() throws(DataProtectionError) {
+        for predecessor in try Self.ringsOfPredecessors(of: uuid, in: directory) { try predecessor.ring.evict() }
+    }
+
     /// Whether a keybag was once used in that directory, which may be gone by now. An erased one does not count.
     ///
     /// - Parameter uuid: of that name; nil: of any.

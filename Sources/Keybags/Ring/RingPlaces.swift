@@ -123,21 +123,23 @@ package struct RingPlaces: Sendable {
         return true
     }
 
-    /// - Throws: `keysElsewhere`.
-    package func refuseElsewhere() throws(DataProtectionError) {
+    /// - Throws: `keysElsewhere`; `system`, `notRegularFile` if the file cannot be read, so that keys elsewhere cannot be ruled out.
+    func refuseElsewhere() throws(DataProtectionError) {
+        try requireReadable()
         let namespaces = elsewhere
         if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
     }
 
     // MARK: the file
 
-    /// Whether the file can be read, or is known not to be there.
-    private var isReadable: Bool {
+    /// Whether the file can be read, or is known not to be there: a directory that is not there may be on a disk that is away.
+    private var isReadable: Bool { (try? requireReadable()) != nil && OwnDirectory.exists(directory) }
+
+    private func requireReadable() throws(DataProtectionError) {
         do throws(DataProtectionError) {
             _ = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
-            return true
         } catch {
-            return error.errno == .noSuchFileOrDirectory && OwnDirectory.exists(directory)
+            guard error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory else { throw error }
         }
     }
 

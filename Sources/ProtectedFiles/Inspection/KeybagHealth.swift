@@ -36,6 +36,9 @@ public struct KeybagHealth: Sendable {
     /// The highest generation of class keys in the kernel keyring, if the keybag holds none that high: an older copy of the keybag was put
     /// back, or a rotation was interrupted.
     public private(set) var newerGeneration: UInt32?
+    /// Keybags that were used in this directory before this one took their place, and whose class keys A and B are still in the kernel
+    /// keyring.
+    public private(set) var loadedPredecessors: [KeybagUUID] = []
     /// Whether a keybag was used in this directory that is not there any more.
     public let isGone: Bool
 
@@ -49,6 +52,7 @@ public struct KeybagHealth: Sendable {
             let ring = RingKeys(inspection.uuid)
             ringProblem = ring.unreadable()
             isUnlocked = (try? ring.unlocked.find()) != nil
+            loadedPredecessors = (try? Keybag.ringsOfPredecessors(of: inspection.uuid, in: directory).map(\.uuid)) ?? []
             let newest = inspection.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
             newerGeneration = ring.newestGeneration().flatMap { $0 > newest ? $0 : nil }
             if let record = ExportRecord(in: directory) {

@@ -43,16 +43,24 @@ package struct BackupFile {
         // A rotation may have been faster.
         try requireKey(ProtectedFileInfo.state(of: copy.file), source.path)
         let wholeness = keybag.wholeness(of: copy.file, named: source.path, needsBothHeads: false)
-        let old: LowerFile? = if case .whole = wholeness { nil } else { try undamagedCopy(target) }
-        if let damage = wholeness.damage, old != nil { throw damage }
+        let old = try oldCopy(target)
+        let kept: LowerFile?
+        switch wholeness {
+        // A genuine file of a weaker class can have been put in its place while locked.
+        case .whole: kept = old.flatMap { isOpen($0) ? nil : $0 }
+        case .damaged(let damage):
+            if let old, isUndamaged(old) { throw damage }
+            kept = nil
+        case .unknown: kept = old.flatMap { isUndamaged($0) ? $0 : nil }
+        }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
-        if case .unknown = wholeness, let old { try earlier.keep(old, of: target) }
+        if let kept { try earlier.keep(kept, of: target) }
         try copy.publish(replacing: true, isLast: false)
         switch wholeness {
         case .whole:
             // The new name must last first.
-            if try earlier.copy(of: target) != nil {
+            if kept == nil, try earlierCopyIsOpen(of: target) {
                 try directory.flush()
                 try earlier.remove(of: target)
             }
@@ -69,10 +77,24 @@ package struct BackupFile {
         guard try earlier.copy(of: target) != nil else { return }
         let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
         switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
-        case .whole: try earlier.remove(of: target)
+        case .whole: if try earlierCopyIsOpen(of: target) { try earlier.remove(of: target) }
         case .damaged(let damage): throw damage
         case .unknown: break
         }
+    }
+
+    /// Whether there is an earlier copy whose class key is here: only then has the user had a chance to see what took its place.
+    private func earlierCopyIsOpen(of target: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry) else { return false }
+        return isOpen(file)
+    }
+
+    /// Whether the class key of a copy is here.
+    private func isOpen(_ file: LowerFile) -> Bool {
+        guard let head = try? ProtectedFileInfo.state(of: file).heads.head, let state = try? keybag.state() else {
+            return false
+        }
+        return AccessRule.opens(head.wrap.classKey.protectionClass, in: state)
     }
 
     /// Whether the backup opens what is under that class key.
@@ -100,13 +122,17 @@ package struct BackupFile {
         return true
     }
 
-    /// The copy that is there, unless it is known to be damaged.
-    private func undamagedCopy(_ target: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
+    private func isUndamaged(_ copy: LowerFile) -> Bool {
+        keybag.wholeness(of: copy, named: copy.path, needsBothHeads: false).damage == nil
+    }
+
+    /// The copy that is there.
+    private func oldCopy(_ target: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
         guard let there = try target.directory.status(of: target.name), there.st_mode & S_IFMT == S_IFREG,
             let old = try? target.directory.file(target.name, flags: O_RDONLY, path: target.path),
             try old.isOneOfOurs()
         else { return nil }
-        return keybag.wholeness(of: old, named: old.path, needsBothHeads: false).damage == nil ? old : nil
+        return old
     }
 
     private func copyAttributes(from file: LowerFile, to copy: LowerFile) throws(DataProtectionError) {

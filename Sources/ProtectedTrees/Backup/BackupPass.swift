@@ -98,13 +98,13 @@ package final class BackupPass {
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
                 if leftOut.contains(where: { $0.status.isSameItem(as: status) }) { return }
-                try makeRoom(for: source.name, isDirectory: true, in: directory)
+                try makeRoom(for: S_IFDIR, source.name, in: directory)
                 return try copyDirectory(source, into: directory)
             case S_IFREG:
-                try makeRoom(for: source.name, isDirectory: false, in: directory)
+                try makeRoom(for: S_IFREG, source.name, in: directory)
                 if try !file.copy(source, into: directory) { result = .unchanged }
             case S_IFLNK:
-                try makeRoom(for: source.name, isDirectory: false, in: directory)
+                try makeRoom(for: S_IFLNK, source.name, in: directory)
                 if try !copyLink(source, into: directory) { result = .unchanged }
             default: result = .notRegularFile
             }
@@ -150,11 +150,14 @@ package final class BackupPass {
         name.string.wholeMatch(of: /\..*\.protectfs-download-[0-9a-f]{32}-\d+/) != nil
     }
 
-    /// A directory where a file was, or the other way round: the copy of what is gone must give way.
+    /// A directory or a link where a file was, a file or a link where a directory was: the copy of what is gone must give way. That of a
+    /// link is no loss.
+    ///
+    /// - Throws: `exists` unless copies of what is gone are to be removed: who can write to the sources may have put it there.
     private func makeRoom(
-        for name: FilePath.Component, isDirectory: Bool, in directory: LowerDirectory
+        for kind: mode_t, _ name: FilePath.Component, in directory: LowerDirectory
     ) throws(DataProtectionError) {
-        guard let there = try directory.status(of: name), (there.st_mode & S_IFMT == S_IFDIR) != isDirectory else {
+        guard let there = try directory.status(of: name), ![kind, S_IFLNK].contains(there.st_mode & S_IFMT) else {
             return
         }
         guard removesDeleted else { throw .exists(directory.path.entry(name)) }

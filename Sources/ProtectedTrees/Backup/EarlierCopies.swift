@@ -38,7 +38,13 @@ package struct EarlierCopies {
     /// verified.
     package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) {
         var path = [directory]
-        for name in [Self.name] + names(above: entry) { path.append(try path.last!.subdirectory(name).0) }
+        for name in [Self.name] + names(above: entry) {
+            let next: LowerDirectory
+            do throws(DataProtectionError) { next = try path.last!.subdirectory(name).0 } catch .exists(let place) {
+                throw .system(place, operation: "mkdir", .notDirectory)
+            }
+            path.append(next)
+        }
         do throws(DataProtectionError) { try path.last!.link(file, as: entry.name) } catch {
             guard error.errno == .fileExists else { throw error }
         }

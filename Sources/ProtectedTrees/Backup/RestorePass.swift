@@ -175,10 +175,11 @@ package final class RestorePass {
     ) throws(DataProtectionError) -> Bool {
         let text = try source.link(name)
         guard conflict != .onlyTry else { return true }
-        if let there = try target.status(of: name), there.st_mode & S_IFMT == S_IFLNK, try target.link(name) == text {
-            return false
-        }
-        try target.makeLink(name, to: text, replacing: conflict == .replace)
+        let there = try target.status(of: name)
+        let isLink = there.map { $0.st_mode & S_IFMT == S_IFLNK } ?? false
+        if isLink, try target.link(name) == text { return false }
+        // Nothing authenticates a link in a backup, so that it takes the place of a link only.
+        try target.makeLink(name, to: text, replacing: conflict == .replace && isLink)
         return true
     }
 

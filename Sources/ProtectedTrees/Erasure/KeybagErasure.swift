@@ -17,7 +17,7 @@ public struct KeybagErasure: Sendable {
     /// if nothing says it: then keys in the ring cannot be found.
     public var uuid: KeybagUUID? { uuids.first }
 
-    /// All names that the keybag may have: more than one only if it is damaged.
+    /// All names that the keybag may have, and those of keybags that were used in the directory before: the keys of all of them go.
     private let uuids: [KeybagUUID]
     private var file: KeybagFile { KeybagFile(directory: directory) }
 
@@ -30,7 +30,7 @@ public struct KeybagErasure: Sendable {
         let file = KeybagFile(directory: self.directory)
         let remembered = try Keybag.rememberedUUIDs(leadingTo: self.directory)
         if let uuid = try file.usableUUID() {
-            uuids = [uuid]
+            uuids = [uuid] + remembered.filter { $0 != uuid }
         } else {
             uuids = try remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
         }
@@ -138,6 +138,8 @@ public struct KeybagErasure: Sendable {
     private func overwrite(_ name: FilePath.Component, in place: LowerDirectory) throws(DataProtectionError) {
         guard let length = try length(of: name, in: place) else { return }
         let file = try place.file(name, flags: O_WRONLY, path: place.path.entry(name))
+        // Where others may write, it can be a second name of one of the user's other files.
+        guard try file.status().st_nlink == 1 || OwnDirectory.isOnlyOwners(directory) else { return }
         let zeros = [UInt8](repeating: 0, count: 65_536)
         var offset: UInt64 = 0
         // Holes hold nothing: a file that somebody has made a tebibyte long must not fill the disk.

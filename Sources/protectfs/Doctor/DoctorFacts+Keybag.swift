@@ -38,13 +38,13 @@ extension DoctorFacts {
 
     /// A keybag that is older than the class keys in the ring.
     func ageFinding(_ health: KeybagHealth) -> DoctorFinding? {
-        guard let problem = health.problems.first(where: { $0.isOfAge }) else { return nil }
+        guard let problem = health.problems.first(where: { $0.subject == .age }) else { return nil }
         return .problem("keybag", problem.message, mend: problem.hint)
     }
 
     func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
         guard let error = health.deviceKeyProblem else { return .ok("device key", "there, and the right one") }
-        guard let problem = health.problems.first(where: { !$0.isOfAge }) else {
+        guard let problem = health.problems.first(where: { $0.subject == .deviceKey }) else {
             return .problem("device key", error.message, mend: error.hint)
         }
         return .problem("device key", problem.message, mend: problem.hint)
@@ -108,6 +108,9 @@ extension DoctorFacts {
     }
 
     func ringFinding(_ health: KeybagHealth) -> DoctorFinding {
+        if let problem = health.problems.first(where: { $0.subject == .predecessor }) {
+            return .problem("class keys", problem.message, mend: "protectfs lock\(keybagOption)")
+        }
         guard let errno = health.ringProblem else { return .ok("class keys", "what is loaded can be read") }
         return .problem(
             "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",

@@ -6,8 +6,16 @@ struct KeybagProblem {
     let message: String
     /// What to do first.
     let hint: String?
-    /// Whether the keybag is too old; otherwise it is about the device key.
-    let isOfAge: Bool
+    let subject: Subject
+
+    /// What it is about.
+    enum Subject {
+        /// An older copy of the keybag.
+        case age
+        case deviceKey
+        /// Keys of a keybag that was in the directory before.
+        case predecessor
+    }
 
     /// Prints it on standard error.
     func tell() {
@@ -28,7 +36,14 @@ extension KeybagHealth {
                     message:
                         "the keyring holds class keys of generation \(newerGeneration), the keybag only up to \(known): an older "
                         + "copy of the keybag was put back, or a rotation was interrupted",
-                    hint: DataProtectionError.olderKeybagHint, isOfAge: true))
+                    hint: DataProtectionError.olderKeybagHint, subject: .age))
+        }
+        for uuid in loadedPredecessors {
+            problems.append(
+                KeybagProblem(
+                    message: "class keys of keybag \(uuid), which was in this directory before, are still loaded",
+                    hint: "evict them: protectfs lock\(KeybagOption.words(for: KeybagOption.opened))",
+                    subject: .predecessor))
         }
         if let problem = deviceKeyProblem {
             switch problem {
@@ -43,7 +58,7 @@ extension KeybagHealth {
         let end = isUnlocked ? ", and files can be read only until the next lock" : ""
         return KeybagProblem(
             message: "\(problem.message); no passcode opens the keybag\(end)", hint: deviceKeyHint(problem),
-            isOfAge: false)
+            subject: .deviceKey)
     }
 
     private func deviceKeyHint(_ problem: DataProtectionError) -> String? {

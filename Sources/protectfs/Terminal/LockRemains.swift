@@ -16,7 +16,7 @@ struct LockRemains {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
             for client in silentOrHolding { say(client) }
-            if isIncomplete { StandardError.line(.warning, "not every program was asked: there were too many") }
+            if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
         guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }

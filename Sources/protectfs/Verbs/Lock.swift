@@ -50,9 +50,14 @@ struct Lock: ParsableCommand {
         if let owner = OwnDirectory.owner(of: KeybagOption.opened), owner != geteuid() { throw error }
         let locked = try Keybag.lockAll()
         defer { if json { try? LockRemains([]).tell(asJSON: true, requireClean: false) } }
-        if case .keybagNotFound = error, locked.isEmpty { throw error }
+        let evicted = "the keys of every keybag were evicted (\(locked.count))"
+        if case .keybagNotFound = error, keybag.isExplicit || locked.isEmpty {
+            // The name may be mistyped, so that the keybag that was meant is not known to be locked.
+            if !locked.isEmpty { StandardError.line(.warning, evicted) }
+            throw error
+        }
         StandardError.line(.warning, error.message)
-        StandardError.line(.warning, "so the keys of every keybag were evicted (\(locked.count))")
+        StandardError.line(.warning, "so \(evicted)")
         if let hint = error.hint { StandardError.line(.hint, hint) }
         guard try !Keybag.refuseKeysElsewhere(ofUnopened: KeybagOption.opened) else { return }
         let record = quoted(KeybagOption.opened.appending("rings"))
