@@ -41,7 +41,7 @@ package enum OwnDirectory {
     /// user keyring is the real user's (user-keyring(7)), permissions are the effective user's.
     ///
     /// - Throws: `keybagUnsafe`.
-    static func requireOneUser(for keybag: FilePath) throws(DataProtectionError) {
+    package static func requireOneUser(for keybag: FilePath) throws(DataProtectionError) {
         let (real, effective) = (getuid(), geteuid())
         guard real != effective else { return }
         throw .keybagUnsafe(

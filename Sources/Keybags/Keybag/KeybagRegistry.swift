@@ -57,7 +57,7 @@ extension Keybag {
 
     /// The rings of keybags that were used in this directory before another one took their place, and still hold class keys A and B. No
     /// file says any more that they are there.
-    static func ringsOfPredecessors(
+    package static func ringsOfPredecessors(
         of uuid: KeybagUUID, in directory: FilePath
     ) throws(DataProtectionError) -> [(uuid: KeybagUUID, ring: RingKeys)] {
         try rememberedUUIDs(leadingTo: try absolute(directory)).filter { $0 != uuid }
@@ -65,7 +65,7 @@ extension Keybag {
     }
 
     /// Evicts their keys: nobody else would.
-    func evictPredecessors() throws(DataProtectionError) {
+    package func evictPredecessors() throws(DataProtectionError) {
         for predecessor in try Self.ringsOfPredecessors(of: uuid, in: directory) { try predecessor.ring.evict() }
     }
 

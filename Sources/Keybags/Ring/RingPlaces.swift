@@ -124,7 +124,7 @@ package struct RingPlaces: Sendable {
     }
 
     /// - Throws: `keysElsewhere`; `system`, `notRegularFile` if the file cannot be read, so that keys elsewhere cannot be ruled out.
-    func refuseElsewhere() throws(DataProtectionError) {
+    package func refuseElsewhere() throws(DataProtectionError) {
         try requireReadable()
         let namespaces = elsewhere
         if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
