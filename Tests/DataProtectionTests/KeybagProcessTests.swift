@@ -61,7 +61,7 @@ import Testing
             }
         }
 
-        @Test("Attempts that this uid may not write are not made; a lock without a readable directory evicts, and fails")
+        @Test("Attempts that this uid may not write are not made; a lock without a readable directory evicts")
         func permissions() async {
             await #expect(processExitsWith: .success) {
                 let home = try AnotherUser.become()

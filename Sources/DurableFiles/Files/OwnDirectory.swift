@@ -46,8 +46,8 @@ package enum OwnDirectory {
         guard real != effective else { return }
         throw .keybagUnsafe(
             keybag,
-            reason: "this process runs as uid \(real) with the rights of uid \(effective): its class keys would be in a keyring in "
-                + "which uid \(effective) does not lock")
+            reason: "this process runs as uid \(real) with the rights of uid \(effective): its class keys would be in "
+                + "a keyring in which uid \(effective) does not lock")
     }
 
     /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
