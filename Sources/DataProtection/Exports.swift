@@ -3,6 +3,7 @@
 @_exported public import Keybags
 @_exported public import ProtectedFiles
 @_exported public import ProtectedTrees
+
 @_exported public import enum ProtectionFormat.AccessRule
 @_exported public import enum ProtectionFormat.FileOperation
 @_exported public import enum ProtectionFormat.FormatError

@@ -1,10 +1,10 @@
+import Dispatch
 import DurableFiles
+public import FoundationEssentials
+import Glibc
 import Keybags
 import ProtectedFiles
 import ProtectedTrees
-import Dispatch
-public import FoundationEssentials
-import Glibc
 public import ProtectionKeys
 public import SystemPackage
 

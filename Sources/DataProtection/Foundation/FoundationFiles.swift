@@ -1,8 +1,8 @@
 import DurableFiles
+public import FoundationEssentials
 import Keybags
 import ProtectedFiles
 import ProtectedTrees
-public import FoundationEssentials
 import ProtectionKeys
 import SystemPackage
 

@@ -1,9 +1,9 @@
 import DurableFiles
+public import FoundationEssentials
+import Glibc
 import Keybags
 import ProtectedFiles
 import ProtectedTrees
-public import FoundationEssentials
-import Glibc
 import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage

@@ -41,7 +41,8 @@ package final class LowerDirectory: Sendable {
     /// Opens the file of that name; O_NONBLOCK, so that a FIFO does not make us wait.
     ///
     /// - Throws: `notRegularFile`, for a link too; nothing but a regular file stays open.
-    package func file(_ name: FilePath.Component, flags: Int32, path: FilePath) throws(DataProtectionError) -> LowerFile {
+    package func file(_ name: FilePath.Component, flags: Int32, path: FilePath) throws(DataProtectionError) -> LowerFile
+    {
         do throws(DataProtectionError) {
             let descriptor = try open(name, path, flags | O_NOFOLLOW | O_NONBLOCK, staying: false)
             let file = LowerFile(path: path, descriptor: descriptor)
@@ -79,7 +80,8 @@ package final class LowerDirectory: Sendable {
     }
 
     /// Whether these names, one below the other, still lead from here to `directory`.
-    package func leads(by names: [FilePath.Component], to directory: LowerDirectory) throws(DataProtectionError) -> Bool {
+    package func leads(by names: [FilePath.Component], to directory: LowerDirectory) throws(DataProtectionError) -> Bool
+    {
         if names.isEmpty { return true }
         var reached = self
         for path in Self.paths(of: names) {

@@ -51,7 +51,8 @@ package final class LowerFile: Sendable {
     }
 
     /// pread(2) until `buffer` is full or the file ends; returns how many bytes were read.
-    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DataProtectionError) -> Int {
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DataProtectionError) -> Int
+    {
         var done = 0
         while done < buffer.count {
             let start = buffer.baseAddress! + done

@@ -54,7 +54,8 @@ package enum OwnDirectory {
     ///
     /// The path may be a link: the user names the directory.
     /// - Throws: `keybagUnsafe`, `system`.
-    package static func secure(directory path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
+    package static func secure(directory path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError)
+    {
         var status = stat()
         _ = try retrying(path, "stat") { path.withPlatformString { stat($0, &status) } }
         try requireOwn(path, status)

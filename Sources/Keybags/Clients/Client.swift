@@ -120,7 +120,9 @@ package final class Client: Sendable {
     }
 
     /// The handle goes.
-    package func forgetWriting(_ handle: ObjectIdentifier) { ledger.withLock { _ = $0.writers.removeValue(forKey: handle) } }
+    package func forgetWriting(_ handle: ObjectIdentifier) {
+        ledger.withLock { _ = $0.writers.removeValue(forKey: handle) }
+    }
 
     /// Begins an operation that takes class key A or B from the ring. To be called before the ring is read.
     package func begin() -> KeyUse {

@@ -116,7 +116,9 @@ package struct ClientOfKeybag {
     /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC: anybody can have put any number of files there.
     /// - Returns: the processes, and whether these are all: there may be more than time, or file descriptors, were enough for, or files
     ///   that cannot be opened.
-    package static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (clients: [ClientOfKeybag], areAll: Bool) {
+    package static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (
+        clients: [ClientOfKeybag], areAll: Bool
+    ) {
         guard let directory = RunDirectory(of: keybag).openClients() else { return ([], true) }
         var (clients, areAll) = ([ClientOfKeybag](), true)
         let isOver = try? directory.forEachName { name in

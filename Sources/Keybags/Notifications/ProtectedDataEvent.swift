@@ -17,7 +17,9 @@ public enum ProtectedDataEvent: Hashable, Sendable {
 public final class ProtectedDataObservation: Sendable {
     private let task: Task<Void, Never>
 
-    package init(_ events: AsyncStream<ProtectedDataEvent>, _ body: @escaping @Sendable (ProtectedDataEvent) async -> Void) {
+    package init(
+        _ events: AsyncStream<ProtectedDataEvent>, _ body: @escaping @Sendable (ProtectedDataEvent) async -> Void
+    ) {
         task = Task.detached { for await event in events { await body(event) } }
     }
 

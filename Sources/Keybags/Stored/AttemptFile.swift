@@ -53,7 +53,9 @@ package struct AttemptFile: Sendable {
     ///   - guess: what the derivation gave, FORMAT.md §1.1 row 7.
     ///   - before: what ``begin()`` returned.
     /// - Returns: failures so far, and the delay in seconds before the next try.
-    package func failed(guess: UInt16, before: AttemptRecord) throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
+    package func failed(guess: UInt16, before: AttemptRecord) throws(DataProtectionError) -> (
+        failures: Int, retryAfter: Int
+    ) {
         try withLock { file throws(DataProtectionError) in
             let (record, sector) = try current(in: file)
             var next = record

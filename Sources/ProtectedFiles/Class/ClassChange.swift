@@ -1,6 +1,6 @@
 import DurableFiles
-import Keybags
 import Glibc
+import Keybags
 import ProtectionFormat
 public import ProtectionKeys
 public import SystemPackage

@@ -1,6 +1,6 @@
 import DurableFiles
-import Keybags
 import Glibc
+import Keybags
 import SystemPackage
 
 /// A note of the class change that is being made, so that one that was killed leaves no old wrap in the file for long.

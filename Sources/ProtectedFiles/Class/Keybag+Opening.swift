@@ -8,7 +8,8 @@ public import SystemPackage
 /// changes, of which the keybag knows nothing.
 extension LockFollowUp {
     /// Finishes class changes of processes that have died.
-    package static let classChanges = LockFollowUp { keybag, warn in ClassChangeIntent.finishAll(in: keybag, warn: warn) }
+    package static let classChanges = LockFollowUp { keybag, warn in ClassChangeIntent.finishAll(in: keybag, warn: warn)
+    }
 }
 
 extension Keybag {

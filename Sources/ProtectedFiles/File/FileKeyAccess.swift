@@ -1,6 +1,6 @@
 import DurableFiles
-import Keybags
 import KernelKeyring
+import Keybags
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage

@@ -1,6 +1,6 @@
+import Dispatch
 import DurableFiles
 import Keybags
-import Dispatch
 import Synchronization
 
 /// Writes sealed bytes on another thread, so that sealing goes on meanwhile: two pieces at most are under way.

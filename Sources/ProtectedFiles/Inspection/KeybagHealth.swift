@@ -1,7 +1,7 @@
 import DurableFiles
-import Keybags
 import Glibc
 import KernelKeyring
+import Keybags
 import ProtectionFormat
 import ProtectionKeys
 public import SystemPackage

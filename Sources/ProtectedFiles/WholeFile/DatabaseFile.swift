@@ -1,6 +1,6 @@
 import DurableFiles
-import Keybags
 import Glibc
+import Keybags
 import SystemPackage
 
 /// What a plaintext file has to do with a SQLite database.

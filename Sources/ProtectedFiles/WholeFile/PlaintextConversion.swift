@@ -1,6 +1,6 @@
 import DurableFiles
-import Keybags
 import Glibc
+import Keybags
 import ProtectionFormat
 public import ProtectionKeys
 public import SystemPackage
@@ -219,5 +219,7 @@ extension ChunkLayout {
     /// Files of at least this many bytes that are written whole get 64 KiB chunks.
     package static let wholeFileThreshold = 256 * 1024
 
-    package static func forWholeFile(of size: UInt64) -> ChunkLayout { size < UInt64(wholeFileThreshold) ? .small : .large }
+    package static func forWholeFile(of size: UInt64) -> ChunkLayout {
+        size < UInt64(wholeFileThreshold) ? .small : .large
+    }
 }

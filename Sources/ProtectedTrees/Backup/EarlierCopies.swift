@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// Copies in a backup that a later one took the place of before anybody could verify that one: its class key was not there. FORMAT.md §2.16.

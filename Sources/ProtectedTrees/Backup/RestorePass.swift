@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// Brings files of a backup back, under the keybag of whoever does it, on any machine.

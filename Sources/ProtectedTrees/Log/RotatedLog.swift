@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// The names of a log and of its older parts: `LOG`, `LOG.1`, `LOG.2` …, and `LOG.segment-N`.

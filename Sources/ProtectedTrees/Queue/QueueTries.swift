@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// How often work on a note was begun and not ended, because the process died: the file `N.tries` beside note `N`. FORMAT.md §2.8.

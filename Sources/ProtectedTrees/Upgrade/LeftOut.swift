@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// What an upgrade of a directory leaves as it is unless it is told to include it: programs open these files themselves, and could not

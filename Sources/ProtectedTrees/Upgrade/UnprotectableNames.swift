@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import SystemPackage
 
 /// What is left alone: without it nobody could log in, or unlock.

@@ -1,8 +1,8 @@
+import Dispatch
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Dispatch
-import Glibc
 public import ProtectionKeys
 import Synchronization
 public import SystemPackage

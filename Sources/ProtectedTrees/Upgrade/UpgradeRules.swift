@@ -1,7 +1,7 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
-import Glibc
 import ProtectionKeys
 public import SystemPackage
 

@@ -1,4 +1,3 @@
-
 /// How long to wait after wrong passcodes. FORMAT.md §2.3; Apple Platform Security, "Passcodes and passwords".
 package enum AttemptDelay {
     /// Seconds after `failures` wrong passcodes in a row.

@@ -1,4 +1,3 @@
-
 /// What somebody knows about protected data, and what to tell them next. Without a clock, files or the ring.
 ///
 /// What the ring says is so. Of the event only the deadline counts, and of that too little: whoever armed a lock may have
