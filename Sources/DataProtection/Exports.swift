@@ -5,10 +5,10 @@
 @_exported public import ProtectedTrees
 
 @_exported public import enum ProtectionFormat.AccessRule
+@_exported public import enum ProtectionFormat.AttemptedOperation
 @_exported public import enum ProtectionFormat.FileOperation
 @_exported public import enum ProtectionFormat.FormatError
 @_exported public import enum ProtectionFormat.Mangling
-@_exported public import enum ProtectionFormat.Operation
 @_exported public import struct ProtectionFormat.OriginMark
 @_exported public import enum ProtectionFormat.ProtectionState
 @_exported public import enum ProtectionKeys.Base64  // package

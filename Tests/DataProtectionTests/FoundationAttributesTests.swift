@@ -91,7 +91,7 @@ import Testing
         let facts = try #require(error?.userInfo)
         #expect(facts[ProtectionErrorKey.state] as? ProtectionState == .locked)
         #expect(facts[ProtectionErrorKey.protectionClass] as? ProtectionClass == .complete)
-        #expect(facts[ProtectionErrorKey.operation] as? DataProtection.Operation == .changeClass)
+        #expect(facts[ProtectionErrorKey.operation] as? AttemptedOperation == .changeClass)
         let since = try #require(facts[ProtectionErrorKey.since] as? Date)
         #expect(abs(since.timeIntervalSinceNow) < 600)
         #expect(facts[ProtectionErrorKey.remedy] as? Remedy == .unlock)

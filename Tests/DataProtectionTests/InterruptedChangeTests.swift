@@ -6,26 +6,13 @@ import Testing
 
 /// What a class change that died between its two slots leaves, and who mends it.
 @Suite struct InterruptedChangeTests {
-    /// A file of class A whose stale slot still holds the wrap under class key C, and the note of the change.
     private func interrupted(_ bed: FileTestBed) throws -> FilePath {
-        let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1, 2, 3])
-        let file = try LowerFile(path, flags: O_RDWR)
-        let old = try file.bytes(at: 0, count: Head.length)
-        try bed.keybag.setProtection(.complete, ofItemAt: path)
-        let note = try ClassChangeIntent(file, in: bed.keybag.directory, lasting: false)
-        let heads = try ClassChange.heads(of: file)
-        try file.write(old, at: UInt64(heads.target * Head.length))
-        withExtendedLifetime(note) {}
+        let path = bed.path("f")
+        try bed.keybag.leaveChangeUnfinished(at: path)
         return path
     }
 
-    private func wraps(_ path: FilePath) throws -> Set<[UInt8]> {
-        let file = try LowerFile(path, flags: O_RDONLY)
-        return Set(
-            try [0, 1].map {
-                try Head(decoding: file.bytes(at: UInt64($0 * Head.length), count: Head.length)).wrapBytes
-            })
-    }
+    private func wraps(_ path: FilePath) throws -> Set<[UInt8]> { try path.wraps() }
 
     @Test(arguments: [nil, "g"]) func aLockFinishesIt(newName: String?) throws {
         let bed = try FileTestBed()

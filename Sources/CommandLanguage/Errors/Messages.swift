@@ -121,7 +121,7 @@ extension DataProtectionError {
     }
 
     private func lockedMessage(
-        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation, _ state: ProtectionState,
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation, _ state: ProtectionState,
         _ since: UInt64?
     ) -> String {
         // A keybag has no class.
@@ -203,7 +203,7 @@ extension ProtectionState {
     }
 }
 
-extension Operation {
+extension AttemptedOperation {
     /// The verb that stands before a path.
     fileprivate var spoken: String {
         switch self {

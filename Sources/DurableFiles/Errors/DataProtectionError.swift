@@ -7,7 +7,7 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     // MARK: files
 
     /// The class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
-    case locked(path: FilePath, ProtectionClass, Operation, state: ProtectionState, since: UInt64?)
+    case locked(path: FilePath, ProtectionClass, AttemptedOperation, state: ProtectionState, since: UInt64?)
     /// Not one of our files. Its bytes are never given out as if they had been protected.
     case notProtected(FilePath)
     /// It was a protected file, and another program has changed its beginning: it cannot be read, and must not be taken for plaintext.
@@ -34,7 +34,7 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     /// An earlier write or flush through this handle failed; the file is as its last acknowledged commit left it, or a later one.
     case handleFailed(FilePath, Errno)
     /// The handle was closed, or opened for reading only.
-    case notOpen(FilePath, for: Operation)
+    case notOpen(FilePath, for: AttemptedOperation)
     /// Larger than 2^60 bytes, or an offset below 0.
     case outOfRange(FilePath)
     /// It takes `stored` bytes on disk and would take `needed`, for which there is no room: a protected file keeps 32 holes at most.

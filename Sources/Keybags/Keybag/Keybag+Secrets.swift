@@ -21,7 +21,7 @@ extension Keybag {
     /// - Parameter path: for errors: where the secret is.
     /// - Throws: `locked` if it is not in the ring, `keyLost` if the keybag does not hold it (any more).
     package func withSecretsKey<R: ~Copyable>(
-        _ name: ClassKeyName, _ path: FilePath, _ operation: Operation,
+        _ name: ClassKeyName, _ path: FilePath, _ operation: AttemptedOperation,
         _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         if let result = try withClassKey(name, body) { return result }

@@ -49,7 +49,7 @@ extension Keybag {
 
     /// The error for a class key that is not here.
     package func lockedError(
-        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: Operation
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation
     ) -> DataProtectionError {
         let since = transition.read().lastChange
         do throws(DataProtectionError) {

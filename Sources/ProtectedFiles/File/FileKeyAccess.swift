@@ -12,7 +12,7 @@ extension Keybag {
     /// - Parameter name: the class key to use instead of the one that the head names.
     /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `otherKey`, `damaged`.
     package func fileKey(
-        of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: Operation
+        of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> FileKey {
         let name = name ?? head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
@@ -65,7 +65,7 @@ extension Keybag {
     /// - Throws: `locked` when the class key is not here. Class B never is: only its public key is needed.
     package func wrap(
         _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
-        carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: Operation
+        carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> WrapRecord {
         let copy = try current()
         let name = copy.activeName(protectionClass)
@@ -92,7 +92,7 @@ extension Keybag {
     /// - Throws: `keybagDamaged` if it is not good; `locked` if the ring holds another class key C than the keybag says:
     ///   an unlock finds out which of them is wrong.
     private func trustedPublicKey(
-        _ copy: KeybagCopy, _ path: FilePath, _ operation: Operation
+        _ copy: KeybagCopy, _ path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> ClassBPublicKey {
         let name = copy.activeName(.completeUnlessOpen)
         guard let half = copy.active(.completeUnlessOpen).publicHalf else {

@@ -39,7 +39,7 @@ package struct HandleKeys {
 
     /// The keys for one operation. Class A asks the ring each time.
     package mutating func keys(
-        for head: Head, _ operation: Operation, needsHead: Bool
+        for head: Head, _ operation: AttemptedOperation, needsHead: Bool
     ) throws(DataProtectionError) -> FileKeys {
         switch held {
         case .kept(let kept, let wrap, _) where wrap == head.wrapBytes: return kept

@@ -98,7 +98,7 @@ extension OpenFile {
     }
 
     /// The same for a file that is about to be replaced by another one with its contents.
-    package func keepForeignBytes(_ operation: Operation) throws(DataProtectionError) {
+    package func keepForeignBytes(_ operation: AttemptedOperation) throws(DataProtectionError) {
         let keys = try operateLocked(operation)
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
             try keepForeignBytes(keys, cutting: false)

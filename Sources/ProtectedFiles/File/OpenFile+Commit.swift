@@ -56,7 +56,7 @@ extension OpenFile {
     // MARK: beginning, rules 1 to 3
 
     /// Becomes the file's writer.
-    package func beginWriting(_ operation: Operation) throws(DataProtectionError) {
+    package func beginWriting(_ operation: AttemptedOperation) throws(DataProtectionError) {
         guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
         do throws(DataProtectionError) {
             state = nil

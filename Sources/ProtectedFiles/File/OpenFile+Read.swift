@@ -8,7 +8,7 @@ extension OpenFile {
     package static let segment = 1 << 20
 
     /// The plaintext size, pending writes included.
-    package func size(_ operation: Operation = .read) throws(DataProtectionError) -> UInt64 {
+    package func size(_ operation: AttemptedOperation = .read) throws(DataProtectionError) -> UInt64 {
         if let pending = writer?.pending { return pending.size }
         return try operate(operation) { state, _ throws(Trouble) in state.record.size }
     }

@@ -42,7 +42,7 @@ extension OpenFile {
 
     /// Prepares for writing, changes what is pending, and seals what the commit will need.
     private func change(
-        _ operation: Operation, _ body: (FileKeys) throws(Trouble) -> Void
+        _ operation: AttemptedOperation, _ body: (FileKeys) throws(Trouble) -> Void
     ) throws(DataProtectionError) {
         guard isWritable else { throw .notOpen(file.path, for: operation) }
         if let failure { throw .handleFailed(file.path, failure) }
@@ -58,7 +58,7 @@ extension OpenFile {
     }
 
     private func apply(
-        _ operation: Operation, _ body: (FileKeys) throws(Trouble) -> Void
+        _ operation: AttemptedOperation, _ body: (FileKeys) throws(Trouble) -> Void
     ) throws(DataProtectionError) {
         try operate(operation, needsHead: true) { state, keys throws(Trouble) in
             if writer!.pending == nil { writer!.pending = PendingWrites(on: state.record) }

@@ -50,7 +50,7 @@ package final class OpenFile {
 
     /// Runs `body` with the state and the keys of this moment. What looks damaged is looked at once more under the slot lock.
     package func operate<R>(
-        _ operation: Operation, needsHead: Bool = false, _ body: (FileState, FileKeys) throws(Trouble) -> R
+        _ operation: AttemptedOperation, needsHead: Bool = false, _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
         do throws(Trouble) {
             return try attempt(operation, needsHead, isLocked: false, body)
@@ -61,13 +61,13 @@ package final class OpenFile {
     }
 
     /// The keys, with the state just read under the slot lock.
-    package func operateLocked(_ operation: Operation) throws(DataProtectionError) -> FileKeys {
+    package func operateLocked(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileKeys {
         try operateLocked(operation, true) { _, keys throws(Trouble) in keys }
     }
 
     /// Runs `body` with the state as it is read under the slot lock.
     package func operateLocked<R>(
-        _ operation: Operation, _ needsHead: Bool, _ body: (FileState, FileKeys) throws(Trouble) -> R
+        _ operation: AttemptedOperation, _ needsHead: Bool, _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
             do throws(Trouble) {
@@ -79,7 +79,7 @@ package final class OpenFile {
     }
 
     private func attempt<R>(
-        _ operation: Operation, _ needsHead: Bool, isLocked: Bool,
+        _ operation: AttemptedOperation, _ needsHead: Bool, isLocked: Bool,
         _ body: (FileState, FileKeys) throws(Trouble) -> R
     ) throws(Trouble) -> R {
         guard let known = state, !isLocked,
@@ -107,7 +107,7 @@ package final class OpenFile {
     }
 
     /// Reads heads and area anew and authenticates them.
-    private func look(_ operation: Operation, isLocked: Bool) throws(Trouble) -> FileKeys {
+    private func look(_ operation: AttemptedOperation, isLocked: Bool) throws(Trouble) -> FileKeys {
         let fresh = FileState(try HeadPair(reading: file, isLocked: isLocked))
         let kept = self.keys.keptCommitment
         let keys = try certainly { () throws(DataProtectionError) in

@@ -226,7 +226,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     }
 
     private func inTurn<R>(
-        _ operation: Operation, _ body: () throws(DataProtectionError) -> R
+        _ operation: AttemptedOperation, _ body: () throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         try turn.withLock { isClosed throws(DataProtectionError) in
             guard !isClosed else { throw .notOpen(path, for: operation) }

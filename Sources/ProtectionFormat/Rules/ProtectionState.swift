@@ -9,7 +9,7 @@ public enum ProtectionState: String, Sendable, Hashable {
 }
 
 /// What was being done when an error came up.
-public enum Operation: String, Sendable, Hashable {
+public enum AttemptedOperation: String, Sendable, Hashable {
     /// Making a new file.
     case create
     /// Opening a file that is there.

@@ -181,7 +181,7 @@ public final class SecretStore: Sendable {
     /// Lends the class key of an accessibility, and the device key where that is needed.
     func withClassKey<R: ~Copyable>(
         _ generation: UInt32, _ secret: SecretName, _ accessibility: SecretAccessibility,
-        _ operation: DataProtection.Operation,
+        _ operation: AttemptedOperation,
         _ body: (borrowing ClassKey, borrowing DeviceBinding) throws(KeyError) -> R
     ) throws(SecretError) -> R {
         let name = accessibility.classKey(of: keybag.uuid, generation: generation)

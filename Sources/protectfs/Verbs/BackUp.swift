@@ -76,7 +76,7 @@ struct BackUp: ParsableCommand {
 
 extension Keybag {
     /// One error before anything is asked or done.
-    func refuseLocked(for operation: Operation) throws(DataProtectionError) {
+    func refuseLocked(for operation: AttemptedOperation) throws(DataProtectionError) {
         let status = try status()
         guard status.state == .unlocked else {
             throw .locked(path: directory, .complete, operation, state: status.state, since: status.lastTransition)
