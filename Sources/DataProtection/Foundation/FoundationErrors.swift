@@ -13,7 +13,7 @@ public enum ProtectionErrorKey {
     public static let state = "ProtectionState"
     /// The class whose key was missing: `ProtectionClass`.
     public static let protectionClass = "ProtectionClass"
-    /// What was being done: ``Operation``.
+    /// What was being done: ``AttemptedOperation``.
     public static let operation = "ProtectionOperation"
     /// Since when the keybag has been in that state: `Date`; absent if nobody knows.
     public static let since = "ProtectionSince"
