@@ -1,3 +1,4 @@
+import CKeyutils
 import Foundation
 import SystemPackage
 
@@ -17,12 +18,28 @@ enum AnotherUser {
         setenv("PROTECTFS_TEST_HOME", home.string, 1)  // so that isolatedHome changes none of these
         unsetenv("PROTECTFS_KEYBAG")
         if geteuid() == 0 {
-            // The kernel keeps the empty keyrings of every uid there ever was: a few are enough.
-            let uid = 1_900_000_000 + uid_t(getpid() % 64)
+            let uid = try reservedUID()
             // Root's setuid(2) changes the real, the effective and the saved one.
-            guard chown(home.string, uid, uid) == 0, setgroups(0, nil) == 0, setgid(uid) == 0, setuid(uid) == 0
+            guard chown(home.string, uid, uid) == 0, setgroups(0, nil) == 0, setgid(uid) == 0, setuid(uid) == 0,
+                // The ring of a uid outlives its processes: an earlier test may have left keys there.
+                keyctl_clear(KEY_SPEC_USER_KEYRING) == 0
             else { throw Errno(rawValue: errno) }
         }
         return home
+    }
+
+    /// A uid that no other process has from here on, until this process ends.
+    ///
+    /// The kernel keeps a keyring for every uid there ever was: so a few uids, in turns, and not one for each process.
+    private static func reservedUID() throws -> uid_t {
+        for number in 0..<64 {
+            let lock = FilePath(NSTemporaryDirectory()).appending("protectfs-test-uid-\(number)")
+            let descriptor = try FileDescriptor.open(
+                lock, .writeOnly, options: [.create, .noFollow], permissions: .ownerReadWrite)
+            // Left open: the end of the process lets go of the lock.
+            if flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 { return 1_900_000_000 + uid_t(number) }
+            try descriptor.close()
+        }
+        throw Errno.resourceBusy
     }
 }
