@@ -35,8 +35,3 @@ enum ProtectfsSecrets {
         }
     }
 }
-
-/// A verb that this program does.
-protocol PerformedSecretVerb: SecretVerb {
-    func perform() throws
-}

@@ -1,0 +1,4 @@
+/// A verb that this program does.
+protocol PerformedSecretVerb: SecretVerb {
+    func perform() throws
+}
