@@ -51,6 +51,7 @@ let package = Package(
         .target(name: "CSecretHeap", dependencies: ["CSecretMemory"], linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CMemoryFiles"),
         .target(name: "CSpawn"),
+        .target(name: "POSIXThreads", swiftSettings: strict),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         // Passwords of a service's users. Knows nothing of files.
@@ -59,19 +60,22 @@ let package = Package(
         .target(name: "RNCryptorFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
         .target(
             name: "KernelKeyring",
-            dependencies: ["CKeyutils", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: [
+                "POSIXThreads", "CKeyutils", .product(name: "SystemPackage", package: "swift-system"),
+            ],
             swiftSettings: strict),
         .target(
             name: "DurableFiles",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "CExtendedAttributes", "CDirectoryEntries", "CEventFiles",
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "CExtendedAttributes", "CDirectoryEntries",
+                "CEventFiles",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .target(
             name: "Keybags",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring",
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
@@ -99,13 +103,14 @@ let package = Package(
         .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"], swiftSettings: strict),
         .target(
             name: "SessionLock",
-            dependencies: ["CSystemd", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: ["POSIXThreads", "CSystemd", .product(name: "SystemPackage", package: "swift-system")],
             swiftSettings: strict),
         .target(name: "LockSchedule", swiftSettings: strict),
         .target(
             name: "TrustedHTTP",
             dependencies: [
-                "ProtectionKeys", "CCurl", "CLibSSL", .product(name: "SystemPackage", package: "swift-system"),
+                "POSIXThreads", "ProtectionKeys", "CCurl", "CLibSSL",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         // An SQLite database that several processes share, and how its rows are read without trusting them.
@@ -143,7 +148,7 @@ let package = Package(
         .target(
             name: "CommandLanguage",
             dependencies: [
-                "DataProtection", "CSecretHeap", "CSecretMemory",
+                "POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -204,6 +209,7 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict, linkerSettings: bindNow),
+        .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"], swiftSettings: strict),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],
             exclude: ["Vectors", "Wycheproof"],
@@ -230,7 +236,8 @@ let package = Package(
         .testTarget(
             name: "KernelKeyringTests",
             dependencies: [
-                "KernelKeyring", "CKeyutils", "KeyQuota", .product(name: "SystemPackage", package: "swift-system"),
+                "KernelKeyring", "POSIXThreads", "CKeyutils", "KeyQuota",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         // Buses of a test's own, with a logind that does what it is told.
@@ -300,6 +307,7 @@ let package = Package(
             dependencies: [
                 "DataProtection", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
                 "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
+                "POSIXThreads",
                 "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
                 "KeyQuota", "PowerCutDisk", "TestEffort", .product(name: "SystemPackage", package: "swift-system"),
             ],

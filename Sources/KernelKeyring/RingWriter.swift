@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 public import SystemPackage
 
 /// Runs changes of the user keyring where they are allowed, whatever session keyring the process has.
@@ -7,11 +8,6 @@ public import SystemPackage
 /// timeout and invalidate of keys in it are EACCES. Keyrings are per thread in Linux, so a thread of its own links `@u`
 /// into its thread keyring, acts, unlinks and ends; no other thread, and no Swift task, ever sees that link.
 public enum RingWriter {
-    private final class Work: @unchecked Sendable {  // read by one thread, and by its maker after the join
-        var body: (() -> Void)?
-        init(body: @escaping () -> Void) { self.body = body }
-    }
-
     /// Runs `body` on a thread that possesses `@u`, and waits for it.
     ///
     /// The link takes some bytes of the user's key quota. If none are left, `body` runs without the link, because keys can be
@@ -20,8 +16,8 @@ public enum RingWriter {
     ///   where a container forbids keyrings).
     public static func run<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
         var result: Result<R, Errno> = .failure(.resourceTemporarilyUnavailable)
-        let failure: Int32 = withoutActuallyEscaping(body) { body in
-            let work = Work {
+        do throws(POSIXThread.Refusal) {
+            try POSIXThread.run {
                 var isQuotaFull = false
                 do throws(Errno) {
                     do throws(Errno) {
@@ -35,23 +31,9 @@ public enum RingWriter {
                     result = .failure(isQuotaFull ? .diskQuotaExceeded : error)
                 }
             }
-            defer { work.body = nil }
-            return runAndJoin(work)
+        } catch {
+            throw Errno(rawValue: error.code)
         }
-        guard failure == 0 else { throw Errno(rawValue: failure) }
         return try result.get()
-    }
-
-    private static func runAndJoin(_ work: Work) -> Int32 {
-        var thread = pthread_t()
-        let argument = Unmanaged.passUnretained(work).toOpaque()
-        let failure = pthread_create(
-            &thread, nil,
-            { argument in
-                Unmanaged<Work>.fromOpaque(argument!).takeUnretainedValue().body?()
-                return nil
-            }, argument)
-        guard failure == 0 else { return failure }
-        return pthread_join(thread, nil)
     }
 }

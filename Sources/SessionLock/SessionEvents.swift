@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 import SystemPackage
 
 /// What happens to a user's sessions, as it happens: locks, unlocks, screensavers, sleep, logout.
@@ -28,7 +29,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         let (reader, writer) = (end[0], end[1])
         do throws(SessionLockError) {
             let watch = try SessionWatch(uid: uid, addresses: addresses) { continuation.yield($0) }
-            try FollowingThread.start(watch, until: reader)
+            try Self.follow(watch, until: reader)
         } catch {
             close(reader)
             close(writer)
@@ -41,29 +42,18 @@ public struct SessionEvents: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncStream<SessionEvent>.Iterator { stream.makeAsyncIterator() }
 }
 
-/// The thread of a ``SessionWatch``.
-private final class FollowingThread: @unchecked Sendable {  // handed over to one thread, and used by no other
-    private let watch: SessionWatch
-    private let end: Int32
-
-    private init(_ watch: SessionWatch, _ end: Int32) { (self.watch, self.end) = (watch, end) }
-
+extension SessionEvents {
+    /// Starts the thread of `watch`.
+    ///
     /// - Parameter end: closed by the thread when it ends.
-    static func start(_ watch: SessionWatch, until end: Int32) throws(SessionLockError) {
-        var thread = pthread_t()
-        let argument = Unmanaged.passRetained(FollowingThread(watch, end))
-        let failure = pthread_create(
-            &thread, nil,
-            { argument in
-                let following = Unmanaged<FollowingThread>.fromOpaque(argument!).takeRetainedValue()
-                following.watch.run(until: following.end)
-                close(following.end)
-                return nil
-            }, argument.toOpaque())
-        guard failure == 0 else {
-            argument.release()
-            throw .system(Errno(rawValue: failure))
+    private static func follow(_ watch: sending SessionWatch, until end: Int32) throws(SessionLockError) {
+        do throws(POSIXThread.Refusal) {
+            try POSIXThread.detach {
+                watch.run(until: end)
+                close(end)
+            }
+        } catch {
+            throw .system(Errno(rawValue: error.code))
         }
-        pthread_detach(thread)
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
@@ -92,15 +93,10 @@ private func changePasscodes(ofKeybagAt directory: FilePath, killedAfter microse
     let keybag = try Keybag(at: directory)
     let note = directory.appending("acknowledged")
     try note.overwrite(Array("0".utf8))
-    var killer = pthread_t()
-    let delay = UnsafeMutableRawPointer(bitPattern: UInt(microseconds) + 1)
-    pthread_create(
-        &killer, nil,
-        { delay in
-            usleep(UInt32(UInt(bitPattern: delay)))
-            raise(SIGKILL)
-            return nil
-        }, delay)
+    try POSIXThread.detach {
+        usleep(microseconds)
+        raise(SIGKILL)
+    }
     for number in 1... {
         try keybag.changePasscode(from: secret("\(number - 1)"), to: secret("\(number)"), iterations: 1000)
         // One write call of one digit or a few: never seen half.

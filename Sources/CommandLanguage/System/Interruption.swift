@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 import Synchronization
 
 private let isRequestedFlag = Atomic(false)
@@ -84,23 +85,10 @@ extension sigaction {
 extension Interruption {
     /// Runs `body` once, on a thread of its own, when somebody wants us to stop. Call it after ``watch()``.
     package static func onRequest(_ body: @escaping @Sendable () -> Void) {
-        let waiting = Unmanaged.passRetained(Waiting(body)).toOpaque()
-        var thread = pthread_t()
-        let reason = pthread_create(
-            &thread, nil,
-            { argument in
-                let waiting = Unmanaged<Waiting>.fromOpaque(argument!).takeRetainedValue()
-                while Interruption.sleep(seconds: 1e6) {}
-                waiting.body()
-                return nil
-            }, waiting)
-        // Then a signal ends the process, as without us: nothing is lost by that either.
-        guard reason == 0 else { return Unmanaged<Waiting>.fromOpaque(waiting).release() }
-        pthread_detach(thread)
-    }
-
-    private final class Waiting: Sendable {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        // Without a thread a signal ends the process, as without us: nothing is lost by that either.
+        try? POSIXThread.detach {
+            while Interruption.sleep(seconds: 1e6) {}
+            body()
+        }
     }
 }

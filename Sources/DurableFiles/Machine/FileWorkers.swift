@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 import Synchronization
 
 /// Work on many files by several threads. The results come back on the caller's thread, in the order of the files; a slow
@@ -20,7 +21,7 @@ package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked S
     private let work: @Sendable (Item) -> Product
     private let receive: (Item, Product) -> Void
     private let whileWaiting: () -> Void
-    private var threads: [pthread_t] = []
+    private var threads: [POSIXThread] = []
     private var outstanding: [(number: Int, item: Item)] = []
     private var taken = 0
     private var added = 0
@@ -41,8 +42,9 @@ package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked S
         self.receive = receive
         self.whileWaiting = whileWaiting
         for _ in 0..<count {
+            // With fewer threads, or none, it takes longer.
             guard
-                let thread = startThread({ [self] in
+                let thread = try? POSIXThread({ [self] in
                     prepare()
                     workOff()
                 })
@@ -66,7 +68,7 @@ package final class FileWorkers<Item: Sendable, Product: Sendable>: @unchecked S
     package func finish() {
         while taken < outstanding.count { takeNext(waiting: true) }
         for _ in threads { available.signal() }
-        for thread in threads { pthread_join(thread, nil) }
+        for thread in threads { thread.join() }
         threads = []
     }
 
@@ -135,25 +137,4 @@ private final class Semaphore: @unchecked Sendable {  // made for threads
         time.tv_nsec %= 1_000_000_000
         sem_timedwait(semaphore, &time)
     }
-}
-
-/// Nil where the system refuses another thread.
-private func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
-    final class Body: Sendable {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-    let argument = Unmanaged.passRetained(Body(body))
-    var thread = pthread_t()
-    let failure = pthread_create(
-        &thread, nil,
-        { argument in
-            Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue().run()
-            return nil
-        }, argument.toOpaque())
-    guard failure == 0 else {
-        argument.release()
-        return nil
-    }
-    return thread
 }

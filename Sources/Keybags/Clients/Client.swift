@@ -1,6 +1,7 @@
 import DurableFiles
 import Glibc
 import KernelKeyring
+import POSIXThreads
 import ProtectionFormat
 import ProtectionKeys
 import Synchronization
@@ -226,25 +227,9 @@ package final class Client: Sendable {
         }
     }
 
-    /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk.
+    /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk. Without a thread it has to.
     private static func inThread(_ body: @escaping @Sendable () -> Void) {
-        final class Work: Sendable {
-            let body: @Sendable () -> Void
-            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        }
-        var thread = pthread_t()
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        defer { pthread_attr_destroy(&attributes) }
-        let work = Unmanaged.passRetained(Work(body))
-        let error = pthread_create(
-            &thread, &attributes,
-            { argument in
-                Unmanaged<Work>.fromOpaque(argument!).takeRetainedValue().body()
-                return nil
-            }, work.toOpaque())
-        if error != 0 { work.takeRetainedValue().body() }
+        do throws(POSIXThread.Refusal) { try POSIXThread.detach(body) } catch { body() }
     }
 
     /// The last component of the executable's path.

@@ -1,5 +1,6 @@
 import DurableFiles
 import Glibc
+import POSIXThreads
 import ProtectionFormat
 import ProtectionKeys
 import Synchronization
@@ -102,40 +103,17 @@ package final class LockListener: Sendable {
 
     // MARK: the thread
 
-    /// What the thread is given.
-    private final class Start: Sendable {
-        let listener: LockListener
-        let doorbell: ListenerDoorbell
-        init(_ listener: LockListener, _ doorbell: ListenerDoorbell) {
-            (self.listener, self.doorbell) = (listener, doorbell)
-        }
-    }
-
     private func start() throws(DataProtectionError) -> ListenerDoorbell {
         let doorbell: ListenerDoorbell
         do throws(Errno) { doorbell = try ListenerDoorbell() } catch {
             throw .system("/", operation: "eventfd", error)
         }
-        let argument = Unmanaged.passRetained(Start(self, doorbell))
-        var thread = pthread_t()
-        // The application's signals are for its own threads.
-        var all = sigset_t()
-        var before = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        let failure = pthread_create(
-            &thread, nil,
-            { argument in
-                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-                start.listener.follow(start.doorbell)
-                return nil
-            }, argument.toOpaque())
-        pthread_sigmask(SIG_SETMASK, &before, nil)
-        guard failure == 0 else {
-            argument.release()
-            throw .system("/", operation: "pthread_create", Errno(rawValue: failure))
+        do throws(POSIXThread.Refusal) {
+            // The application's signals are for its own threads.
+            try POSIXThread.detach(blocksSignals: true) { [self] in follow(doorbell) }
+        } catch {
+            throw .system("/", operation: "pthread_create", Errno(rawValue: error.code))
         }
-        pthread_detach(thread)
         return doorbell
     }
 

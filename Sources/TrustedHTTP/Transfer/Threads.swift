@@ -1,4 +1,5 @@
 import Glibc
+import POSIXThreads
 
 /// A lock that one can wait at: pthread_mutex(3) and pthread_cond(3).
 final class Monitor: @unchecked Sendable {  // what it is for
@@ -24,28 +25,11 @@ final class Monitor: @unchecked Sendable {  // what it is for
     func signal() { pthread_cond_signal(condition) }
 }
 
-/// A thread that nobody waits for: pthread_create(3).
+/// A thread that nobody waits for.
 enum DetachedThread {
-    private final class Work {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-
     /// - Returns: false if the system refuses.
     static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
-        let work = Unmanaged.passRetained(Work(body))
-        var thread = pthread_t()
-        let failure = pthread_create(
-            &thread, nil,
-            { work in
-                Unmanaged<Work>.fromOpaque(work!).takeRetainedValue().body()
-                return nil
-            }, work.toOpaque())
-        guard failure == 0 else {
-            work.release()
-            return false
-        }
-        pthread_detach(thread)
+        do throws(POSIXThread.Refusal) { try POSIXThread.detach(body) } catch { return false }
         return true
     }
 }
