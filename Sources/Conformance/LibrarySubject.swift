@@ -167,7 +167,9 @@ package final class LibrarySubject: Subject {
         guard classes.contains(named) else { return .other("ENOKEY, but it names class \(named.shortName)") }
         guard state == moment.state else { return .other("ENOKEY, but it says \(state.rawValue)") }
         guard path.starts(with: stage.scratch.path) else { return .other("ENOKEY, but it names \(path)") }
-        guard (since ?? 0) > 1_500_000_000 else { return .other("ENOKEY, but it does not say since when") }
+        guard (since?.timeIntervalSince1970 ?? 0) > 1_500_000_000 else {
+            return .other("ENOKEY, but it does not say since when")
+        }
         return .locked
     }
 }

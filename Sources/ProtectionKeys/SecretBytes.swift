@@ -53,6 +53,18 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
         self.init(byteCount: source.count) { slot in slot.copyMemory(from: source) }
     }
 
+    /// A copy of bytes that are elsewhere already: `[UInt8]`, `Data`, `"…".utf8`.
+    ///
+    /// The source stays as it was. Nothing can wipe an array, `Data` or string: each may have been copied before, and the memory of the
+    /// copies stays readable after they are freed. Where the secret is read from a file, a terminal or a socket, read it into
+    /// ``init(capacity:fill:)`` instead.
+    public init(copyOf source: some Collection<UInt8>) {
+        self.init(byteCount: source.count) { slot in slot.copyBytes(from: source) }
+    }
+
+    /// A copy of the UTF-8 of a string, which stays in memory as the source of any copy does.
+    public init(copyOf source: String) { self.init(copyOf: source.utf8) }
+
     deinit { SecretArena.shared.zeroAndRelease(slot) }
 
     /// Lends the bytes for reading. They must not be copied anywhere but into another `SecretBytes`.

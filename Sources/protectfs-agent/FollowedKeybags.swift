@@ -113,7 +113,7 @@ struct FollowedKeybags {
     func unlockedSince() throws(DataProtectionError) -> UInt64? {
         var first: UInt64?
         for keybag in [own] + others() {
-            if let since = try keybag.status().unlockedSince { first = min(first ?? since, since) }
+            if let since = try keybag.status().unlockedSeconds { first = min(first ?? since, since) }
         }
         return first
     }

@@ -92,7 +92,7 @@ import Testing
 
     @Test func ofAProgram() throws {
         let bed = try FileTestBed()
-        bed.keybag.defaultProtection = .completeUnlessOpen
+        bed.keybag.defaultProtection = .of(.completeUnlessOpen)
         #expect(try newClass(bed, "a") == .completeUnlessOpen)
         try bed.keybag.setProtection(.complete, ofItemAt: bed.directory)
         #expect(try newClass(bed, "b") == .complete)

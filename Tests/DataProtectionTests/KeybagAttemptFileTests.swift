@@ -18,7 +18,7 @@ struct KeybagAttemptFileTests {
         #expect(sectors.map { $0?.guessTag } == [nil, nil])
         #expect(sectors.allSatisfy { $0 != nil })
         let error = expectError("wrongPasscode") { try bag.unlock("wrong 2") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
     }
 
     @Test("Two attempts write one sector each, the newer one wins")
@@ -77,9 +77,9 @@ struct KeybagAttemptFileTests {
         expectError("wrongPasscode") { try bag.unlock("a") }
         try bag.keybag.ring.evict(everything: true)
         let error = expectError("wrongPasscode") { try bag.unlock("a") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0)))
         let again = expectError("wrongPasscode") { try bag.unlock("a") }
-        #expect(again == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: 0))
+        #expect(again == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0)))
     }
 
     @Test("The key of the tag leaves the keyring with the right passcode, and is never taken for a class key")
@@ -102,7 +102,8 @@ struct KeybagAttemptFileTests {
         bytes[512 * sector + 33] ^= 1
         try bag.file("attempts").overwrite(bytes)
         let error = expectError("wrongPasscode") { try bag.unlock("another") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: Int(other.failures) + 1, retryAfter: 0))
+        #expect(
+            error == .wrongPasscode(keybag: bag.directory, failures: Int(other.failures) + 1, retryAfter: .seconds(0)))
         #expect(try bag.attemptSectors().allSatisfy { $0 != nil })
     }
 
@@ -111,13 +112,13 @@ struct KeybagAttemptFileTests {
         let bag = try TestKeybag()
         try damage.apply(to: bag)
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: 3600))
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(3600)))
         #expect(bag.ringContents == [])
         #expect(try bag.attempts()?.failures == 8)
         #expect(try bag.attempts()?.keybag == bag.keybag.uuid)
         let again = expectError("throttled") { try bag.reopened().unlock(passcode: secret(TestKeybag.passcode)) }
         guard case .throttled(_, let retryAfter)? = again else { return }
-        #expect((3000...3600).contains(retryAfter))
+        #expect((Duration.seconds(3000)...(.seconds(3600))).contains(retryAfter))
     }
 
     @Test("A sequence that nothing can follow wins no free try", arguments: [1, 2, 16, 17] as [UInt64])
@@ -127,7 +128,8 @@ struct KeybagAttemptFileTests {
         try bag.rewriteAttempts { $0.sequence = (1 << 62) - end }
         for (guess, failures, retryAfter) in [("another", 4, 0), ("yet another", 5, 60)] {
             let error = expectError("wrongPasscode") { try bag.unlock(guess) }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: retryAfter))
+            #expect(
+                error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter)))
         }
         expectError("throttled") { try bag.unlock() }
         #expect(try bag.attemptSectors().compactMap { $0?.sequence }.allSatisfy { $0 < 10 })
@@ -142,7 +144,7 @@ struct KeybagAttemptFileTests {
             record.bootID[0] ^= 1
         }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: 60))
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
         #expect(try bag.attempts()?.failures == 5)
     }
 

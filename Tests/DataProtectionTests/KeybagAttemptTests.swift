@@ -13,7 +13,7 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         for failures in 1...4 {
             let error = expectError("wrongPasscode") { try bag.unlock("wrong \(failures)") }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: 0))
+            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
             #expect(try bag.attempts()?.failures == UInt32(failures))
             #expect(try bag.attempts()?.guessTag == bag.tag(of: "wrong \(failures)"))
         }
@@ -24,7 +24,7 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         for (guess, failures) in [("a", 1), ("a", 1), ("a", 1), ("b", 2), ("a", 3), ("a", 3)] {
             let error = expectError("wrongPasscode") { try bag.unlock(guess) }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: 0))
+            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
         }
     }
 
@@ -33,7 +33,7 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 2)
         let error = expectError("wrongPasscode") { try bag.reopened().unlock(passcode: secret("third")) }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0)))
     }
 
     @Test("Counts before it derives: an attempt that never ended counts")
@@ -42,7 +42,7 @@ struct KeybagAttemptTests {
         for _ in 0..<3 { _ = try bag.keybag.attempts.begin() }
         #expect(try bag.attempts()?.failures == 3)
         let error = expectError("wrongPasscode") { try bag.unlock("wrong") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 4, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 4, retryAfter: .seconds(0)))
     }
 
     @Test("The 5th starts a delay; what is tried in it is not counted, the right passcode included")
@@ -50,17 +50,17 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 4)
         let fifth = expectError("wrongPasscode") { try bag.unlock("fifth") }
-        #expect(fifth == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: 60))
+        #expect(fifth == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
         let before = try bag.file("attempts").contents()
         for guess in ["sixth", "fifth", TestKeybag.passcode] {
             let error = expectError("throttled") { try bag.unlock(guess) }
             guard case .throttled(let directory, let retryAfter)? = error else { continue }
             #expect(directory == bag.directory)
-            #expect((1...60).contains(retryAfter))
+            #expect((Duration.seconds(1)...(.seconds(60))).contains(retryAfter))
         }
         #expect(try bag.file("attempts").contents() == before)
         #expect(bag.ringContents == [])
-        #expect((1...60).contains(try #require(try bag.keybag.status().retryAfter)))
+        #expect((Duration.seconds(1)...(.seconds(60))).contains(try #require(try bag.keybag.status().retryAfter)))
     }
 
     @Test(
@@ -74,7 +74,7 @@ struct KeybagAttemptTests {
             expectError("throttled") { try bag.unlock("too early") }
             try bag.letDelayPass(seconds: 20)
             let error = expectError("wrongPasscode") { try bag.unlock("wrong, number \(failures)") }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: next))
+            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(next)))
         }
     }
 
@@ -86,7 +86,7 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 5)
         try bag.letDelayPass(seconds: 60)
         let error = expectError("wrongPasscode") { try bag.unlock("wrong 4") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: 60))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
         expectError("throttled") { try bag.unlock("wrong 4") }
     }
 
@@ -110,7 +110,7 @@ struct KeybagAttemptTests {
             record.bootTime = bootTime
         }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: 60))
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
         let record = try #require(try bag.attempts())
         #expect(record.bootID == Clock.bootID())
         #expect(record.failures == 5)
@@ -123,7 +123,7 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 3)
         try bag.rewriteAttempts { $0.bootID = [UInt8](repeating: 9, count: 16) }
         let same = expectError("wrongPasscode") { try bag.unlock("wrong 2") }
-        #expect(same == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: 0))
+        #expect(same == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0)))
     }
 
     @Test("A time in the future counts as now")
@@ -132,7 +132,7 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 5)
         try bag.rewriteAttempts { $0.bootTime = .max - 5 }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: 60))
+        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
     }
 
     @Test("The count stays at its maximum")

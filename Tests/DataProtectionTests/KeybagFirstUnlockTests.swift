@@ -20,7 +20,7 @@ struct KeybagFirstUnlockTests {
         let status = try bag.keybag.status()
         #expect(status.openClasses == [.completeUntilFirstUserAuthentication, .none])
         #expect(status.unlockedSince == nil)
-        #expect((start...Clock.now()).contains(try #require(status.firstUnlockSince)))
+        #expect((start...Clock.now()).contains(try #require(status.firstUnlockSeconds)))
         #expect(status.lastTransition != nil)
         try bag.unlock()
         #expect(try bag.keybag.state() == .unlocked)
@@ -54,7 +54,7 @@ struct KeybagFirstUnlockTests {
     func wrongPasscode() throws {
         let bag = try TestKeybag()
         let error = expectError("wrongPasscode") { try unlockOnly(bag, "another passcode") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
         #expect(bag.ringContents == [])
     }
 

@@ -17,7 +17,7 @@ struct KeybagPasscodeTests {
         try bag.keybag.evictEverything()
 
         let error = expectError("wrongPasscode") { try bag.unlock() }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
         #expect(bag.ringContents == [])
         try bag.unlock("new")
         #expect(try bag.keybag.state() == .unlocked)
@@ -84,7 +84,8 @@ struct KeybagPasscodeTests {
         for failures in 1...5 {
             let error = expectError("wrongPasscode") { try bag.changePasscode(from: "wrong \(failures)", to: "new") }
             let retryAfter = failures == 5 ? 60 : 0
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: retryAfter))
+            #expect(
+                error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter)))
         }
         expectError("throttled") { try bag.changePasscode(to: "new") }
         for copy in [0, 1] { #expect(try bag.file("keybag.\(copy)").contents() == before) }

@@ -92,7 +92,7 @@ struct KeybagUnlockTests {
     func wrongPasscode() throws {
         let bag = try TestKeybag()
         let error = expectError("wrongPasscode") { try bag.unlock("another passcode") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: 0))
+        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
         #expect(bag.ringContents == [])
         try bag.unlock()
         expectError("wrongPasscode") { try bag.unlock("another passcode") }
@@ -146,15 +146,15 @@ struct KeybagUnlockTests {
         let before = try bag.keybag.status()
         #expect(before.state == .beforeFirstUnlock)
         #expect(before.unlockedSince == nil && before.firstUnlockSince == nil && before.lastTransition == nil)
-        #expect(before.retryAfter == 0)
+        #expect(before.retryAfter == .zero)
 
         let start = Clock.now()
         try bag.unlock()
         let unlocked = try bag.keybag.status()
         #expect(unlocked.state == .unlocked)
-        #expect((start...Clock.now()).contains(try #require(unlocked.unlockedSince)))
+        #expect((start...Clock.now()).contains(try #require(unlocked.unlockedSeconds)))
         #expect(unlocked.firstUnlockSince == unlocked.unlockedSince)
-        #expect((start...Clock.now()).contains(try #require(unlocked.lastTransition)))
+        #expect((start...Clock.now()).contains(try #require(unlocked.lastTransitionSeconds)))
         #expect(unlocked.secondsUntilLock == nil)
 
         try bag.keybag.lock()

@@ -53,7 +53,7 @@ import Testing
             guard case .locked(name, .whenUnlocked, .locked, let since?) = error else {
                 throw error
             }
-            #expect(since > 1_700_000_000)
+            #expect(since.timeIntervalSince1970 > 1_700_000_000)
         }
         try bed.enter(.unlocked)
         #expect(try bed.store.text(name) == "one")

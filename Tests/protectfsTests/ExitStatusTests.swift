@@ -29,7 +29,7 @@ struct ExitStatusTests {
     private static let two = try! KeybagUUID(bytes: [UInt8](repeating: 2, count: 16))
 
     static let errors: [(DataProtectionError, Int32)] = [
-        (.locked(path: "f", .complete, .read, state: .locked, since: 0), 75),
+        (.locked(path: "f", .complete, .read, state: .locked, since: nil), 75),
         (.mangled("f", .overwritten), 65), (.mangled("f", .beginningMissing(bytes: 1)), 65),
         (.mangled("f", .converted), 65),
         (.database("f", of: "f"), 77), (.database("f-wal", of: "f"), 77), (.databaseInUse("f", holding: "f-wal"), 75),
@@ -43,7 +43,8 @@ struct ExitStatusTests {
         (.notRegularFile("f"), 77), (.hasHardLinks("f", count: 2), 77), (.exists("f"), 73),
         (.wouldWeaken("f", from: .complete, to: .none), 77), (.keybagNotFound("d"), 66), (.keybagExists("d"), 73),
         (.keybagDamaged("d", reason: "r"), 65), (.keybagUnsafe("d", reason: "r"), 77),
-        (.wrongPasscode(keybag: "d", failures: 5, retryAfter: 60), 77), (.throttled(keybag: "d", retryAfter: 60), 75),
+        (.wrongPasscode(keybag: "d", failures: 5, retryAfter: .seconds(60)), 77),
+        (.throttled(keybag: "d", retryAfter: .seconds(60)), 75),
         (.attemptsNotRecorded("f", .readOnlyFileSystem), 74), (.passcodeUnusable(reason: "r"), 64),
         (.keybagUnconfirmed("d", .ioError), 74),
         (.keybagIntact("d", one, exported: one), 73), (.keybagIntact("d", one, exported: two), 73),

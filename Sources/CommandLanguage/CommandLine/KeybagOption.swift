@@ -21,16 +21,15 @@ package struct KeybagOption: ParsableArguments {
 
     /// What a command that is proposed needs, so that it means this keybag: nothing for the one that is taken anyway.
     package static func words(for directory: FilePath) -> String {
-        directory == Locations.keybag ? "" : " --keybag \(quoted(directory))"
+        ProposedKeybag.words(for: directory)
     }
 
     /// The keybag that this process was told to use: what a proposed command means where a file does not say.
-    package static var opened: FilePath { lastOpened.withLock { $0 } ?? Locations.keybag }
-    private static let lastOpened = Mutex<FilePath?>(nil)
+    package static var opened: FilePath { ProposedKeybag.opened }
 
     /// Opens the keybag. No key is needed.
     package func open() throws(DataProtectionError) -> Keybag {
-        Self.lastOpened.withLock { $0 = location }
+        ProposedKeybag.note(opened: location)
         return try Keybag(at: location, warn: ProtectionWarning.print).forCommands()
     }
 }

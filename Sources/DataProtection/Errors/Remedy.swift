@@ -8,7 +8,7 @@ public enum Remedy: Hashable, Sendable {
     /// An unlock of the keybag: by somebody who knows the passcode.
     case unlock
     /// Nothing but time.
-    case wait(seconds: Int)
+    case wait(Duration)
     /// Trying again when somebody else has finished.
     case tryAgain
     /// A new handle on the same file: nothing acknowledged was lost.
@@ -20,8 +20,8 @@ extension DataProtectionError {
     public var remedy: Remedy? {
         switch self {
         case .locked, .lockedMeanwhile: .unlock
-        case .throttled(_, let seconds): .wait(seconds: seconds)
-        case .wrongPasscode(_, _, let seconds): seconds > 0 ? .wait(seconds: seconds) : nil
+        case .throttled(_, let time): .wait(time)
+        case .wrongPasscode(_, _, let time): time > .zero ? .wait(time) : nil
         case .busy: .tryAgain
         case .handleFailed: .reopen
         default: nil

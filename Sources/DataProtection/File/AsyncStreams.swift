@@ -9,6 +9,8 @@ public import ProtectionKeys
 public import SystemPackage
 
 /// The plaintext of a protected file, piece by piece, for files larger than memory.
+///
+/// All pieces are of one version of the file: of that which the first piece was read from.
 public struct ProtectedFileChunks: AsyncSequence, Sendable {
     /// A piece of plaintext.
     public typealias Element = Data
@@ -29,6 +31,8 @@ public struct ProtectedFileChunks: AsyncSequence, Sendable {
         private let file: ProtectedFile
         private let length: Int
         private var offset: Int64 = 0
+        /// Of the first piece.
+        private var version: ProtectedFile.Version?
 
         init(file: ProtectedFile, length: Int) {
             self.file = file
@@ -37,10 +41,19 @@ public struct ProtectedFileChunks: AsyncSequence, Sendable {
 
         /// The next piece; nil at the end of the file.
         ///
-        /// - Throws: ``DataProtectionError``; *locked* ends nothing: the next call tries the same place again.
+        /// - Throws: ``DataProtectionError``; *locked* ends nothing: the next call tries the same place again. `busy` if the file has been
+        ///   changed since the first piece, by anybody: begin again with a new iterator.
         public mutating func next() async throws -> Data? {
-            let (file, length, start) = (file, length, offset)
-            let piece = try await BlockingWork.run { try file.read(length, at: start) }
+            let (file, length, start, known) = (file, length, offset, version)
+            let (piece, version) = try await BlockingWork.run {
+                let version = try file.version()
+                let piece = try file.read(length, at: start)
+                guard try file.version() == version, version == known ?? version else {
+                    throw DataProtectionError.busy(file.path)
+                }
+                return (piece, version)
+            }
+            self.version = version
             offset += Int64(piece.count)
             return piece.isEmpty ? nil : piece
         }
@@ -73,10 +86,23 @@ extension ProtectedFile {
 
     /// Writes a protected file from a sequence of pieces; it appears whole when the sequence ends, or not at all.
     public static func write<S: AsyncSequence & Sendable>(
-        contentsOf pieces: S, to path: FilePath, as protectionClass: ProtectionClass? = nil, keybag: Keybag,
+        contentsOf pieces: S, to path: FilePath, as protectionClass: ProtectionClass, keybag: Keybag,
         replacing: Bool = true
     ) async throws where S.Element == Data {
-        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replacing)
+        try await write(
+            pieces, with: try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replacing))
+    }
+
+    /// Writes as ``write(contentsOf:to:as:keybag:replacing:)-(_,FilePath,_,_,_)``, in the class that ``ProtectedFileWriter`` chooses.
+    public static func write<S: AsyncSequence & Sendable>(
+        contentsOf pieces: S, to path: FilePath, keybag: Keybag, replacing: Bool = true
+    ) async throws where S.Element == Data {
+        try await write(pieces, with: try ProtectedFileWriter(path, keybag: keybag, replacing: replacing))
+    }
+
+    private static func write<S: AsyncSequence & Sendable>(
+        _ pieces: S, with writer: ProtectedFileWriter
+    ) async throws where S.Element == Data {
         for try await piece in pieces {
             try await BlockingWork.run { try piece.withUnsafeBytes { try writer.append($0) } }
         }
@@ -92,5 +118,20 @@ package enum BlockingWork {
             // wait for the disk nothing else begins, not even what would share its flush with them.
             DispatchQueue(label: "protectfs.blocking").async { continuation.resume(with: Result(catching: body)) }
         }
+    }
+
+    /// The same of work whose errors are ours.
+    package static func run(
+        _ body: @escaping @Sendable () throws(DataProtectionError) -> Void
+    ) async throws(DataProtectionError) {
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Void, DataProtectionError>, Never>) in
+            DispatchQueue(label: "protectfs.blocking").async {
+                do throws(DataProtectionError) { continuation.resume(returning: .success(try body())) } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        try result.get()
     }
 }

@@ -12,6 +12,14 @@ extension FileProtectionType {
     public init(_ protectionClass: ProtectionClass) { self.init(rawValue: protectionClass.appleName) }
 }
 
+extension ProtectionClass {
+    /// The class that Foundation calls so; nil for one that there is not here, such as `NSFileProtectionCompleteWhenUserInactive`.
+    public init?(_ type: FileProtectionType) {
+        guard let known = Self.allCases.first(where: { $0.appleName == type.rawValue }) else { return nil }
+        self = known
+    }
+}
+
 extension FileManager {
     /// Sets attributes, and with `.protectionKey` really protects.
     ///

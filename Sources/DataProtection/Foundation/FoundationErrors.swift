@@ -1,5 +1,5 @@
 import DurableFiles
-public import FoundationEssentials
+import FoundationEssentials
 import Keybags
 import ProtectedFiles
 import ProtectedTrees
@@ -23,9 +23,16 @@ public enum ProtectionErrorKey {
     public static let waitingHelps = "ProtectionWaitingHelps"
 }
 
-extension CocoaError {
-    /// What this library knows of the failure; nil for errors that are Foundation's own.
-    public var dataProtectionError: DataProtectionError? { userInfo["NSUnderlyingError"] as? DataProtectionError }
+extension Error {
+    /// What this library knows of the failure: the error itself, or the one underneath a `CocoaError`, however deep. Nil for errors that
+    /// are none of this library's.
+    ///
+    /// An `NSError` is such a `CocoaError` too: it is bridged back. On Linux `NSError.underlyingErrors` does not exist.
+    public var dataProtectionError: DataProtectionError? {
+        if let error = self as? DataProtectionError { return error }
+        guard let error = self as? CocoaError else { return nil }
+        return (error.userInfo["NSUnderlyingError"] as? any Error)?.dataProtectionError
+    }
 }
 
 extension DataProtectionError {
@@ -33,6 +40,10 @@ extension DataProtectionError {
     func cocoaError(for url: URL, isWriting: Bool) -> CocoaError {
         // NSUnderlyingErrorKey, NSURLErrorKey and NSFilePathErrorKey, whose names only the whole of Foundation has.
         var userInfo: [String: Any] = ["NSUnderlyingError": self, "NSURL": url, "NSFilePath": url.path]
+        // NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey, NSLocalizedRecoverySuggestionErrorKey.
+        userInfo["NSLocalizedDescription"] = errorDescription
+        userInfo["NSLocalizedFailureReason"] = failureReason
+        userInfo["NSLocalizedRecoverySuggestion"] = recoverySuggestion
         userInfo.merge(facts) { $1 }
         return CocoaError(cocoaCode(isWriting: isWriting), userInfo: userInfo)
     }
@@ -64,7 +75,7 @@ extension DataProtectionError {
         facts[ProtectionErrorKey.state] = state
         facts[ProtectionErrorKey.protectionClass] = protectionClass
         facts[ProtectionErrorKey.operation] = operation
-        facts[ProtectionErrorKey.since] = since.map { Date(timeIntervalSince1970: Double($0)) }
+        facts[ProtectionErrorKey.since] = since
         return facts
     }
 }

@@ -40,12 +40,12 @@ extension Data {
     /// protected file is opened and overwritten in one commit, which needs its key; a new one appears whole in any case.
     /// A stronger class is set before the new content is written, a weaker one afterwards: if the write fails, the old content is
     /// not in a weaker class than before.
-    /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then. The
-    ///   file appears as a whole.
+    /// - Parameter raiseTo: the class that the file gets when it is written, or at the next unlock if it is locked then; the
+    ///   file appears as a whole. `none`, the weakest class, raises nothing.
     /// - Throws: `CocoaError` 513 (`fileWriteNoPermission`) while locked, 3328 (`featureUnsupported`) for a class in `options`
     ///   that there is not, with the ``DataProtectionError`` underneath.
     public func write(
-        to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag, raiseTo: ProtectionClass? = nil
+        to url: URL, options: Data.WritingOptions = [], protectedBy keybag: Keybag, raiseTo: ProtectionClass = .none
     ) throws {
         do throws(DataProtectionError) {
             try write(try url.filePath(), options, keybag, raiseTo)
@@ -78,13 +78,13 @@ extension Data {
     }
 
     private func write(
-        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag, _ raiseTo: ProtectionClass?
+        _ path: FilePath, _ options: WritingOptions, _ keybag: Keybag, _ raiseTo: ProtectionClass
     ) throws(DataProtectionError) {
         let explicit = try options.protectionClass(for: path)
         let isNewOnly = options.contains(.withoutOverwriting)
-        if raiseTo == nil, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
+        if raiseTo == .none, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
         let writer = try ProtectedFileWriter(
-            path, as: explicit, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag, replacing: !isNewOnly,
+            path, as: explicit, promising: PromisedClass(orNothing: raiseTo), keybag: keybag, replacing: !isNewOnly,
             expecting: count)
         try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
         try writer.finish()

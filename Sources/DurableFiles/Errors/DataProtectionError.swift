@@ -2,12 +2,14 @@ public import ProtectionFormat
 public import ProtectionKeys
 public import SystemPackage
 
+public import struct FoundationEssentials.Date
+
 /// Why an operation on a keybag or a protected file failed: facts, with what a caller needs to act.
 public enum DataProtectionError: Error, Hashable, Sendable {
     // MARK: files
 
-    /// The class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
-    case locked(path: FilePath, ProtectionClass, AttemptedOperation, state: ProtectionState, since: UInt64?)
+    /// The class key is not in the keyring; waiting for an unlock can help. `since` when, if known.
+    case locked(path: FilePath, ProtectionClass, AttemptedOperation, state: ProtectionState, since: Date?)
     /// Not one of our files. Its bytes are never given out as if they had been protected.
     case notProtected(FilePath)
     /// It was a protected file, and another program has changed its beginning: it cannot be read, and must not be taken for plaintext.
@@ -71,10 +73,10 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keybagUnconfirmed(FilePath, Errno)
     /// The directory or a file in it belongs to somebody else, or others may write to it.
     case keybagUnsafe(FilePath, reason: String)
-    /// The passcode does not open the keybag; an altered keybag cannot be told from it. `retryAfter` in seconds.
-    case wrongPasscode(keybag: FilePath, failures: Int, retryAfter: Int)
-    /// Too many wrong passcodes; none is tried before `retryAfter` seconds are over.
-    case throttled(keybag: FilePath, retryAfter: Int)
+    /// The passcode does not open the keybag; an altered keybag cannot be told from it. The next one is tried after `retryAfter`; zero: at once.
+    case wrongPasscode(keybag: FilePath, failures: Int, retryAfter: Duration)
+    /// Too many wrong passcodes; none is tried before `retryAfter` is over.
+    case throttled(keybag: FilePath, retryAfter: Duration)
     /// The attempt cannot be recorded, so none is made.
     case attemptsNotRecorded(FilePath, Errno)
     /// Empty, or longer than 1,024 bytes.

@@ -67,7 +67,7 @@ extension Keybag {
     /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
     ///
     /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
-    public func lockReport(waiting seconds: Double) -> LockReport {
+    package func lockReport(waiting seconds: Double) -> LockReport {
         let counter = transition.read().counter
         client.answer(counter)
         let start = Clock.monotonic()

@@ -76,7 +76,13 @@ public final class Keybag: Sendable {
     }
 
     /// The class of new files of this program when neither an argument, the file replaced nor the directory says one.
-    public var defaultProtection: ProtectionClass? {
+    public var defaultProtection: DefaultProtection {
+        get { programProtection.map { .of($0) } ?? .unspecified }
+        set { programProtection = newValue.protectionClass }
+    }
+
+    /// ``defaultProtection``, nil if the program says nothing.
+    package var programProtection: ProtectionClass? {
         get { cached.withLock { $0.defaultProtection } }
         set { cached.withLock { $0.defaultProtection = newValue } }
     }

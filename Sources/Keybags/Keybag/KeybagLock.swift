@@ -21,7 +21,7 @@ extension Keybag {
     /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
     ///   keys. The keys in this process's keyring are gone even then.
-    public func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
+    package func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
         try lock(waiting: seconds, keysWereThere: false)
     }
 
@@ -46,7 +46,7 @@ extension Keybag {
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
     /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
-    public func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
+    package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         // At once: no program can save a file of a keybag that is not there.
         try evictPredecessors()
         var armed: ArmedLock?
@@ -199,10 +199,10 @@ extension TransitionRecord {
 /// A lock that is going to happen.
 public struct ArmedLock: Hashable, Sendable {
     /// CLOCK_BOOTTIME in nanoseconds.
-    public let deadline: UInt64
+    package let deadline: UInt64
 
     /// How long to wait, in seconds.
-    public var secondsLeft: Double {
+    package var secondsLeft: Double {
         let now = Clock.bootTime()
         return now >= deadline ? 0 : Double(deadline - now) / 1_000_000_000
     }

@@ -1,4 +1,5 @@
 import DurableFiles
+import FoundationEssentials
 import KernelKeyring
 import ProtectionFormat
 public import ProtectionKeys
@@ -10,16 +11,16 @@ public struct KeybagStatus: Sendable, Hashable {
     public let state: ProtectionState
     /// The classes whose files open now, strongest first.
     public let openClasses: [ProtectionClass]
-    /// When class keys A and B were loaded, in seconds since 1970.
-    public let unlockedSince: UInt64?
-    /// When class key C was loaded, in seconds since 1970.
-    public let firstUnlockSince: UInt64?
-    /// When the last lock or unlock was, in seconds since 1970; a hint. A lock that found no keys to evict does not count.
-    public let lastTransition: UInt64?
-    /// Seconds until an armed lock or the end of a limited unlock; a hint.
-    public let secondsUntilLock: Double?
-    /// Seconds until a passcode may be tried; 0 = now; nil if the record cannot be read.
-    public let retryAfter: Int?
+    /// ``unlockedSince`` in seconds since 1970.
+    package let unlockedSeconds: UInt64?
+    /// ``firstUnlockSince`` in seconds since 1970.
+    package let firstUnlockSeconds: UInt64?
+    /// ``lastTransition`` in seconds since 1970.
+    package let lastTransitionSeconds: UInt64?
+    /// ``timeUntilLock`` in seconds.
+    package let secondsUntilLock: Double?
+    /// How long until a passcode may be tried; zero: now; nil if the record cannot be read.
+    public let retryAfter: Duration?
     /// Whether a recovery code opens the keybag too.
     public let hasRecoveryCode: Bool
 }
@@ -38,10 +39,10 @@ extension Keybag {
         let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(
             state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },
-            unlockedSince: try loadedAt(ring.unlocked), firstUnlockSince: try loadedAt(ring.firstUnlock),
-            lastTransition: record.lastChange,
+            unlockedSeconds: try loadedAt(ring.unlocked), firstUnlockSeconds: try loadedAt(ring.firstUnlock),
+            lastTransitionSeconds: record.lastChange,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
-            retryAfter: try? attempts.remainingDelay(), hasRecoveryCode: hasRecoveryCode)
+            retryAfter: (try? attempts.remainingDelay()).map { .seconds($0) }, hasRecoveryCode: hasRecoveryCode)
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
@@ -51,7 +52,7 @@ extension Keybag {
     package func lockedError(
         _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation
     ) -> DataProtectionError {
-        let since = transition.read().lastChange
+        let since = transition.read().lastChange.map { Date(secondsSince1970: $0) }
         do throws(DataProtectionError) {
             let state = try state()
             return .locked(

@@ -5,17 +5,14 @@ public import ProtectionKeys
 import SystemPackage
 
 extension Keybag {
-    /// Loads all class keys into the kernel keyring, or none.
+    /// Loads all class keys as `unlock(passcode:for:allowsNamespace:)` does.
     ///
-    /// The attempt is recorded before it is made. A lock that anybody makes meanwhile wins.
     /// - Parameters:
     ///   - passcode: 1 to 1,024 bytes.
     ///   - seconds: after how many seconds the kernel itself lets class keys A and B expire; nil: not at all.
     ///   - allowsNamespace: whether to load the keys in a user namespace that locks outside it do not reach.
-    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `lockedMeanwhile`, `keyringUnavailable`,
-    ///   `attemptsNotRecorded`, `keybagDamaged`, `outOfReachOfLocks`, `tooManyNamespaces`.
-    public func unlock(
-        passcode: borrowing SecretBytes, forSeconds seconds: UInt32? = nil, allowsNamespace: Bool = false
+    package func unlock(
+        passcode: borrowing SecretBytes, forSeconds seconds: UInt32?, allowsNamespace: Bool = false
     ) throws(DataProtectionError) {
         guard allowsNamespace || rings.isAtHome else { throw .outOfReachOfLocks(keybag: directory) }
         try unlock(.all, passcode, seconds)
@@ -24,7 +21,7 @@ extension Keybag {
     /// Loads class key C into the kernel keyring, and neither A nor B private: for a machine where nobody is.
     ///
     /// Files of class C open afterwards, as after an unlock and a lock; a keybag that is unlocked stays so. Everything else
-    /// is as with ``unlock(passcode:forSeconds:allowsNamespace:)``.
+    /// is as with `unlock(passcode:for:allowsNamespace:)`.
     /// - Parameter passcode: 1 to 1,024 bytes.
     public func unlockOnlyFirstUnlock(passcode: borrowing SecretBytes) throws(DataProtectionError) {
         try unlock(.onlyFirstUnlock, passcode, nil)
@@ -120,7 +117,7 @@ extension Keybag {
         let trial = try Self.trial(passcode, slot, device, uuid)
         guard let key = trial.key else {
             let (failures, retryAfter) = try attempts.failed(guess: trial.guessTag, before: before)
-            throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: retryAfter)
+            throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: .seconds(retryAfter))
         }
         try attempts.succeeded()
         return key

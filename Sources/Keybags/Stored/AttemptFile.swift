@@ -39,7 +39,7 @@ package struct AttemptFile: Sendable {
         try withLock { file throws(DataProtectionError) in
             let (record, sector) = try current(in: file)
             let wait = AttemptDelay.remaining(of: record, now: Clock.bootTime())
-            guard wait == 0 else { throw .throttled(keybag: directory, retryAfter: wait) }
+            guard wait == 0 else { throw .throttled(keybag: directory, retryAfter: .seconds(wait)) }
             var next = record
             next.failures = record.failures == .max ? .max : record.failures + 1
             try write(next, replacing: sector, in: file)

@@ -89,7 +89,7 @@ extension Keybag {
         at path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?
     ) throws(DataProtectionError) -> ProtectionClass {
         let choice = try ClassChoice(
-            forNewFileAt: path, explicit: explicit, replaced: replaced, program: defaultProtection,
+            forNewFileAt: path, explicit: explicit, replaced: replaced, program: programProtection,
             fallback: fallbackProtection)
         switch choice.rule {
         case .directoryRaised(let value):

@@ -15,7 +15,7 @@ extension LockFollowUp {
 extension Keybag {
     /// The user's keybag: `PROTECTFS_KEYBAG`, else `$XDG_DATA_HOME/protectfs/default`.
     ///
-    /// - Throws: `keybagNotFound` when there is none yet; see ``create(at:passcode:)``.
+    /// - Throws: `keybagNotFound` when there is none yet; see ``create(at:passcode:)-(FilePath,_)``.
     public static var user: Keybag {
         get throws(DataProtectionError) { try Keybag(at: Locations.keybag) }
     }

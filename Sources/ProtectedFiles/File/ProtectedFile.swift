@@ -28,6 +28,8 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     private let turn = Mutex(false)  // whether the handle is closed
     /// Whether this process's client knows that there may be something to commit. Only touched under `turn`.
     private var isNoted = false
+    /// How often this handle was written to. Only touched under `turn`.
+    private var writes: UInt64 = 0
 
     package init(_ open: OpenFile, promise: (any ClosePromise)? = nil) {
         path = open.file.path
@@ -149,6 +151,23 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// The file of the operating system.
     package var lower: LowerFile { open.file }
 
+    /// What tells one version of the contents, as this handle reads them, from any other.
+    package struct Version: Equatable, Sendable {
+        private let counter: UInt64
+        private let writes: UInt64
+
+        fileprivate init(_ counter: UInt64, _ writes: UInt64) { (self.counter, self.writes) = (counter, writes) }
+    }
+
+    /// The version that a read would find now.
+    ///
+    /// - Throws: as ``read(into:at:)``.
+    package func version() throws(DataProtectionError) -> Version {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            Version(try open.operate(.read) { state, _ throws(Trouble) in state.record.counter }, writes)
+        }
+    }
+
     /// Who could have made the file, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in
@@ -157,7 +176,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
-    /// What ``Keybag/verify(_:goOn:)`` finds in heads, records and length, without a look at any chunk: reading tells nothing of it, as all
+    /// What ``Keybag/verify(_:goOn:)-(FilePath,_)`` finds in heads, records and length, without a look at any chunk: reading tells nothing of it, as all
     /// bytes that are read are right. Appended bytes are found here, and commits that a damaged head makes unreachable.
     ///
     /// - Returns: empty for a file that was closed, and while somebody writes to it.
@@ -214,6 +233,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     }
 
     private func noteWriting() {
+        writes &+= 1
         guard !isNoted, let entry = open.keys.entry, entry.protectionClass == .complete else { return }
         isNoted = true
         entry.client.noteWriting(self)

@@ -68,7 +68,7 @@ extension Keybag {
         }
     }
 
-    /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)``.
+    /// Turns a protected file into a plaintext one in place. The way back from ``protect(_:as:includingDatabases:progress:)-(FilePath,_,_,_)``.
     ///
     /// Mode, owner and holes stay. A file of another user is refused, because that user could read the plaintext: it may be a
     /// copy of a protected file of yours, and copying takes no key.

@@ -11,12 +11,27 @@ extension Keybag {
     /// are given back to the file system, where flash memory and snapshots may keep them.
     /// - Parameters:
     ///   - path: a regular file with one name; a link is not followed.
-    ///   - protectionClass: the class that it has afterwards; nil: the one that it has.
+    ///   - protectionClass: the class that it has afterwards.
     ///   - progress: called with the number of bytes done.
     /// - Throws: `locked` unless the class keys that open the old file and wrap the new one are here; `busy` if somebody
     ///   writes to it, `hasHardLinks`, `notRegularFile`, `notProtected`, `damaged`, `system`. The file is as it was then.
     public func rekey(
-        fileAt path: FilePath, as protectionClass: ProtectionClass? = nil, progress: (Int64) -> Void = { _ in }
+        fileAt path: FilePath, as protectionClass: ProtectionClass, progress: (Int64) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        try rekey(fileAt: path, as: Optional(protectionClass), progress: progress)
+    }
+
+    /// Encrypts a file anew as ``rekey(fileAt:as:progress:)-(FilePath,_,_)``, in the class that it has.
+    public func rekey(
+        fileAt path: FilePath, progress: (Int64) -> Void = { _ in }
+    ) throws(DataProtectionError) {
+        try rekey(fileAt: path, as: Optional.none, progress: progress)
+    }
+
+    /// - Parameter protectionClass: nil: the one that it has.
+    @_disfavoredOverload
+    package func rekey(
+        fileAt path: FilePath, as protectionClass: ProtectionClass?, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) {
         let source = try ConversionSource(path)
         try source.file.requireOneOfOurs()

@@ -34,7 +34,7 @@ extension DownloadCredentialsList: PerformedVerb {
         let damaged = try await downloads.damagedCredentials()
         guard damaged > 0 else { return }
         throw Failure(
-            .damaged, "\(CommandLanguage.spoken(damaged, "credential")) damaged or altered",
+            .damaged, "\(DataProtection.spoken(damaged, "credential")) damaged or altered",
             hint: "delete what makes no sense: protectfs secret delete --damaged")
     }
 }

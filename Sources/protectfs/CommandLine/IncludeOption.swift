@@ -29,7 +29,7 @@ extension LeftOut {
     /// How many of them, in words.
     func spoken(count: Int) -> String {
         self == .databases
-            ? CommandLanguage.spoken(count, "file") + " of SQLite databases" : CommandLanguage.spoken(count, noun)
+            ? DataProtection.spoken(count, "file") + " of SQLite databases" : DataProtection.spoken(count, noun)
     }
 
     /// One of them.

@@ -51,11 +51,11 @@ enum PasscodeReader {
     static func read(
         from source: PasscodeOption, for keybag: Keybag, prompt: String = "Passcode: "
     ) throws -> SecretBytes {
-        if let seconds = try keybag.status().retryAfter, seconds > 0 {
-            let error = DataProtectionError.throttled(keybag: keybag.directory, retryAfter: seconds)
+        if let time = try keybag.status().retryAfter, time > .zero {
+            let error = DataProtectionError.throttled(keybag: keybag.directory, retryAfter: time)
             guard source.asksAtTerminal else { throw error }
             StandardError.line(.warning, error.message)
-            StandardError.line(.hint, "press Ctrl-C, and try again in \(spoken(seconds: seconds))")
+            StandardError.line(.hint, "press Ctrl-C, and try again in \(spoken(time))")
         }
         return try read(from: source, prompt: prompt)
     }

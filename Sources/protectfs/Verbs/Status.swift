@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import struct FoundationEssentials.Date
 
 /// Says what is locked.
 struct Status: ParsableCommand {
@@ -74,8 +75,8 @@ struct Status: ParsableCommand {
             for namespace in keybag.namespacesWithKeys {
                 lines.append(Array("still unlocked in user namespace \(namespace)".utf8))
             }
-            if let wait = status.retryAfter, wait > 0 {
-                lines.append(Array("next passcode in \(spoken(seconds: wait))".utf8))
+            if let wait = status.retryAfter, wait > .zero {
+                lines.append(Array("next passcode in \(spoken(wait))".utf8))
             }
             if self.clients { return lines + ClientTable(clients).lines }
             let queued = keybag.queuedWorkCount
@@ -109,11 +110,11 @@ struct Status: ParsableCommand {
             return .object(
                 [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
                     ("state", .string(status.state.rawValue)), ("classes", .object(classes)),
-                    ("unlockedSince", .optional(status.unlockedSince)),
-                    ("firstUnlockSince", .optional(status.firstUnlockSince)),
-                    ("lastTransition", .optional(status.lastTransition)),
+                    ("unlockedSince", .optional(status.unlockedSeconds)),
+                    ("firstUnlockSince", .optional(status.firstUnlockSeconds)),
+                    ("lastTransition", .optional(status.lastTransitionSeconds)),
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
-                    ("retryAfter", .optional(status.retryAfter)),
+                    ("retryAfter", .optional(status.retryAfter?.wholeSeconds)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
@@ -148,7 +149,7 @@ extension KeybagStatus {
         }
     }
 
-    private func since(_ time: UInt64?) -> String { time.map { " since \(spoken(time: $0))" } ?? "" }
+    private func since(_ time: Date?) -> String { time.map { " since \(spoken(time: $0))" } ?? "" }
 }
 
 extension SecretMemoryBacking {

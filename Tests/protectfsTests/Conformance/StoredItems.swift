@@ -31,6 +31,6 @@ final class StoredItems: ItemStore {
         guard case .locked(_, let accessibility, moment.state, let since?)? = error as? SecretError else {
             return false
         }
-        return classes.contains(accessibility.protectionClass) && since > 1_500_000_000
+        return classes.contains(accessibility.protectionClass) && since.timeIntervalSince1970 > 1_500_000_000
     }
 }

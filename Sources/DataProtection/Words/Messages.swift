@@ -1,4 +1,9 @@
-import DataProtection
+package import DurableFiles
+package import FoundationEssentials
+import Keybags
+package import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
 
 extension DataProtectionError {
     /// What happened and where: lower case, no full stop, paths quoted.
@@ -65,9 +70,9 @@ extension DataProtectionError {
         case .keybagUnsafe(let path, let reason): "keybag file \(quoted(path)) is not used: \(reason)"
         case .wrongPasscode(let keybag, let failures, let retryAfter):
             "wrong passcode for \(quoted(keybag)), or the keybag was altered (\(failures) wrong in a row"
-                + (retryAfter > 0 ? ", next try in \(spoken(seconds: retryAfter)))" : ")")
+                + (retryAfter > .zero ? ", next try in \(spoken(retryAfter)))" : ")")
         case .throttled(let keybag, let retryAfter):
-            "too many wrong passcodes for \(quoted(keybag)); the next try is possible in \(spoken(seconds: retryAfter))"
+            "too many wrong passcodes for \(quoted(keybag)); the next try is possible in \(spoken(retryAfter))"
         case .attemptsNotRecorded(let path, let errno):
             "the attempt cannot be recorded in \(quoted(path)): \(errno.spoken)"
         case .passcodeUnusable(let reason): "this passcode cannot be used: \(reason)"
@@ -78,7 +83,8 @@ extension DataProtectionError {
             "keybag \(quoted(keybag)) is full: it holds the class keys of too many rotations"
         case .otherDevice(let keybag, let deviceKey):
             "keybag \(quoted(keybag)) was made with another device key"
-                + (NamedItem.exists(deviceKey) ? " than \(quoted(deviceKey))" : ": \(quoted(deviceKey)) is not there")
+                + (OwnDirectory.exists(deviceKey)
+                    ? " than \(quoted(deviceKey))" : ": \(quoted(deviceKey)) is not there")
         case .deviceKeyUnusable(let path, let reason): "device key \(quoted(path)) cannot be used: \(reason)"
         case .lockedMeanwhile(let keybag): "keybag \(quoted(keybag)) was locked while the passcode was checked"
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
@@ -122,7 +128,7 @@ extension DataProtectionError {
 
     private func lockedMessage(
         _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation, _ state: ProtectionState,
-        _ since: UInt64?
+        _ since: Date?
     ) -> String {
         // A keybag has no class.
         let isOfKeybag = [.changePasscode, .rotateKeys, .backUp, .restore].contains(operation)
@@ -144,9 +150,6 @@ extension Mangling {
 }
 
 extension ProtectionWarning {
-    /// Prints the warning.
-    package static let print: @Sendable (ProtectionWarning) -> Void = { StandardError.line(.warning, $0.message) }
-
     /// Lower case, no full stop, paths quoted.
     package var message: String {
         switch self {
@@ -194,10 +197,10 @@ extension ProtectionWarning {
 
 extension ProtectionState {
     /// Why a file does not open.
-    package func spoken(since: UInt64?) -> String {
+    package func spoken(since: Date?) -> String {
         switch self {
         case .beforeFirstUnlock: "not unlocked since the machine started"
-        case .locked: "locked" + (since.map { " since \(CommandLanguage.spoken(time: $0))" } ?? "")
+        case .locked: "locked" + (since.map { " since \(DataProtection.spoken(time: $0))" } ?? "")
         case .unlocked: "just unlocked"
         }
     }

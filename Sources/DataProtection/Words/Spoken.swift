@@ -1,5 +1,6 @@
-import DataProtection
+package import FoundationEssentials
 import Glibc
+package import SystemPackage
 
 /// A time as the user's clock shows it.
 package func spoken(time seconds: UInt64) -> String {
@@ -10,6 +11,12 @@ package func spoken(time seconds: UInt64) -> String {
     let count = strftime(&text, text.count, "%Y-%m-%d %H:%M:%S", &local)
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
+
+/// The same of a `Date`.
+package func spoken(time: Date) -> String { spoken(time: UInt64(max(0, time.timeIntervalSince1970))) }
+
+/// As ``spoken(seconds:)``; of a part of a second, the whole.
+package func spoken(_ time: Duration) -> String { spoken(seconds: Int(clamping: time.wholeSeconds)) }
 
 /// `59 s`, `3 min 20 s`, `2 h 5 min`, `1 d 3 h`.
 package func spoken(seconds: Int) -> String {

@@ -1,11 +1,15 @@
-import DataProtection
+package import DurableFiles
+import Keybags
+import ProtectedFiles
+import ProtectionKeys
+import SystemPackage
 
 extension DataProtectionError {
     /// What to type next, if anything helps. Names only commands that exist.
     package var hint: String? {
         switch self {
         case .locked(let path, _, _, _, _): "unlock first: protectfs unlock\(keybagOption(for: path))"
-        case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(KeybagOption.words(for: directory))"
+        case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(ProposedKeybag.words(for: directory))"
         case .notProtected(let path): "protect it first: protectfs protect \(quoted(path))"
         case .mangled: "restore the file from a backup, and keep this damaged file until the restored file opens"
         case .damaged(let path, .chunk, _, _): "save what still opens: protectfs unprotect --salvage \(quoted(path))"
@@ -14,7 +18,7 @@ extension DataProtectionError {
         case .keybagIntact(_, let there, let exported):
             there == exported ? nil : "to have both, name another directory: --keybag DIR"
         case .keybagExists(let directory):
-            "to change its passcode: protectfs passcode\(KeybagOption.words(for: directory))"
+            "to change its passcode: protectfs passcode\(ProposedKeybag.words(for: directory))"
         case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
         case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
         case .unverifiedOrigin(let path, _):
@@ -44,28 +48,28 @@ extension DataProtectionError {
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
         case .usedElsewhere(let path): "stop the programs that use it there, then take it over: rm \(quoted(path))"
-        case .keysUnreadable(let directory): "evict it: protectfs lock\(KeybagOption.words(for: directory))"
+        case .keysUnreadable(let directory): "evict it: protectfs lock\(ProposedKeybag.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces), .tooManyNamespaces(let directory, let namespaces):
-            UserNamespace.lockHint(namespaces, "protectfs lock\(KeybagOption.words(for: directory))")
+            UserNamespace.lockHint(namespaces, "protectfs lock\(ProposedKeybag.words(for: directory))")
         case .outOfReachOfLocks(let directory):
             "unlock outside the container or namespace; or here, if you will lock here: protectfs unlock --in-namespace"
-                + KeybagOption.words(for: directory)
-        case .throttled(_, let seconds): "try again in \(spoken(seconds: seconds))"
+                + ProposedKeybag.words(for: directory)
+        case .throttled(_, let time): "try again in \(spoken(time))"
         case .attemptsNotRecorded: "each try is recorded before the passcode is checked: make the keybag writable"
         case .otherDevice(let directory, _):
             recoveryHint(directory) ?? "its files open only for the user and on the machine that made the keybag"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .keyNotInBackup(_, _, _, let backup):
-            "while unlocked: protectfs backup --new-keybag --to \(quoted(backup))\(KeybagOption.words(for: KeybagOption.opened))"
+            "while unlocked: protectfs backup --new-keybag --to \(quoted(backup))\(ProposedKeybag.words(for: ProposedKeybag.opened))"
         case .wrongRecoveryCode: "a code can set a new passcode only once: look for a newer code"
         case .tooManyGenerations(let directory):
-            "delete the class keys that no file needs: protectfs rotate --forget\(KeybagOption.words(for: directory))"
+            "delete the class keys that no file needs: protectfs rotate --forget\(ProposedKeybag.words(for: directory))"
         case .noRecoveryCode(let directory):
-            "make one, with the passcode: protectfs recovery new\(KeybagOption.words(for: directory))"
+            "make one, with the passcode: protectfs recovery new\(ProposedKeybag.words(for: directory))"
         case .deviceKeyUnusable(let path, _):
             "repair \(quoted(path)); or move it away and use the recovery code: protectfs passcode --with-recovery-code"
         case .keybagDamaged(let directory, _):
-            "put back an export: protectfs recovery restore\(KeybagOption.words(for: directory)) FILE; or a copy of the directory"
+            "put back an export: protectfs recovery restore\(ProposedKeybag.words(for: directory)) FILE; or a copy of the directory"
         case .keybagUnconfirmed:
             "the disk may be failing: keep the old and the new passcode and recovery code until one of them opens it after a restart"
         case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
@@ -81,7 +85,7 @@ extension DataProtectionError {
 
     /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
     private func notFoundHint(_ directory: FilePath) -> String {
-        let option = KeybagOption.words(for: directory)
+        let option = ProposedKeybag.words(for: directory)
         guard Keybag.wasUsed(in: directory) else { return "make one: protectfs init\(option)" }
         return
             "put back an export of the keybag that was here: protectfs recovery restore\(option) FILE; or a copy of the directory; "
@@ -91,14 +95,14 @@ extension DataProtectionError {
     /// The way out when the passcode or the device key is lost, if the keybag has a recovery code.
     private func recoveryHint(_ directory: FilePath) -> String? {
         guard let keybag = try? Keybag(at: directory), keybag.hasRecoveryCode else { return nil }
-        return "with the recovery code: protectfs passcode --with-recovery-code\(KeybagOption.words(for: directory))"
+        return "with the recovery code: protectfs passcode --with-recovery-code\(ProposedKeybag.words(for: directory))"
     }
 
     /// What names the keybag of a file; for one that is not protected, the keybag of this command.
     private func keybagOption(for path: FilePath) -> String {
         guard let info = try? ProtectedFileInfo(of: path), let keybag = try? Keybag.remembered(info.keybag) else {
-            return KeybagOption.words(for: KeybagOption.opened)
+            return ProposedKeybag.words(for: ProposedKeybag.opened)
         }
-        return KeybagOption.words(for: keybag.directory)
+        return ProposedKeybag.words(for: keybag.directory)
     }
 }

@@ -1,4 +1,5 @@
-import DataProtection
+import DurableFiles
+package import SystemPackage
 
 /// A path as a shell reads it back, in single quotes; with `$'…'` where it holds what a terminal must not get.
 package func quoted(_ path: FilePath) -> String { quoted(path.bytes) }

@@ -1,5 +1,7 @@
-import DataProtection
+import DurableFiles
 import Glibc
+import Keybags
+import SystemPackage
 
 /// Other user namespaces, user_namespaces(7).
 enum UserNamespace {
