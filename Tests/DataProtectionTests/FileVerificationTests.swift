@@ -88,7 +88,7 @@ import Testing
         let file = try LowerFile(path, flags: O_RDWR)
         let old = try file.bytes(at: 0, count: Head.length)
         try bed.keybag.setProtection(.complete, ofItemAt: path)
-        try file.write(old, at: UInt64(ClassChange.heads(of: file).target * Head.length))
+        try file.write(old, at: UInt64(HeadPair(of: file).target * Head.length))
         let result = try verify(path)
         #expect(result.verdict == .unclosed)
         guard case .oldClassLeft? = result.findings.first else {

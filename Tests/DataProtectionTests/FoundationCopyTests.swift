@@ -12,7 +12,7 @@ import Testing
     private let files = FileManager.default
 
     private func fileID(_ path: FilePath) throws -> [UInt8] {
-        try ClassChange.heads(of: LowerFile(path, flags: O_RDONLY)).head.prefix.fileID.bytes
+        try HeadPair(of: LowerFile(path, flags: O_RDONLY)).head.prefix.fileID.bytes
     }
 
     @Test(arguments: ProtectionClass.allCases, [0, 5000, 1_500_000])

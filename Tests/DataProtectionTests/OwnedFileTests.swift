@@ -58,7 +58,7 @@ import Testing
                 let old = Array(try path.contents().prefix(4096))
                 try bed.keybag.setProtection(.complete, ofItemAt: path)
                 let file = try LowerFile(path, flags: O_RDWR)
-                try file.write(old, at: UInt64(try ClassChange.heads(of: file).target * 4096))
+                try file.write(old, at: UInt64(try HeadPair(of: file).target * 4096))
                 try path.setMode(0o400)
                 // Its note is a dead process's as soon as nobody holds it.
                 do { _ = try ClassChangeIntent(file, in: bed.keybag.directory, lasting: false) }

@@ -162,7 +162,7 @@ struct RotationTests {
         try bed.bag.rotate()
         try bed.keybag.rewrap(fileAt: path)
         let file = try LowerFile(path, flags: O_RDWR)
-        try file.write(old, at: UInt64(try ClassChange.heads(of: file).target * Head.length))
+        try file.write(old, at: UInt64(try HeadPair(of: file).target * Head.length))
         #expect(try StoredWraps(path).generations == [1, 2])
         #expect(try bed.keybag.needsRewrap(fileAt: path))
         try bed.enter(.beforeFirstUnlock)

@@ -36,7 +36,7 @@ extension Keybag {
     private func hasAlready(_ protectionClass: ProtectionClass, _ path: FilePath) -> Bool {
         guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
             (try? file.lockSlot(.shared, waiting: LowerFile.patience)) != nil,
-            let heads = try? ClassChange.heads(of: file), !heads.hasStaleWrap
+            let heads = try? HeadPair(of: file), !heads.hasStaleWrap
         else { return false }
         let name = heads.head.wrap.classKey
         return name.keybag == uuid && name.protectionClass == protectionClass
@@ -44,7 +44,7 @@ extension Keybag {
 
     /// FORMAT.md §4 rule 12. Under the slot lock.
     package func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
-        let heads = try ClassChange.heads(of: file)
+        let heads = try HeadPair(of: file)
         let head = heads.head
         guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
         if head.wrap.classKey.protectionClass == protectionClass {
@@ -102,25 +102,6 @@ extension Keybag {
 
 /// The keyless half of a class change.
 package enum ClassChange {
-    package static func heads(of file: LowerFile) throws(DataProtectionError) -> HeadPair {
-        do throws(Trouble) { return try HeadPair(reading: file, isLocked: true) } catch { throw error.reported }
-    }
-
-    /// The same by a look that changes nothing, not even who may write; under the slot lock only if a commit may be in progress.
-    ///
-    /// - Parameter path: a regular file; a link is not followed.
-    package static func heads(lookingAt path: FilePath) throws(DataProtectionError) -> HeadPair {
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
-        }
-        do throws(Trouble) { return try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
-            throw error
-        } catch {
-            try file.lockSlot(.shared, waiting: LowerFile.patience)
-            return try heads(of: file)
-        }
-    }
-
     /// Finishes a class change that was interrupted: the head in force goes over the one with the old wrap.
     package static func removeStaleWrap(
         _ heads: HeadPair, _ file: LowerFile, warn: (ProtectionWarning) -> Void

@@ -62,7 +62,7 @@ package struct ClassChangeIntent {
                 return try AtomicReplace.remove(note.path)
             }
             try file.lockSlot(.exclusive, waiting: 1_000_000_000)  // a lock must not take long
-            try ClassChange.removeStaleWrap(try ClassChange.heads(of: file), file, warn: warn)
+            try ClassChange.removeStaleWrap(try HeadPair(of: file), file, warn: warn)
             try AtomicReplace.remove(note.path)
         } catch {
             warn(.classChangeUnfinished(reference.path, error))

@@ -25,7 +25,7 @@ extension Keybag {
     package func inheritedClass(of file: LowerFile) throws(DataProtectionError) -> InheritedClass? {
         guard try file.isOneOfOurs() else { return nil }
         let claimed = try ProtectedFileInfo(path: file.path, file: file).protectionClass
-        let head = try ClassChange.heads(of: file).head
+        let head = try HeadPair(of: file).head
         // If only the class was changed, the key of the original class still opens the file.
         let proven = ([claimed] + ProtectionClass.allCases).first { isProven($0, of: head, file.path) }
         return InheritedClass(

@@ -29,7 +29,7 @@ extension Keybag {
         }
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
-        let heads = try ClassChange.heads(of: file)
+        let heads = try HeadPair(of: file)
         if try isCurrent(heads.head) {
             guard heads.hasStaleWrap else { return .current }
             try ClassChange.removeStaleWrap(heads, file, warn: warn)
@@ -44,7 +44,7 @@ extension Keybag {
     ///
     /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
     public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
-        let heads = try ClassChange.heads(lookingAt: path)
+        let heads = try HeadPair(lookingAt: path)
         let name = heads.head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
         guard try current().entry(of: name) != nil else { throw keyLost(name, path) }
@@ -60,19 +60,5 @@ extension Keybag {
             origin.key != .classC
             || origin.generation == copy.active(.completeUntilFirstUserAuthentication).generation
         return isOriginCurrent && head.wrap.classKey == copy.activeName(head.wrap.classKey.protectionClass)
-    }
-}
-
-extension LowerFile {
-    /// Opens a file under exactly this name.
-    ///
-    /// - Throws: `notRegularFile` for a link.
-    package static func notFollowing(
-        _ path: FilePath, _ open: () throws(DataProtectionError) -> LowerFile
-    ) throws(DataProtectionError) -> LowerFile {
-        do throws(DataProtectionError) { return try open() } catch {
-            guard error.errno == .tooManySymbolicLinkLevels else { throw error }
-            throw .notRegularFile(path)
-        }
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 import Keybags
 import ProtectionFormat
 import ProtectionKeys
+import SystemPackage
 
 /// The lock under which the heads of a file are read and replaced, for somebody who does not wait for ever. FORMAT.md §3.9.
 extension LowerFile {
@@ -14,7 +15,7 @@ extension LowerFile {
         try lockSlot(.shared, waiting: LowerFile.patience)
         let result: Result<FileID?, DataProtectionError>
         do throws(DataProtectionError) {
-            result = .success(try ClassChange.heads(of: self).head.prefix.fileID)
+            result = .success(try HeadPair(of: self).head.prefix.fileID)
         } catch .notProtected {
             result = .success(nil)
         } catch {
@@ -33,6 +34,20 @@ extension LowerFile {
         while try !tryByteLock(OpenFile.slotLock, kind) {
             guard Clock.monotonic() < deadline else { throw .busy(path) }
             usleep(5_000)
+        }
+    }
+}
+
+extension LowerFile {
+    /// Opens a file under exactly this name.
+    ///
+    /// - Throws: `notRegularFile` for a link.
+    package static func notFollowing(
+        _ path: FilePath, _ open: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> LowerFile {
+        do throws(DataProtectionError) { return try open() } catch {
+            guard error.errno == .tooManySymbolicLinkLevels else { throw error }
+            throw .notRegularFile(path)
         }
     }
 }

@@ -120,7 +120,7 @@ public struct FileInspection: Hashable, Sendable {
 /// A head's place with what can be made of its bytes.
 private struct StoredSlot {
     let bytes: [UInt8]
-    let isGood: Bool
+    let hasGoodCheck: Bool
     /// Decoded whether the check is good or not.
     let records: Head.Records
     /// The rule that is broken; nil if none is.
@@ -128,7 +128,7 @@ private struct StoredSlot {
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        isGood = (try? Head.isGood(bytes)) ?? false
+        hasGoodCheck = (try? Head.isGood(bytes)) ?? false
         records = Head.Records(in: bytes)
         do throws(FormatError) {
             _ = try Head(decoding: bytes)
@@ -150,8 +150,8 @@ private struct StoredSlot {
     }
 
     private func condition(_ heads: HeadPair?, _ index: Int) -> FileInspection.Slot.Condition {
-        if isGood, let reason { return .refused(reason: reason) }
-        guard let heads else { return isGood ? .whole : bytes.contains { $0 != 0 } ? .torn : .absent }
+        if hasGoodCheck, let reason { return .refused(reason: reason) }
+        guard let heads else { return hasGoodCheck ? .whole : bytes.contains { $0 != 0 } ? .torn : .absent }
         if index == heads.inForce { return .inForce }
         return switch try? heads.otherSlot() {
         case .absent: .absent

@@ -110,7 +110,7 @@ package final class NewFile {
         guard try !keybag.isCurrent(head) else { return false }
         // Where it has a temporary name, a pass of the rotation may have found it.
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-            let heads = try ClassChange.heads(of: file)
+            let heads = try HeadPair(of: file)
             guard try !keybag.isCurrent(heads.head) else { return false }
             do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .locked {
                 return false  // it opens by the retired key, and the next pass finds it

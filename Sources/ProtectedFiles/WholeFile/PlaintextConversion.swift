@@ -61,7 +61,7 @@ extension Keybag {
         }
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
-            let now = try ClassChange.heads(of: file).head.wrap.classKey.protectionClass
+            let now = try HeadPair(of: file).head.wrap.classKey.protectionClass
             guard now < protectionClass else { return .unchanged }
             try change(file, to: protectionClass)
             return .raised
@@ -189,29 +189,6 @@ extension LowerDirectory {
         // Where the file system does not say, the write says it.
         guard let room = roomOnFileSystem(of: descriptor), room < needed else { return }
         throw .system(path, operation: "write", .noSpace)
-    }
-}
-
-extension LowerFile {
-    /// Whether this is a protected file, intact or not.
-    package func isOneOfOurs() throws(DataProtectionError) -> Bool {
-        let start = try bytes(at: 0, count: Head.length)
-        let second = try bytes(at: UInt64(Head.length), count: 8)
-        return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: start, second: second) }
-    }
-
-    /// - Throws: `notProtected`; `mangled` if another program has changed the beginning of a protected file.
-    package func requireOneOfOurs() throws(DataProtectionError) {
-        guard try !isOneOfOurs() else { return }
-        try requireUnmangled()
-        throw .notProtected(path)
-    }
-
-    /// - Throws: `mangled`: what looks like plaintext was a protected file.
-    package func requireUnmangled() throws(DataProtectionError) {
-        let start = try bytes(at: 0, count: Head.length)
-        let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
-        if let mangling { throw .mangled(path, mangling) }
     }
 }
 

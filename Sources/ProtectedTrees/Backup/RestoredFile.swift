@@ -68,7 +68,7 @@ package struct RestoredFile {
     /// Puts the file key under the active class key of our own keybag, in both slots.
     private func rewrap(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) {
         let heads: HeadPair
-        do throws(DataProtectionError) { heads = try ClassChange.heads(of: file) } catch { throw error.about(path) }
+        do throws(DataProtectionError) { heads = try HeadPair(of: file) } catch { throw error.about(path) }
         let head = heads.head
         let fileKey = try opened.fileKey(of: head, path: path)
         let headKey: FileKeys.Kept

@@ -69,7 +69,7 @@ extension Keybag {
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
-        let heads = try ClassChange.heads(of: file)
+        let heads = try HeadPair(of: file)
         let now = heads.head.wrap.classKey.protectionClass
         guard from <= now, now < to else {
             // Whoever gave it that class may have been killed, or lost power, before it lasted and the old wrap was gone.

@@ -16,7 +16,7 @@ extension Keybag {
         let old = try lower.bytes(at: 0, count: Head.length)
         try setProtection(.complete, ofItemAt: path)
         let note = try ClassChangeIntent(lower, in: directory, lasting: false)
-        let heads = try ClassChange.heads(of: lower)
+        let heads = try HeadPair(of: lower)
         try lower.write(old, at: UInt64(heads.target * Head.length))
         withExtendedLifetime(note) {}
     }

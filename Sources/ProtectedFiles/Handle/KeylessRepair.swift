@@ -16,14 +16,14 @@ extension ProtectedFile {
     /// - Throws: `notProtected`; `notRegularFile`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
     @discardableResult
     public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
-        guard FileState(try ClassChange.heads(lookingAt: path)).hasArea else { return 0 }
+        guard FileState(try HeadPair(lookingAt: path)).hasArea else { return 0 }
         let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
             try .forHeads(of: path, flags: O_NOFOLLOW)
         }
         guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
-        var state = FileState(try ClassChange.heads(of: file))
+        var state = FileState(try HeadPair(of: file))
         do throws(Trouble) { try state.scan(file, headKey: nil) } catch { throw error.reported }
         guard state.hasRecords else { return 0 }
         // What is in the page cache only must not be gone when its copy is half done.
@@ -31,26 +31,6 @@ extension ProtectedFile {
         let count = try state.putInPlace(in: file)
         try file.flush()
         try file.close()
-        return count
-    }
-}
-
-extension FileState {
-    /// Writes the last version of every recorded chunk that still counts to its home; not flushed.
-    ///
-    /// - Returns: how many there were.
-    @discardableResult
-    package func putInPlace(in file: LowerFile) throws(DataProtectionError) -> Int {
-        var count = 0
-        for (index, place) in overlay.sorted(by: { $0.key < $1.key })
-        where index < record.chunkCount && !record.holes.contains(index) {
-            let sealed = try file.bytes(at: place.offset, count: place.length)
-            guard sealed.count == place.length else {
-                throw .damaged(file.path, .redoRecord, reason: "ends early", offset: nil)
-            }
-            try file.write(sealed, at: layout.home(index))
-            count += 1
-        }
         return count
     }
 }
