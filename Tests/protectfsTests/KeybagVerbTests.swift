@@ -147,6 +147,37 @@ struct KeybagVerbTests {
         #expect(try state() == "unlocked")
     }
 
+    @Test("lock --grace fails while another namespace holds keys, also if another lock comes first")
+    func graceOvertakenByLock() throws {
+        try sandbox.unlock()
+        let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).filter(\.isHexDigit)
+        let rings = URL(fileURLWithPath: sandbox.keybagDirectory + "/rings")
+        try Data("77 \(boot) 0\n".utf8).write(to: rings)
+        let script = """
+            "$PROTECTFS" lock --grace 600 & waiting=$!
+            until "$PROTECTFS" status | grep -q 'locks in'; do sleep 0.05; done
+            "$PROTECTFS" lock 2>/dev/null; echo $?
+            wait $waiting; echo $?
+            """
+        let done = try sandbox.shell(script)
+        #expect(done.text == "75\n75\n", "\(done.errors)")
+        #expect(done.errors.contains("was unlocked in user namespace 77"))
+    }
+
+    @Test("lock --grace ends with an earlier armed lock of somebody else, which is no unlock")
+    func graceMadeShorter() throws {
+        try sandbox.unlock()
+        let script = """
+            "$PROTECTFS" lock --grace 600 & waiting=$!
+            until "$PROTECTFS" status | grep -q 'locks in'; do sleep 0.05; done
+            "$PROTECTFS" lock --grace 3; echo $?
+            wait $waiting; echo $?
+            """
+        let done = try sandbox.shell(script)
+        #expect(done.text == "0\n0\n", "\(done.errors)")
+        #expect(try state() == "locked")
+    }
+
     @Test(
         "Usage errors are 64 and name the help",
         arguments: [["nothing"], ["cat"], ["lock", "--grace", "x"], ["unlock", "--for", "0"]])

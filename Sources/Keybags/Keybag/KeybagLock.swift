@@ -73,6 +73,12 @@ extension Keybag {
         return armed
     }
 
+    /// The lock that is armed now, by whomever; nil if none is.
+    package var armedLock: ArmedLock? {
+        let record = transition.read()
+        return record.deadline != 0 && record.bootID == Clock.bootID() ? ArmedLock(deadline: record.deadline) : nil
+    }
+
     /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
     public func isStanding(_ armed: ArmedLock) -> Bool {
         // Where the file cannot be opened for writing nobody can unlock either.

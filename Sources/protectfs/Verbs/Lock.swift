@@ -80,12 +80,18 @@ struct Lock: ParsableCommand {
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
         Interruption.watch()
-        guard let armed = try keybag.armLock(seconds: seconds) else {
+        guard var armed = try keybag.armLock(seconds: seconds) else {
             // There is nothing to lock.
             let report = keybag.lockReport(waiting: 1)
             return try LockRemains([(keybag, report)]).tell(asJSON: json, requireClean: requireClean)
         }
-        while armed.secondsLeft > 0, keybag.isStanding(armed) {
+        while armed.secondsLeft > 0 {
+            if !keybag.isStanding(armed) {
+                // Somebody else may have armed a lock that is due earlier: it is this one, only sooner.
+                guard let earlier = keybag.armedLock, earlier.deadline < armed.deadline else { break }
+                armed = earlier
+                continue
+            }
             guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {
                 let left = Int(armed.secondsLeft.rounded(.up)) + 1
                 StandardError.line(.warning, "interrupted; the keys still expire in \(left) s")
@@ -93,12 +99,10 @@ struct Lock: ParsableCommand {
                 throw ExitStatus.interrupted
             }
         }
-        guard keybag.isStanding(armed) else {
-            guard try keybag.state() != .unlocked else {
-                throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays unlocked")
-            }
-            return
+        if !keybag.isStanding(armed), try keybag.state() == .unlocked {
+            throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays unlocked")
         }
+        // Also after another lock that came first: keys in other namespaces, and programs, are this command's to report.
         try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
     }
 }
