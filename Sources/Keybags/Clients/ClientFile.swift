@@ -60,7 +60,7 @@ package struct ClientFile {
 
     /// Names a file in one of the places, or none there.
     package func name(_ path: FilePath?, at slot: Int) {
-        let absolute = path.map { path in (try? Keybag.absolute(path)) ?? path }
+        let absolute = path.map { path in (try? path.absolute()) ?? path }
         try? file.write(OpenFileName.encode(absolute?.bytes ?? []), at: UInt64(OpenFileName.offset(of: slot)))
     }
 

@@ -170,18 +170,6 @@ extension TransitionRecord {
         return KeyTimeout.seconds(for: end > now ? end - now : 0, wallTime: Clock.wallTime())
     }
 
-    /// Whether class keys A and B should have gone by now. The kernel is given two seconds to remove them.
-    ///
-    /// If the boot is unknown, here or in the record, the record counts. Every unlock writes it, so its time is that of the
-    /// newest keys.
-    package var isOverdue: Bool {
-        let boot = Clock.bootID()
-        let isOfThisBoot = bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
-        guard isOfThisBoot, let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
-        let now = Clock.bootTime()
-        return now > end && now - end > 2_000_000_000
-    }
-
     /// When class keys A and B last came or went, in seconds since 1970; nil if that is not known. A time limit that has passed
     /// counts: the kernel removes keys then without writing here.
     package var lastChange: UInt64? {

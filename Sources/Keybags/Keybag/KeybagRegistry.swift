@@ -36,7 +36,7 @@ extension Keybag {
         let temporary = Locations.registry.appending(".\(uuid).\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         do throws(DataProtectionError) {
             try OwnDirectory.make(Locations.registry)
-            let target = try Self.absolute(directory)
+            let target = try directory.absolute()
             _ = try retrying(link, "symlink") {
                 target.withPlatformString { target in temporary.withPlatformString { symlink(target, $0) } }
             }
@@ -60,7 +60,7 @@ extension Keybag {
     package static func ringsOfPredecessors(
         of uuid: KeybagUUID, in directory: FilePath
     ) throws(DataProtectionError) -> [(uuid: KeybagUUID, ring: RingKeys)] {
-        try rememberedUUIDs(leadingTo: try absolute(directory)).filter { $0 != uuid }
+        try rememberedUUIDs(leadingTo: try directory.absolute()).filter { $0 != uuid }
             .map { (uuid: $0, ring: RingKeys($0)) }.filter(\.ring.holdsUnlocked)
     }
 
@@ -73,7 +73,7 @@ extension Keybag {
     ///
     /// - Parameter uuid: of that name; nil: of any.
     package static func wasUsed(in directory: FilePath, as uuid: KeybagUUID? = nil) -> Bool {
-        guard let place = try? absolute(directory), let found = try? rememberedUUIDs(leadingTo: place) else {
+        guard let place = try? directory.absolute(), let found = try? rememberedUUIDs(leadingTo: place) else {
             return false
         }
         return uuid.map { found.contains($0) } ?? !found.isEmpty
@@ -93,15 +93,5 @@ extension Keybag {
         var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let count = link.withPlatformString { readlink($0, &target, target.count - 1) }
         return count > 0 ? target.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) } : nil
-    }
-
-    /// The path without the current directory in it.
-    package static func absolute(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        if path.isAbsolute { return path }
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard getcwd(&buffer, buffer.count) != nil else {
-            throw .system(path, operation: "getcwd", Errno(rawValue: errno))
-        }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }.pushing(path)
     }
 }

@@ -46,13 +46,3 @@ package struct EventFile: Sendable {
         }
     }
 }
-
-extension Keybag {
-    /// Tells everybody who listens what became of class keys A and B. A hint: that it cannot be given keeps nobody from
-    /// locking or unlocking.
-    ///
-    /// - Parameter record: as it is under the flock of `transition`, after the transition.
-    package func announce(_ kind: EventRecord.Kind, _ record: TransitionRecord) {
-        try? EventFile(of: directory).write(EventRecord(kind, of: uuid, record))
-    }
-}

@@ -219,9 +219,6 @@ package struct KeybagFile: Sendable {
                     + [status.st_mtim, status.st_ctim].flatMap { [$0.tv_sec, $0.tv_nsec] }
             })
     }
-
-    /// Every name that a keybag directory has, for its modes.
-    package static let allNames = names + [AttemptFile.name, TransitionFile.name]
 }
 
 extension KeybagFile.Loaded {

@@ -115,3 +115,17 @@ package struct TransitionFile: Sendable {
         try file.write(Array(record.encoded[16...]), at: 16)
     }
 }
+
+extension TransitionRecord {
+    /// Whether class keys A and B should have gone by now. The kernel is given two seconds to remove them.
+    ///
+    /// If the boot is unknown, here or in the record, the record counts. Every unlock writes it, so its time is that of the
+    /// newest keys.
+    package var isOverdue: Bool {
+        let boot = Clock.bootID()
+        let isOfThisBoot = bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
+        guard isOfThisBoot, let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
+        let now = Clock.bootTime()
+        return now > end && now - end > 2_000_000_000
+    }
+}

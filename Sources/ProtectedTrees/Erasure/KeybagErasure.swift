@@ -60,7 +60,7 @@ public struct KeybagErasure: Sendable {
 
     /// Where a link leads; the path itself where nothing is there any more.
     private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return try Keybag.absolute(path) }
+        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return try path.absolute() }
         defer { free(found) }
         return FilePath(platformString: found)
     }

@@ -162,3 +162,8 @@ package struct AttemptFile: Sendable {
         try file.flush()
     }
 }
+
+extension KeybagFile {
+    /// Every name that a keybag directory has, for its modes.
+    package static let allNames = names + [AttemptFile.name, TransitionFile.name]
+}

@@ -1,0 +1,32 @@
+import DurableFiles
+import Glibc
+import ProtectionFormat
+
+extension Keybag {
+    /// The processes that have class A or B files of this keybag open now or hold plaintext of them, or have not answered the
+    /// last lock, by process id.
+    ///
+    /// They say so in the keybag's directory; where that is on a read-only medium nobody can.
+    public func clients() -> [KeybagClient] {
+        let counter = transition.read().counter
+        return LockReport(ClientOfKeybag.all(ofKeybag: directory).clients, true, after: counter).clients
+    }
+
+    /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
+    ///
+    /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
+    package func lockReport(waiting seconds: Double) -> LockReport {
+        let counter = transition.read().counter
+        client.answer(counter)
+        let start = Clock.monotonic()
+        // Whatever lies there, who has not been found after a second is not looked for.
+        let (clients, areAll) = ClientOfKeybag.all(ofKeybag: directory, until: start + 1_000_000_000)
+        let end = start + UInt64(1_000_000_000 * (seconds > 0 ? min(seconds, 1e9) : 0))
+        var pause: UInt32 = 100
+        while clients.contains(where: { $0.owes(counter) }), Clock.monotonic() < end {
+            usleep(pause)
+            pause = min(pause * 2, 5_000)
+        }
+        return LockReport(clients.filter(\.isAlive), areAll, after: counter)
+    }
+}
