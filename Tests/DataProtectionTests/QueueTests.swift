@@ -157,7 +157,8 @@ import Testing
                 bed.path("f"), as: .complete, raiseTo: .completeUnlessOpen, keybag: bed.keybag)
         }
         expectError("wouldWeaken") {
-            _ = try ProtectedFileWriter(bed.path("f"), as: .complete, raiseTo: ProtectionClass.none, keybag: bed.keybag)
+            _ = try ProtectedFileWriter(
+                bed.path("f"), as: .complete, raiseTo: .completeUntilFirstUserAuthentication, keybag: bed.keybag)
         }
         #expect(try bed.names() == [])
         #expect(bed.keybag.queuedWorkCount == 0)

@@ -1,5 +1,6 @@
 import DurableFiles
 import ProtectionFormat
+import ProtectionKeys
 
 extension LowerFile {
     /// Whether this is a protected file, intact or not.

@@ -23,7 +23,7 @@ enum BackgroundQueue {
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, newSession)
         let words = ["protectfs", "queue", "run", "--background", "--keybag"].map { (word: String) in strdup(word) }
-        let arguments = words + [keybag.directory.absolute().withPlatformString { strdup($0) }, nil]
+        let arguments = words + [((try? keybag.directory.absolute()) ?? keybag.directory).withPlatformString { strdup($0) }, nil]
         defer { for argument in arguments { free(argument) } }
         var child = pid_t()
         // The program that is running, wherever it came from, and not what PATH calls so.
@@ -49,15 +49,5 @@ enum BackgroundQueue {
         // Not nice(3), which adds: the thread that started this program may have had less than 0.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         _ = chdir("/")
-    }
-}
-
-extension FilePath {
-    /// The same place from `/`.
-    fileprivate func absolute() -> FilePath {
-        if isAbsolute { return self }
-        guard let current = getcwd(nil, 0) else { return self }
-        defer { free(current) }
-        return FilePath(platformString: current).pushing(self)
     }
 }
