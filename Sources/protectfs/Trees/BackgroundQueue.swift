@@ -23,7 +23,8 @@ enum BackgroundQueue {
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, newSession)
         let words = ["protectfs", "queue", "run", "--background", "--keybag"].map { (word: String) in strdup(word) }
-        let arguments = words + [((try? keybag.directory.absolute()) ?? keybag.directory).withPlatformString { strdup($0) }, nil]
+        let place = (try? keybag.directory.absolute()) ?? keybag.directory
+        let arguments = words + [place.withPlatformString { strdup($0) }, nil]
         defer { for argument in arguments { free(argument) } }
         var child = pid_t()
         // The program that is running, wherever it came from, and not what PATH calls so.
