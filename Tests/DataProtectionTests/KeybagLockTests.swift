@@ -145,8 +145,27 @@ struct KeybagLockTests {
         try bag.file("rings").overwrite([])
         try Keybag.lock(bag.keybag.uuid)
         try bag.directory.remove()
-        #expect(try !Keybag.refuseKeysElsewhere(ofUnopened: bag.directory), "it cannot be known")
+        #expect(try !Keybag.lock(unopened: bag.directory), "it cannot be known")
         try Keybag.lock(bag.keybag.uuid)
+    }
+
+    @Test("A lock of a keybag that does not open stops an unlock that is under way")
+    func unlockUnderWay() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        for copy in [0, 1] { try bag.file("keybag.\(copy)").overwrite([1]) }
+        let before = TransitionFile(directory: bag.directory).read().counter
+        try Keybag.lock(bag.keybag.uuid)
+        #expect(bag.ringContents == [2])
+        #expect(TransitionFile(directory: bag.directory).read().counter == before + 1, "an unlock that began before it is refused")
+        #expect(try Keybag.lock(unopened: bag.directory))
+        #expect(TransitionFile(directory: bag.directory).read().counter == before + 2)
+    }
+
+    @Test("Nothing is written into a directory without a keybag")
+    func noKeybag() throws {
+        let directory = try ScratchDirectory(of: "keybags")
+        #expect(try Keybag.lock(unopened: directory.path))
+        #expect(try directory.path.names() == [])
     }
 
     @Test("Does not wait for a FIFO among the notes of class changes")

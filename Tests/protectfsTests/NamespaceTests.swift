@@ -57,6 +57,24 @@ struct NamespaceTests {
         #expect(done.text == "0\n75\n1\n0\n0\n", "\(done.errors)")
     }
 
+    @Test(
+        "An unlock that cannot read where other keys are fails, and forgets nothing",
+        arguments: ["openat:error=EIO:when=1", "openat:error=EACCES:when=1", "pread64:error=EIO:when=1"])
+    func unreadableRecord(fault: String) throws {
+        let record = sandbox.keybagDirectory + "/rings"
+        let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).filter(\.isHexDigit)
+        let other = "77 \(boot) 0\n"
+        try Data(other.utf8).write(to: URL(fileURLWithPath: record))
+        let call = fault.prefix { $0 != ":" }
+        let unlock = """
+            strace -f -qq -o /dev/null -P '\(record)' -e trace=\(call) -e inject=\(fault) "$PROTECTFS" unlock --passcode-fd 0
+            """
+        let done = try sandbox.shell(unlock, input: Data(CommandSandbox.passcode.utf8))
+        #expect(done.status != 0, "\(done.errors)")
+        #expect(try !state.contains("unlocked"))
+        #expect(try String(contentsOfFile: record, encoding: .utf8) == other)
+    }
+
     @Test("An erasure in another namespace fails while the keys stay, and removes nothing")
     func eraseInside() throws {
         try sandbox.unlock()

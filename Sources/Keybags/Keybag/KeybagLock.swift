@@ -134,17 +134,41 @@ extension Keybag {
             guard let directory = target(of: uuid) else { return }
             // Another keybag may be there now.
             if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return }
-            _ = try RingPlaces(directory: directory).settleUnopened()
+            _ = try settle(unopened: directory) { () throws(DataProtectionError) in try RingKeys(uuid).evict() }
         }
     }
 
-    /// Looks for keys in other user namespaces, for a keybag that cannot be opened. Call after all keybags have been locked.
+    /// Stops an unlock that is under way of a keybag that cannot be opened, which an earlier look at it may have allowed, and looks
+    /// for keys in other user namespaces. Call after all keybags have been locked; the keys that came meanwhile go too.
     ///
     /// - Parameter directory: the keybag's directory.
     /// - Returns: false if the record of namespaces cannot be read, so that other keyrings may hold keys.
-    /// - Throws: `keysElsewhere`.
-    package static func refuseKeysElsewhere(ofUnopened directory: FilePath) throws(DataProtectionError) -> Bool {
-        try RingPlaces(directory: directory).settleUnopened()
+    /// - Throws: `keysElsewhere`; `lockIncomplete`, `keyringUnavailable`.
+    package static func lock(unopened directory: FilePath) throws(DataProtectionError) -> Bool {
+        try settle(unopened: directory) { () throws(DataProtectionError) in
+            for uuid in try RingKeys.keybagsInRing() { try RingKeys(uuid).evict() }
+        }
+    }
+
+    private static func settle(
+        unopened directory: FilePath, evict: () throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) -> Bool {
+        let places = RingPlaces(directory: directory)
+        // Nothing is written where there is no keybag, nor where others may write: a name could be a second name of one of the
+        // user's files there.
+        if OwnDirectory.isOnlyOwners(directory), (try? KeybagFile(directory: directory).isAnythingThere()) ?? true {
+            try TransitionFile(directory: directory).exclusivelyOrAnyway { _ throws(DataProtectionError) in
+                try evict()
+                places.remove()
+            }
+        }
+        // A directory that is not there may be on a disk that is away.
+        guard OwnDirectory.exists(directory) else { return false }
+        do throws(DataProtectionError) { try places.refuseElsewhere() } catch {
+            if case .keysElsewhere = error { throw error }
+            return false
+        }
+        return true
     }
 
     /// The keybags of which any key is in the ring.

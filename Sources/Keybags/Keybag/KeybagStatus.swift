@@ -46,7 +46,7 @@ extension Keybag {
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
-    package var namespacesWithKeys: [UInt64] { rings.elsewhere }
+    package var namespacesWithKeys: [UInt64] { (try? rings.elsewhere()) ?? [] }
 
     /// The error for a class key that is not here.
     package func lockedError(

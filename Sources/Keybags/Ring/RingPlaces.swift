@@ -34,9 +34,6 @@ package struct RingPlaces: Sendable {
         return UInt64(status.st_ino)
     }
 
-    /// The same; 0 where it cannot be known.
-    private static var current: UInt64 { (try? namespace()) ?? 0 }
-
     /// One keyring that holds keys.
     package struct Place: Hashable {
         /// Its inode number; 0 where it was not known.
@@ -78,79 +75,61 @@ package struct RingPlaces: Sendable {
     /// Whether a lock can be expected to run in this process's namespace. True for the initial namespace, and for every namespace if
     /// the keybag was made outside the initial one.
     package var isAtHome: Bool {
-        let here = Self.current
-        return here == 0 || here == Self.initialNamespace || read().wasMadeElsewhere
+        guard let here = try? Self.namespace(), here != Self.initialNamespace else { return true }
+        return (try? read())?.wasMadeElsewhere ?? false
     }
 
     /// Adds this process's namespace. Call within the turn that loads the keys.
     ///
     /// - Parameter expiry: see ``Place/expiry``.
     /// - Throws: `tooManyNamespaces` if there is no room for one more entry: no other entry gives way, because a lock would no longer
-    ///   know of those keys.
+    ///   know of those keys. `system`, `notRegularFile` if the file cannot be read: what it says would be lost.
     package func add(expiry: UInt64) throws(DataProtectionError) {
-        let (before, boot) = (read(), Clock.bootID())
-        let here = Place(namespace: Self.current, bootID: boot, expiry: expiry)
+        let (before, boot) = (try read(), Clock.bootID())
+        let here = Place(namespace: try Self.namespace() ?? 0, bootID: boot, expiry: expiry)
         var contents = before
         contents.keepOnly(outside: here.namespace, in: boot)
         contents.places.append(here)
         if contents != before { try write(contents) }
     }
 
-    /// Removes this process's namespace. Call after the keys have gone.
+    /// Removes this process's namespace. Call after the keys have gone. A file that cannot be read stays as it is.
     package func remove() {
-        let (before, here) = (read(), Self.current)
+        guard let before = try? read(), let here = try? Self.namespace() ?? 0 else { return }
         var contents = before
         contents.keepOnly(outside: here, in: Clock.bootID())
         if contents != before { try? write(contents) }
     }
 
     /// The other namespaces whose keyrings may hold the keys.
-    package var elsewhere: [UInt64] {
-        let (here, boot) = (Self.current, Clock.bootID())
-        return read().places.filter { $0.namespace != here && $0.isPossible(in: boot) }.map(\.namespace)
-    }
-
-    /// The same for a keybag that cannot be opened: removes this process's namespace, and refuses the others. Call after the keys
-    /// have gone.
     ///
-    /// - Returns: false if the file cannot be read.
-    /// - Throws: `keysElsewhere`.
-    package func settleUnopened() throws(DataProtectionError) -> Bool {
-        guard isReadable else { return false }
-        // Where others may write, a name could be a second name of one of the user's files.
-        if OwnDirectory.isOnlyOwners(directory) { TransitionFile(directory: directory).ifFree(remove) }
-        try refuseElsewhere()
-        return true
+    /// - Throws: `system`, `notRegularFile` if the file cannot be read.
+    package func elsewhere() throws(DataProtectionError) -> [UInt64] {
+        let (here, boot) = (try Self.namespace() ?? 0, Clock.bootID())
+        return try read().places.filter { $0.namespace != here && $0.isPossible(in: boot) }.map(\.namespace)
     }
 
     /// - Throws: `keysElsewhere`; `system`, `notRegularFile` if the file cannot be read, so that keys elsewhere cannot be ruled out.
     package func refuseElsewhere() throws(DataProtectionError) {
-        try requireReadable()
-        let namespaces = elsewhere
+        let namespaces = try elsewhere()
         if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
     }
 
     // MARK: the file
 
-    /// Whether the file can be read, or is known not to be there: a directory that is not there may be on a disk that is away.
-    private var isReadable: Bool { (try? requireReadable()) != nil && OwnDirectory.exists(directory) }
-
-    private func requireReadable() throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            _ = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
-        } catch {
-            guard error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory else { throw error }
-        }
-    }
-
     private static let origin = "made outside the initial user namespace"
 
-    private func read() -> Contents {
+    /// - Throws: `system`, `notRegularFile`. A file that is not there says nothing.
+    private func read() throws(DataProtectionError) -> Contents {
         var contents = Contents()
-        guard
-            let file = try? LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW),
-            let bytes = try? file.bytes(at: 0, count: Self.length)
-        else { return contents }
+        let file: LowerFile
+        do throws(DataProtectionError) {
+            file = try LowerFile(regular: directory.appending(Self.name), flags: O_RDONLY | O_NOFOLLOW)
+        } catch {
+            guard error.errno == .noSuchFileOrDirectory || error.errno == .notDirectory else { throw error }
+            return contents
+        }
+        let bytes = try file.bytes(at: 0, count: Self.length)
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
             if line == Self.origin { contents.wasMadeElsewhere = true }
             let fields = line.split(separator: " ")
@@ -167,7 +146,7 @@ package struct RingPlaces: Sendable {
         var lines = contents.places.map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
         if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
         var bytes = Array(lines.joined().utf8)
-        guard bytes.count <= Self.length else { throw .tooManyNamespaces(keybag: directory, namespaces: elsewhere) }
+        guard bytes.count <= Self.length else { throw .tooManyNamespaces(keybag: directory, namespaces: try elsewhere()) }
         bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
         let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
         try file.write(bytes, at: 0)

@@ -59,7 +59,7 @@ struct Lock: ParsableCommand {
         StandardError.line(.warning, error.message)
         StandardError.line(.warning, "so \(evicted)")
         if let hint = error.hint { StandardError.line(.hint, hint) }
-        guard try !Keybag.refuseKeysElsewhere(ofUnopened: KeybagOption.opened) else { return }
+        guard try !Keybag.lock(unopened: KeybagOption.opened) else { return }
         let record = quoted(KeybagOption.opened.appending("rings"))
         StandardError.line(
             .warning, "\(record) cannot be read, so keys in other user namespaces cannot be ruled out")
