@@ -2,7 +2,7 @@ package import GRDB
 import Synchronization
 package import SystemPackage
 
-/// The definitions that a database has: as literal SQL, and no others. FORMAT.md §2.14.
+/// The definitions that a database has: as literal SQL, and no others. FORMAT.md §2.14, §2.15.
 ///
 /// Whoever can write to the database while the keybag is locked can plant a trigger or a view, or alter a table, and so have unlocked code do
 /// something else. So what SQLite has stored is compared with this, letter by letter, before anything is believed or changed. No number
@@ -90,9 +90,9 @@ package struct SharedSchema: Sendable {
                 .damaged(path, reason: "it has a \(Self.kind(type)) that is not ours: \(name)")
             }
             // Two tables in one place would overwrite each other.
-            guard ["table", "index"].contains(type), pages.insert(values.number(4, in: 2 ... .max)).inserted else {
-                throw planted()
-            }
+            guard ["table", "index"].contains(type), pages.insert(values.number(4, in: 2 ... .max)).inserted,
+                !values.isDamaged
+            else { throw planted() }
             if values.isNull(3) {
                 // SQLite's own, for a primary key.
                 guard type == "index", name == "sqlite_autoindex_\(table)_1",
@@ -146,6 +146,8 @@ package final class SchemaWatch: Sendable {
     package func check(_ database: Database) throws {
         let number = try Int64.fetchOne(database.cachedStatement(sql: "PRAGMA schema_version"))
         if let number, compared.withLock({ $0 }) == number { return }
+        // Not even the earlier number counts any more: it can be put back.
+        compared.withLock { $0 = nil }
         try schema.check(database, path)
         compared.withLock { $0 = number }
     }

@@ -40,7 +40,16 @@ public final class SecretStore: Sendable {
     }
 
     /// The same of another keybag.
-    public init(appID: String, keybag: Keybag) throws(SecretError) {
+    public convenience init(appID: String, keybag: Keybag) throws(SecretError) {
+        try self.init(appID: appID, keybag: keybag, droppingPlanted: nil)
+    }
+
+    /// The same, to look after the store.
+    ///
+    /// - Parameter dropped: triggers and views that somebody has planted are dropped, and named to it: `trigger NAME`.
+    package init(
+        appID: String, keybag: Keybag, droppingPlanted dropped: (([String]) -> Void)?
+    ) throws(SecretError) {
         self.keybag = keybag
         privateGroup = try .private(of: appID)
         let directory = keybag.directory.appending(Keybag.secretsName)
@@ -52,7 +61,8 @@ public final class SecretStore: Sendable {
             throw .protection(error)
         }
         do throws(SharedDatabaseError) {
-            writing = try SharedDatabase.open(path, label: "protectfs.secrets", SecretSchema.definitions)
+            writing = try SharedDatabase.open(
+                path, label: "protectfs.secrets", SecretSchema.definitions, droppingPlanted: dropped)
             reading = try SharedDatabase.openToRead(path, label: "protectfs.secrets.reading")
         } catch {
             throw SecretError(error)
