@@ -32,11 +32,12 @@ package enum SharedDatabaseError: Error {
 ///
 /// In WAL mode, with `synchronous = FULL`: a change lasts when it returns. What is deleted is overwritten (`secure_delete`).
 package enum SharedDatabase {
-    /// Opens the database at `path`, or makes it, mode 0600, with the tables of `migrator`.
+    /// Opens the database at `path`, or makes it, mode 0600, with the definitions of `schema`.
     ///
-    /// - Throws: `newer` if it has a migration that `migrator` does not know.
+    /// - Parameter dropped: if given, triggers and views that somebody has planted are dropped, and their names are told to it.
+    /// - Throws: `damaged` if anything else is defined in it; `newer` if a later version made it.
     package static func open(
-        _ path: FilePath, label: String, _ migrator: DatabaseMigrator
+        _ path: FilePath, label: String, _ schema: SharedSchema, droppingPlanted dropped: (([String]) -> Void)? = nil
     ) throws(SharedDatabaseError) -> DatabaseQueue {
         // SQLite would make it 0644; what it puts beside it has the same mode. Never opened here: closing it again would drop the
         // locks of every other connection of this process (fcntl_locking(2)), and another one would take away its log.
@@ -45,21 +46,22 @@ package enum SharedDatabase {
         }
         // Who opens a new one at the same moment as another process finds tables that were not there a moment ago.
         for _ in 0..<20 {
-            do throws(SharedDatabaseError) { return try openOnce(path, label, migrator) } catch .failed {
+            do throws(SharedDatabaseError) { return try openOnce(path, label, schema, dropped) } catch .failed {
                 usleep(20_000)
             }
         }
-        return try openOnce(path, label, migrator)
+        return try openOnce(path, label, schema, dropped)
     }
 
     private static func openOnce(
-        _ path: FilePath, _ label: String, _ migrator: DatabaseMigrator
+        _ path: FilePath, _ label: String, _ schema: SharedSchema, _ dropped: (([String]) -> Void)?
     ) throws(SharedDatabaseError) -> DatabaseQueue {
         try translating(path, unchanged) {
             var configuration = Configuration()
             configuration.busyMode = .timeout(10)
             configuration.label = label
             configuration.prepareDatabase { database in
+                try distrust(database)
                 try database.execute(sql: "PRAGMA journal_mode = WAL")
                 try database.execute(sql: "PRAGMA synchronous = FULL")
                 try database.execute(sql: "PRAGMA secure_delete = ON")
@@ -67,8 +69,14 @@ package enum SharedDatabase {
                 try database.execute(sql: "PRAGMA temp_store = MEMORY")
             }
             let database = try DatabaseQueue(path: path.string, configuration: configuration)
-            if try database.read(migrator.hasBeenSuperseded) { throw SharedDatabaseError.newer(path) }
-            if try !database.read(migrator.hasCompletedMigrations) { try migrator.migrate(database) }
+            if let dropped {
+                let names = try database.write(SharedSchema.dropPlanted)
+                if !names.isEmpty { dropped(names) }
+            }
+            if try !database.read({ try schema.isComplete($0, path) }) {
+                // Another process may have made them meanwhile.
+                try database.write { try schema.prepare($0, path) }
+            }
             return database
         }
     }
@@ -80,7 +88,10 @@ package enum SharedDatabase {
             configuration.busyMode = .timeout(10)
             configuration.readonly = true
             configuration.label = label
-            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
+            configuration.prepareDatabase { database in
+                try distrust(database)
+                try database.execute(sql: "PRAGMA temp_store = MEMORY")
+            }
             return try DatabaseQueue(path: path.string, configuration: configuration)
         }
     }
@@ -94,8 +105,7 @@ package enum SharedDatabase {
         return try translating(path, unchanged) {
             var configuration = Configuration()
             configuration.prepareDatabase { database in
-                try database.execute(sql: "PRAGMA trusted_schema = OFF")
-                try database.execute(sql: "PRAGMA cell_size_check = ON")
+                try distrust(database)
             }
             let queue = try DatabaseQueue(configuration: configuration)
             try queue.writeWithoutTransaction { database in
@@ -112,6 +122,13 @@ package enum SharedDatabase {
             }
             return queue
         }
+    }
+
+    /// What is stored in a database runs no function that has an effect, and no virtual table, and cells are checked before they are read.
+    /// SQLite has more of the kind (SQLITE_DBCONFIG_DEFENSIVE), behind a function that only C can call; ours do nothing that it forbids.
+    private static func distrust(_ database: Database) throws {
+        try database.execute(sql: "PRAGMA trusted_schema = OFF")
+        try database.execute(sql: "PRAGMA cell_size_check = ON")
     }
 
     private static func unchanged(_ error: SharedDatabaseError) -> SharedDatabaseError { error }

@@ -125,6 +125,28 @@ import Testing
         }
     }
 
+    // MARK: definitions
+
+    /// A list in which somebody has planted a definition is not used: neither opened, nor changed by who has it open.
+    @Test(arguments: [
+        "CREATE TRIGGER planted AFTER INSERT ON downloads BEGIN DELETE FROM credentials; END",
+        "CREATE TRIGGER planted AFTER UPDATE ON downloads BEGIN UPDATE downloads SET state = 1; END",
+        "CREATE VIEW planted AS SELECT * FROM downloads", "CREATE TABLE planted (a)",
+        "CREATE INDEX planted ON downloads (state)", "ALTER TABLE segments ADD COLUMN extra",
+        "DROP TABLE failedCredentials",
+        "ALTER TABLE credentials RENAME TO other; CREATE VIEW credentials AS SELECT * FROM other",
+    ])
+    func plantedDefinition(_ sql: String) async throws {
+        let (bed, queue, _, other) = try await list()
+        try await DatabaseQueue(path: queue.store.path.string).writeWithoutTransaction { try $0.execute(sql: sql) }
+        func isRefused(_ error: any Error) -> Bool {
+            if case DownloadError.storeDamaged = error { true } else { false }
+        }
+        await #expect(performing: { _ = try await queue.add(bed.request("c")) }, throws: isRefused)
+        await #expect(performing: { try await queue.cancel(other) }, throws: isRefused)
+        #expect(performing: { _ = try bed.queue() }, throws: isRefused)
+    }
+
     // MARK: what stays
 
     @Test func whatIsOverForLongIsForgotten() async throws {

@@ -150,6 +150,94 @@ import Testing
         #expect(found.damaged == 0 && found.records.map(\.name) == [other], "what does not open has a name, and stays")
     }
 
+    // MARK: definitions
+
+    /// What somebody else does with the database, by a connection of their own.
+    private func alterDatabase(_ sql: String) throws {
+        try DatabaseQueue(path: bed.store.path.string).writeWithoutTransaction { try $0.execute(sql: sql) }
+    }
+
+    private func expectStoreDamaged(_ body: () throws -> Void) {
+        #expect { try body() } throws: { if case SecretError.storeDamaged = $0 { true } else { false } }
+    }
+
+    /// Neither a store that is opened afterwards nor one that was open does what a planted definition says.
+    @Test(arguments: [
+        "CREATE TRIGGER planted AFTER INSERT ON secrets BEGIN DELETE FROM secrets; END",
+        "CREATE TRIGGER planted BEFORE UPDATE ON secrets BEGIN INSERT INTO grdb_migrations VALUES ('seen'); END",
+        "CREATE TABLE planted (a); CREATE TRIGGER copy AFTER DELETE ON secrets BEGIN INSERT INTO planted VALUES (1); END",
+        "CREATE VIEW planted AS SELECT * FROM secrets", "CREATE TABLE planted (a)",
+        "CREATE INDEX planted ON secrets (kind)",
+        "CREATE TABLE sqlite (a)", "CREATE VIRTUAL TABLE planted USING fts5(a)",
+        "DROP INDEX secretsByName", "DROP TABLE grdb_migrations", "ALTER TABLE secrets ADD COLUMN extra",
+        "ALTER TABLE secrets RENAME TO other; CREATE VIEW secrets AS SELECT * FROM other",
+        """
+        PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'realm TEXT NOT NULL', 'realm TEXT DEFAULT (1)');
+        PRAGMA writable_schema = OFF; PRAGMA schema_version = 4711
+        """,
+    ])
+    func plantedDefinition(_ sql: String) throws {
+        let before = try bed.store.read { try Int.fetchOne($0, sql: "PRAGMA schema_version") }
+        try alterDatabase(sql)
+        for _ in 0..<2 {
+            expectStoreDamaged { try bed.store.add(.account("pat"), value: secret("value of pat")) }
+            expectStoreDamaged { _ = try bed.another() }
+        }
+        // As if nothing had happened.
+        try alterDatabase("PRAGMA schema_version = \(try #require(before))")
+        expectStoreDamaged { try bed.store.delete(other) }
+        expectStoreDamaged { _ = try bed.another() }
+        let rows = try DatabaseQueue(path: bed.store.path.string).read {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM secrets")
+        }
+        #expect(rows == 2)
+    }
+
+    /// Triggers and views go when somebody asks for it, without having done anything; nothing else does.
+    @Test func plantedDefinitionIsDropped() throws {
+        try alterDatabase(
+            """
+            CREATE TRIGGER "a ""b"" c" AFTER DELETE ON secrets BEGIN DELETE FROM secrets; END;
+            CREATE VIEW seen AS SELECT * FROM secrets;
+            CREATE TRIGGER later INSTEAD OF DELETE ON seen BEGIN DELETE FROM secrets; END
+            """)
+        expectStoreDamaged { _ = try bed.another() }
+        var dropped: [String] = []
+        let store = try SecretStore(appID: SecretsBed.appID, keybag: Keybag(at: bed.keybag.directory)) { dropped += $0 }
+        #expect(dropped == ["trigger a \"b\" c", "trigger later", "view seen"])
+        #expect(try store.deleteDamaged() == 0)
+        #expect(try store.text(altered.name) == "value of kim" && bed.another().text(other) == "value of lee")
+        try bed.store.delete(other)
+        #expect(try bed.store.text(altered.name) == "value of kim")
+        try alterDatabase("CREATE TABLE planted (a)")
+        expectStoreDamaged {
+            _ = try SecretStore(appID: SecretsBed.appID, keybag: Keybag(at: bed.keybag.directory)) { dropped += $0 }
+        }
+        #expect(dropped.count == 3)
+    }
+
+    /// The definitions themselves say which there are: with an earlier number nothing is made again, and no row is lost.
+    @Test(arguments: ["DELETE FROM grdb_migrations", "PRAGMA user_version = 0", "PRAGMA user_version = 7"])
+    func theNumberOfTheDefinitionsIsPutBack(_ sql: String) throws {
+        try alterDatabase(sql)
+        #expect(try bed.another().text(altered.name) == "value of kim")
+        #expect(try bed.store.text(other) == "value of lee")
+        try bed.store.set(altered.name, value: secret("anew"))
+        #expect(try bed.another().text(altered.name) == "anew")
+        #expect(try bed.store.read { try String.fetchAll($0, sql: "SELECT identifier FROM grdb_migrations") } == ["1"])
+    }
+
+    /// What SQLite's own tools do to look after a database is no attack.
+    @Test(arguments: ["VACUUM", "ANALYZE", "REINDEX", "PRAGMA optimize", "PRAGMA wal_checkpoint(TRUNCATE)"])
+    func maintained(_ sql: String) throws {
+        try alterDatabase(sql)
+        try bed.store.add(.account("pat"), value: secret("value of pat"))
+        #expect(try bed.another().text(.account("pat")) == "value of pat")
+        #expect(try bed.another().text(altered.name) == "value of kim")
+    }
+
+    // MARK: bytes
+
     /// A database that is cut short or overwritten is said to be damaged, at opening or at reading; never empty, never a crash.
     @Test func truncated() throws {
         for number in 0..<40 { try bed.store.add(.account("\(number)"), value: secret("value \(number)")) }

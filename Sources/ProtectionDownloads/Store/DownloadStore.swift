@@ -44,8 +44,8 @@ final class DownloadStore: Sendable {
         let path = directory.appending(Self.databaseName)
         commits = GroupCommit(
             try shared { [path] () throws(SharedDatabaseError) in
-                try SharedDatabase.open(path, label: "protectfs.downloads", DownloadSchema.migrator)
-            })
+                try SharedDatabase.open(path, label: "protectfs.downloads", DownloadSchema.definitions)
+            }, checking: SchemaWatch(DownloadSchema.definitions, path).check)
         reading = try shared { [path] () throws(SharedDatabaseError) in
             try SharedDatabase.openToRead(path, label: "protectfs.downloads.reading")
         }

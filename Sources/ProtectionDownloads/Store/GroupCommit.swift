@@ -36,8 +36,12 @@ final class GroupCommit: Sendable {
     }
     private let state = Mutex(State())
     private let database: DatabaseQueue
+    private let check: @Sendable (Database) throws -> Void
 
-    init(_ database: DatabaseQueue) { self.database = database }
+    /// - Parameter check: called first in each transaction; what it throws ends that.
+    init(_ database: DatabaseQueue, checking check: @escaping @Sendable (Database) throws -> Void = { _ in }) {
+        (self.database, self.check) = (database, check)
+    }
 
     /// How many changes wait for the next commit.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -114,6 +118,7 @@ final class GroupCommit: Sendable {
             if !isLasting { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
             let result = Result {
                 try database.inTransaction(.immediate) {
+                    try check(database)
                     for change in changes { try make(change, isAlone: changes.count == 1, database) }
                     return .commit
                 }

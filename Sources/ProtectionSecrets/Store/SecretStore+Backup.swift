@@ -70,7 +70,7 @@ extension SecretStore {
                 throw SecretError.protection(.system(temporary, operation: "mknod", Errno(rawValue: errno)))
             }
             let database = try DatabaseQueue(path: temporary.string)
-            try SecretSchema.migrator.migrate(database)
+            try database.write { try SecretSchema.definitions.prepare($0, temporary) }
             try database.write { database in for row in rows { try insert(row, database) } }
             try database.close()
         }
@@ -123,10 +123,7 @@ extension SecretStore {
         guard let stored else { return [] }
         return try SharedDatabase.translating(path, SecretError.init) {
             let database = try SharedDatabase.inMemory(stored, path)
-            if try database.read(SecretSchema.migrator.hasBeenSuperseded) { throw SecretError.storeNewer(path) }
-            guard try database.read(SecretSchema.isTableOfOurs) else {
-                throw SecretError.storeDamaged(path, reason: "it has another table than ours")
-            }
+            try database.read { try SecretSchema.definitions.check($0, path) }
             return try database.read { database in
                 let rows = try Row.fetchCursor(database, sql: "SELECT \(SecretSchema.columns) FROM secrets")
                 return try Array(rows.map { SecretRow($0) })

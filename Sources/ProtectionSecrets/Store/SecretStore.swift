@@ -27,6 +27,7 @@ public final class SecretStore: Sendable {
     private let writing: DatabaseQueue
     /// Its own connection: who reads does not wait for a flush.
     private let reading: DatabaseQueue
+    private let watch: SchemaWatch
 
     /// Opens the user's store, or begins one.
     ///
@@ -39,7 +40,16 @@ public final class SecretStore: Sendable {
     }
 
     /// The same of another keybag.
-    public init(appID: String, keybag: Keybag) throws(SecretError) {
+    public convenience init(appID: String, keybag: Keybag) throws(SecretError) {
+        try self.init(appID: appID, keybag: keybag, droppingPlanted: nil)
+    }
+
+    /// The same, to look after the store.
+    ///
+    /// - Parameter dropped: triggers and views that somebody has planted are dropped, and named to it: `trigger NAME`.
+    package init(
+        appID: String, keybag: Keybag, droppingPlanted dropped: (([String]) -> Void)?
+    ) throws(SecretError) {
         self.keybag = keybag
         privateGroup = try .private(of: appID)
         let directory = keybag.directory.appending(Keybag.secretsName)
@@ -51,12 +61,14 @@ public final class SecretStore: Sendable {
             throw .protection(error)
         }
         do throws(SharedDatabaseError) {
-            writing = try SharedDatabase.open(path, label: "protectfs.secrets", SecretSchema.migrator)
+            writing = try SharedDatabase.open(
+                path, label: "protectfs.secrets", SecretSchema.definitions, droppingPlanted: dropped)
             reading = try SharedDatabase.openToRead(path, label: "protectfs.secrets.reading")
         } catch {
             throw SecretError(error)
         }
         self.path = path
+        watch = SchemaWatch(SecretSchema.definitions, path)
         bell = Bell(directory: directory)
     }
 
@@ -69,14 +81,22 @@ public final class SecretStore: Sendable {
 
     /// Reads behind every change that has begun, here or in another process: none of them commits a row afterwards that was sealed before.
     func readBehindWriters<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
-        try SharedDatabase.translating(path, SecretError.init) { try writing.write(body) }
+        try SharedDatabase.translating(path, SecretError.init) { try changing(body) }
     }
 
     /// Changes in one transaction. When this returns it lasts, and who listens is told; when it throws nothing has changed.
     func write<R>(_ body: (Database) throws -> R) throws(SecretError) -> R {
-        let result = try SharedDatabase.translating(path, SecretError.init) { try writing.write(body) }
+        let result = try SharedDatabase.translating(path, SecretError.init) { try changing(body) }
         bell.ring()
         return result
+    }
+
+    /// A trigger that was planted after this was opened does not see what is stored.
+    private func changing<R>(_ body: (Database) throws -> R) throws -> R {
+        try writing.write { database in
+            try watch.check(database)
+            return try body(database)
+        }
     }
 
     /// The row of a name; nil if there is none.

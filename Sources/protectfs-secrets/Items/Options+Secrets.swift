@@ -41,6 +41,16 @@ extension GroupOptions {
         try SecretStore(appID: appID, keybag: keybag.open())
     }
 
+    /// The same, without the triggers and views that somebody has planted in it.
+    func storeToLookAfter(_ keybag: KeybagOption) throws -> SecretStore {
+        try SecretStore(appID: appID, keybag: keybag.open()) { dropped in
+            for planted in dropped {
+                StandardError.line(
+                    .warning, "dropped from the store of secrets, because protectfs did not make it: \(planted)")
+            }
+        }
+    }
+
     /// nil: the private group.
     var accessGroup: AccessGroup? { get throws { try group.map { name throws(SecretError) in try AccessGroup(name) } } }
 

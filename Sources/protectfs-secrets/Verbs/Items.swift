@@ -92,11 +92,10 @@ extension SecretName {
 
 extension SecretDelete: PerformedSecretVerb {
     func perform() throws {
-        let store = try group.store(keybag)
         if damaged {
-            try store.deleteDamaged()
+            try group.storeToLookAfter(keybag).deleteDamaged()
         } else {
-            try store.delete(attributes.named, in: group.accessGroup)
+            try group.store(keybag).delete(attributes.named, in: group.accessGroup)
         }
     }
 }
