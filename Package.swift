@@ -21,6 +21,7 @@ let package = Package(
     products: [
         .library(name: "DataProtection", targets: ["DataProtection"]),
         .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
+        .library(name: "DataProtectionTesting", targets: ["DataProtectionTesting"]),
         .library(name: "RNCryptorFormat", targets: ["RNCryptorFormat"]),
         .executable(name: "protectfs", targets: ["protectfs"]),
         .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
@@ -101,6 +102,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"], swiftSettings: strict),
+        // Keybags for the unit tests of applications.
+        .target(
+            name: "DataProtectionTesting", dependencies: ["DataProtection", "DurableFiles", "Keybags"],
+            swiftSettings: strict),
         .target(
             name: "SessionLock",
             dependencies: ["POSIXThreads", "CSystemd", .product(name: "SystemPackage", package: "swift-system")],
@@ -310,6 +315,15 @@ let package = Package(
                 "POSIXThreads",
                 "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
                 "KeyQuota", "PowerCutDisk", "TestEffort", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            swiftSettings: strict),
+        // Takes the kernel keyring away from a process, as a container's seccomp filter does.
+        .target(name: "CRefusedKeyring", path: "Tests/CRefusedKeyring"),
+        .testTarget(
+            name: "DataProtectionTestingTests",
+            dependencies: [
+                "DataProtectionTesting", "KernelKeyring", "CRefusedKeyring", "TestScratch",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -156,14 +156,14 @@ struct KeybagLockTests {
         let before = TransitionFile(directory: bag.directory).read().counter
         try Keybag.lock(bag.keybag.uuid)
         #expect(bag.ringContents == [2])
-        #expect(TransitionFile(directory: bag.directory).read().counter == before + 1, "an unlock that began before it is refused")
+        #expect(TransitionFile(directory: bag.directory).read().counter == before + 1, "an earlier unlock is refused")
         #expect(try Keybag.lock(unopened: bag.directory))
         #expect(TransitionFile(directory: bag.directory).read().counter == before + 2)
     }
 
     @Test("Nothing is written into a directory without a keybag")
     func noKeybag() throws {
-        let directory = try ScratchDirectory(of: "keybags")
+        let directory = ScratchDirectory()
         #expect(try Keybag.lock(unopened: directory.path))
         #expect(try directory.path.names() == [])
     }

@@ -8,7 +8,7 @@ import SystemPackage
 /// A tag without such a key could be tested for the price of the derivation that gave it. A file that nothing has authenticated sets
 /// that price. The disk does not hold this key, so a tag on the disk cannot be tested at any price.
 package struct GuessTagKey: Sendable {
-    private let key: RingKey
+    private let key: RingSlot
 
     package init(_ ring: RingKeys) { key = ring.guessTag }
 
@@ -25,7 +25,7 @@ package struct GuessTagKey: Sendable {
                 return try Self.tag(of: guess, under: MACKey(secret: secret))
             }
             let secret = try SecretBytes(randomByteCount: 32)
-            try RingWriter.run { () throws(Errno) in
+            try key.write { () throws(Errno) in
                 _ = try secret.withUnsafeBytes { payload throws(Errno) in try key.load(payload) }
             }
             return try Self.tag(of: guess, under: MACKey(secret: secret))
@@ -37,7 +37,7 @@ package struct GuessTagKey: Sendable {
     /// Removes the key, when no tag is stored any more. A key that stays costs some of the user's quota, and opens nothing.
     package func forget() {
         guard (try? key.find()) != nil else { return }
-        try? RingWriter.run { () throws(Errno) in try key.evict() }
+        try? key.write { () throws(Errno) in try key.evict() }
     }
 
     private static func tag(of guess: UInt16, under key: borrowing MACKey) throws(KeyError) -> UInt16 {

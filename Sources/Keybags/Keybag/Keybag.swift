@@ -49,8 +49,11 @@ public final class Keybag: Sendable {
     private let cached: Mutex<Cached>
 
     /// Opens the keybag in `directory`, as `init(at:warn:)` of the layer above does, which knows what follows a lock.
+    ///
+    /// - Parameter process: where a temporary keybag has its keys. No file says it: nil, for all others, is the kernel keyring.
     package init(
-        at directory: FilePath, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
+        at directory: FilePath, ring process: ProcessRing? = nil, followUp: LockFollowUp,
+        warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) {
         try OwnDirectory.requireOneUser(for: directory)
         let file = KeybagFile(directory: directory)
@@ -66,7 +69,7 @@ public final class Keybag: Sendable {
         self.warn = warn
         self.followUp = followUp
         uuid = loaded.copy.uuid
-        ring = RingKeys(uuid)
+        ring = RingKeys(uuid, in: process)
         attempts = AttemptFile(directory: directory, keybag: uuid)
         transition = TransitionFile(directory: directory)
         rings = RingPlaces(directory: directory)

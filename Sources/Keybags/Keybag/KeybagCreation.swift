@@ -110,7 +110,7 @@ extension Keybag {
         }
     }
 
-    private static func newKeybag(
+    package static func newKeybag(
         _ slots: [KeybagSlot], _ device: borrowing OwnDeviceKey, _ key: borrowing KeybagKey
     ) throws(KeyError) -> [UInt8] {
         let uuid = key.keybag

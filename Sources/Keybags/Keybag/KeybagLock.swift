@@ -57,7 +57,7 @@ extension Keybag {
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
             do throws(Errno) {
-                try RingWriter.run { () throws(Errno) in
+                try ring.write { () throws(Errno) in
                     try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {

@@ -68,7 +68,7 @@ extension Keybag {
         return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
     }
 
-    private func loadedAt(_ key: RingKey) throws(DataProtectionError) -> UInt64? {
+    private func loadedAt(_ key: RingSlot) throws(DataProtectionError) -> UInt64? {
         var serial: KeySerial?
         guard let payload = try RingKeys.payload(of: key, serial: &serial) else { return nil }
         return payload.withUnsafeBytes { RingPayload.loadedAt($0) }

@@ -89,7 +89,7 @@ extension Keybag {
             let deadline = record.deadline
             record.deadline = 0
             do throws(Errno) {
-                try RingWriter.run { () throws(Errno) in
+                try ring.write { () throws(Errno) in
                     try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
@@ -107,6 +107,7 @@ extension Keybag {
     package func openWithPasscode(
         _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
     ) throws(DataProtectionError) -> KeybagKey {
+        try refusePasscodeIfTemporary()
         try Self.checkPasscode(passcode)
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .keybagDamaged(directory, reason: "it has no passcode slot")

@@ -178,7 +178,7 @@ extension Keybag {
     private func put(_ keys: borrowing OpenedKeys, seconds: UInt32) throws(Errno) {
         try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
             try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
-                try RingWriter.run { () throws(Errno) in
+                try ring.write { () throws(Errno) in
                     try ring.firstUnlock.load(firstUnlock)
                     guard keys.extent == .all else { return }
                     try ring.unlocked.load(unlocked, seconds: seconds)

@@ -4,26 +4,34 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// The keys of one keybag in the kernel keyring. The presence of the first two is the lock state. FORMAT.md §2.5.
+/// The keys of one keybag in its ring, which is the kernel keyring but for ``ProcessRing``. The presence of the first two is the lock state. FORMAT.md §2.5.
 package struct RingKeys: Sendable {
     /// Class keys A and B private: there only while unlocked.
-    package let unlocked: RingKey
+    package let unlocked: RingSlot
     /// Class key C: there since the first unlock.
-    package let firstUnlock: RingKey
+    package let firstUnlock: RingSlot
     /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
-    package let guessTag: RingKey
+    package let guessTag: RingSlot
 
     /// What the descriptions of class keys begin with.
     package static let prefix = "protectfs:"
 
-    package init(_ keybag: KeybagUUID) {
-        unlocked = RingKey(description: "\(Self.prefix)\(keybag):1")
-        firstUnlock = RingKey(description: "\(Self.prefix)\(keybag):2")
-        guessTag = RingKey(description: "protectfs-attempts:\(keybag)")
+    /// - Parameter process: where a temporary keybag has its keys; nil: in the kernel keyring.
+    package init(_ keybag: KeybagUUID, in process: ProcessRing? = nil) {
+        func slot(_ name: String) -> RingSlot { RingSlot(key: RingKey(description: name), process: process) }
+        unlocked = slot("\(Self.prefix)\(keybag):1")
+        firstUnlock = slot("\(Self.prefix)\(keybag):2")
+        guessTag = slot("protectfs-attempts:\(keybag)")
     }
 
+    /// Where a temporary keybag has its keys; nil: in the kernel keyring.
+    package var process: ProcessRing? { unlocked.process }
+
+    /// Runs `body`, which changes the ring, where the ring can be changed.
+    package func write<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R { try unlocked.write(body) }
+
     /// The key that holds the keys of a class; nil for class D, which is in none.
-    package func key(for protectionClass: ProtectionClass) -> RingKey? {
+    package func key(for protectionClass: ProtectionClass) -> RingSlot? {
         switch protectionClass {
         case .complete, .completeUnlessOpen: unlocked
         case .completeUntilFirstUserAuthentication: firstUnlock
@@ -34,6 +42,14 @@ package struct RingKeys: Sendable {
     /// Reads a payload; nil if the key is not here.
     ///
     /// - Parameter serial: where the key was last time, to save the search; it is searched again when it has gone.
+    package static func payload(
+        of slot: RingSlot, serial: inout KeySerial?
+    ) throws(DataProtectionError) -> SecretBytes? {
+        if let process = slot.process { return slot.readFromProcess(process) }
+        return try payload(of: slot.key, serial: &serial)
+    }
+
+    /// The same of the kernel keyring.
     package static func payload(of key: RingKey, serial: inout KeySerial?) throws(DataProtectionError) -> SecretBytes? {
         do throws(Errno) {
             // An unlock replaces the key: what was found may be gone before it is read, and another one be there.
@@ -84,7 +100,7 @@ package struct RingKeys: Sendable {
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
     package func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
-            try RingWriter.run { () throws(Errno) in
+            try write { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
                 var failure: Errno?
                 do throws(Errno) { try unlocked.evict() } catch { failure = error }
@@ -111,7 +127,7 @@ package struct RingKeys: Sendable {
         for key in [unlocked, firstUnlock] where Self.isRemnant(key) {
             TransitionFile(directory: keybag).ifFree {
                 guard Self.isRemnant(key) else { return }
-                try? RingWriter.run { () throws(Errno) in try key.evict() }  // the next command tries again
+                try? key.write { () throws(Errno) in try key.evict() }  // the next command tries again
             }
         }
         let transition = TransitionFile(directory: keybag)
@@ -123,7 +139,7 @@ package struct RingKeys: Sendable {
         }
     }
 
-    private static func isRemnant(_ key: RingKey) -> Bool {
+    private static func isRemnant(_ key: RingSlot) -> Bool {
         do throws(Errno) { _ = try key.find() } catch { return error == .keyExpired || error == .keyRevoked }
         return false
     }

@@ -83,6 +83,13 @@ extension Keybag {
             recoverySlot: recoverySlot)
     }
 
+    /// Makes a keybag whose class keys live in this process alone, as `TemporaryKeybag` does for unit tests.
+    package static func temporary(
+        in directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) -> Keybag {
+        try temporary(in: directory, followUp: .classChanges, warn: warn)
+    }
+
     /// Puts a keybag back from its export, where there is none or where both copies are damaged.
     ///
     /// Damaged copies are kept beside the new ones, with a warning each. Nothing is unlocked. Then the passcode of the time

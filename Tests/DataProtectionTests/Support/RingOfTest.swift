@@ -12,7 +12,7 @@ extension TestKeybag {
     enum Place { case unlocked, firstUnlock }
 
     private func ringKey(_ place: Place) -> RingKey {
-        place == .unlocked ? keybag.ring.unlocked : keybag.ring.firstUnlock
+        (place == .unlocked ? keybag.ring.unlocked : keybag.ring.firstUnlock).key
     }
 
     /// Puts `payload` into the ring under one of the keybag's names.

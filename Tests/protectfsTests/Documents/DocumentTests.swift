@@ -70,7 +70,7 @@ struct DocumentTests {
         for block in try FencedBlock.all(of: document) where block.language == "swift" {
             let place = "\(document):\(block.line)"
             let source = try #require(block.comment("from"), "\(place): no <!-- from: FILE --> above it")
-            #expect(source.hasPrefix("Examples/") || source.hasPrefix("Sources/"), "\(place)")
+            #expect(["Examples/", "Sources/", "Tests/"].contains { source.hasPrefix($0) }, "\(place)")
             let whole = Self.unindented(source: try Checkout.text(source))
             #expect(whole.contains(Self.unindented(source: block.text)), "\(place) is not in \(source)")
         }

@@ -1,0 +1,60 @@
+import DurableFiles
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// Makes a keybag whose class keys live in this process alone, for unit tests. It is locked as before the first unlock.
+    ///
+    /// Its files are in `directory`, the device key beside it in `device-key`. No passcode opens it, and no registry knows of it.
+    /// Only the returned object uses the process ring: the same directory opened again is an ordinary keybag that stays locked.
+    /// - Parameter directory: where nothing is yet; absolute.
+    package static func temporary(
+        in directory: FilePath, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) -> Keybag {
+        let device = try DeviceKeyFile.own(at: directory.removingLastComponent().appending("device-key"))
+        let uuid = try withKeys { () throws(KeyError) in try KeybagUUID.random() }
+        let ring = ProcessRing(try withKeys { () throws(KeyError) in try KeybagKey.random(for: uuid) })
+        let bytes = try withKeys { () throws(KeyError) in
+            try newKeybag([try unopenableSlot()], device, ring.keybagKey)
+        }
+        try makeDirectory(directory, holding: bytes, of: uuid)
+        return try Keybag(at: directory, ring: ring, followUp: followUp, warn: warn)
+    }
+
+    /// The format asks for one slot at least. What this one says to wrap is random, so no passcode opens it.
+    private static func unopenableSlot() throws(KeyError) -> KeybagSlot {
+        KeybagSlot(
+            kind: .passcode, iterations: KeybagSlot.leastIterations, salt: try Randomness.bytes(32),
+            wrapped: WrappedKey(bytes: try Randomness.bytes(40)))
+    }
+
+    /// Loads all class keys of a temporary keybag. Nothing is derived: its ring has the keybag key.
+    ///
+    /// - Throws: `passcodeUnusable` for every other keybag; `lockedMeanwhile`, `keybagNotFound`, `keybagDamaged`.
+    package func unlockTemporary(forSeconds seconds: UInt32? = nil) throws(DataProtectionError) {
+        guard let process = ring.process else {
+            throw .passcodeUnusable(reason: "only a temporary keybag is unlocked without one")
+        }
+        while true {
+            let counter = try transition.readStrictly().counter
+            let loaded = try file.load()
+            let keys = try OpenedKeys(loaded, process.keybagKey, directory)
+            guard try load(keys, seconds: seconds, ifCounterIs: counter) else { continue }  // rotated in between
+            cache(loaded.copy)
+            return followUp.perform(in: directory, warn: warn)
+        }
+    }
+
+    /// Evicts all class keys of a temporary keybag, whatever has become of its directory.
+    package func forgetTemporaryKeys() {
+        for slot in [ring.unlocked, ring.firstUnlock, ring.guessTag] { ring.process?.evict(slot.key) }
+    }
+
+    /// No passcode belongs to a temporary keybag: to try one would cost a derivation, and leave a key in the kernel keyring.
+    func refusePasscodeIfTemporary() throws(DataProtectionError) {
+        if ring.process != nil {
+            throw .passcodeUnusable(reason: "a temporary keybag has none; unlock it with TemporaryKeybag.unlock()")
+        }
+    }
+}
