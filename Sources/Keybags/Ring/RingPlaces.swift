@@ -146,7 +146,9 @@ package struct RingPlaces: Sendable {
         var lines = contents.places.map { "\($0.namespace) \(Hexadecimal.text($0.bootID)) \($0.expiry)\n" }
         if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
         var bytes = Array(lines.joined().utf8)
-        guard bytes.count <= Self.length else { throw .tooManyNamespaces(keybag: directory, namespaces: try elsewhere()) }
+        guard bytes.count <= Self.length else {
+            throw .tooManyNamespaces(keybag: directory, namespaces: try elsewhere())
+        }
         bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
         let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
         try file.write(bytes, at: 0)
