@@ -52,6 +52,44 @@ import Testing
         #expect(try bed.read(segment) == Array("secret".utf8))
     }
 
+    /// Anybody who knows the public key can also make a segment: what is in it is not the log's.
+    @Test(arguments: [false, true])
+    func aPlantedSegment(thereIsALog: Bool) throws {
+        let bed = try FileTestBed()
+        let log = bed.path("log")
+        if thereIsALog { _ = try bed.makeWhole("log", .complete, Array("line".utf8)) }
+        let segment = try bed.makePlanted("log.segment-1")
+        let genuine = try bed.makeWhole("log.segment-2", .complete, Array("next".utf8))
+        try bed.keybag.lock()
+        try forge(bed, [.join(try reference(segment), log: log)])
+        try forge(bed, [.join(try reference(genuine), log: log)])
+        try bed.enter(.unlocked)
+        let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
+        #expect(outcomes == [.failed(.unverifiedOrigin(segment, .unverified)), .done], "it holds nobody up")
+        #expect(try bed.read(log) == Array((thereIsALog ? "linenext" : "next").utf8))
+        #expect(OwnDirectory.exists(segment), "nothing of it is removed")
+    }
+
+    /// A note is looked at before its turn comes, and may be another one then.
+    @Test func aNoteThatIsExchanged() throws {
+        let bed = try FileTestBed()
+        let first = try bed.makeWhole("first", .completeUnlessOpen, Array("first".utf8))
+        let secret = try bed.makeWhole("log.segment-1", .complete, Array("secret".utf8))
+        let log = try bed.makeWhole("log", .complete, Array("line".utf8))
+        try forge(bed, [.raise(try reference(first), from: .completeUnlessOpen, to: .complete)])
+        try forge(bed, [.join(try reference(secret), log: log)])
+        let numbers = try QueueNote.numbers(in: bed.keybag.directory)
+        let paths = numbers.map { bed.keybag.directory.appending("queue").appending("\($0)") }
+        let results = try bed.keybag.performQueuedWork(
+            only: { work in
+                if work.path == first { try? paths[0].overwrite(try paths[1].contents()) }
+                return work.path == first
+            }, keepingLost: false)
+        #expect(results.isEmpty)
+        #expect(try bed.read(log) == Array("line".utf8))
+        #expect(try bed.read(secret) == Array("secret".utf8))
+    }
+
     /// What a note says was appended already is looked for.
     @Test(
         arguments: [

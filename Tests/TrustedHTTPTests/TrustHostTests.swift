@@ -35,7 +35,7 @@ struct TrustHostTests {
         }
     }
 
-    @Test("A dot before a name does not make it a pattern", arguments: [".example.org", ".", "", "*.example.org"])
+    @Test("Neither a name nor an address", arguments: [".example.org", ".", "", "*.example.org", "127.0.0.1."])
     func noPattern(host: String) throws {
         let certificate = try Certificate.named("wildcard")
         let trust = try ServerTrust(anchors: .only([certificate]))

@@ -110,7 +110,7 @@ extension Keybag {
             }
             var outcome = QueuedWorkResult.Outcome.waiting
             if isProtectedDataAvailable, !work.isJoin(toAnyOf: waitingLogs) {
-                guard let held = perform(number, into: log, keepingLost, show, { add(.failed($0)) })
+                guard let held = perform(number, work, into: log, keepingLost, show, { add(.failed($0)) })
                 else { continue }
                 outcome = held
             }
@@ -120,15 +120,16 @@ extension Keybag {
         return results
     }
 
-    /// Nil if somebody else has just done it.
+    /// Nil if somebody else has just done it, or has put another note in its place since it was looked at.
     private func perform(
-        _ number: UInt64, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
+        _ number: UInt64, _ work: QueuedWork, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
         _ others: (DataProtectionError) -> Void
     ) -> QueuedWorkResult.Outcome? {
         do throws(DataProtectionError) {
             guard var note = try QueueNote(number, in: directory, holding: true) else {
                 return try QueueNote(number, in: directory, holding: false) == nil ? nil : .inUse
             }
+            guard let now = QueuedWork(note), now.kind == work.kind, now.path == work.path else { return nil }
             let tries = QueueTries(number, in: directory)
             try tries.begin()
             defer { tries.end() }
@@ -196,7 +197,7 @@ extension QueuedWorkResult.Outcome {
     package var holdsUp: Bool {
         switch self {
         case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost),
-            .failed(.otherKey):
+            .failed(.otherKey), .failed(.unverifiedOrigin):
             false
         case .inUse, .waiting, .failed: true
         }

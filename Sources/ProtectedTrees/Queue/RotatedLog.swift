@@ -47,10 +47,12 @@ package struct RotatedLog {
         try AtomicReplace.flushDirectory(log.directory)
     }
 
+    /// By bytes: two names that look the same can be two files.
     private func suffixes() throws(DataProtectionError) -> [Substring] {
         let beginning = (log.lastComponent?.string ?? "") + "."
-        return try DirectoryListing.names(of: log.directory).compactMap {
-            $0.hasPrefix(beginning) ? $0.dropFirst(beginning.count) : nil
+        return try DirectoryListing.names(of: log.directory).compactMap { name in
+            guard name.utf8.starts(with: beginning.utf8) else { return nil }
+            return Substring(decoding: name.utf8.dropFirst(beginning.utf8.count), as: UTF8.self)
         }
     }
 

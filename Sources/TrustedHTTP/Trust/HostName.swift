@@ -8,7 +8,7 @@ enum HostName: Hashable, Sendable {
     case address([UInt8])
 
     /// - Parameter text: as in a URL, with the brackets of an IPv6 address or without; a zone (RFC 6874) is left out, because no
-    ///   certificate has one. nil if it is neither a name nor an address: `.example.org`, which libcrypto would take for
+    ///   certificate has one. nil if it is neither a name nor an address: `127.0.0.1.`, or `.example.org`, which libcrypto would take for
     ///   every host of that domain, is not one.
     init?(_ text: String) {
         var text = Substring(text)
@@ -17,7 +17,11 @@ enum HostName: Hashable, Sendable {
             self = .address(address)
             return
         }
-        if text.hasSuffix(".") { text = text.dropLast() }
+        if text.hasSuffix(".") {
+            text = text.dropLast()
+            // `127.0.0.1.` is an address to some and a name to others.
+            if Self.address(text) != nil { return nil }
+        }
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard text.utf8.count <= 253, labels.allSatisfy({ 1...63 ~= $0.count && $0.allSatisfy(Self.isOfLabel) }) else {
             return nil
