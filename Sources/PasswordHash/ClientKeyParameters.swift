@@ -12,8 +12,11 @@ public struct ClientKeyParameters: Hashable, Sendable {
 
     /// Bytes of a client key. One block of PBKDF2 gives all of them, so a shorter key costs nobody less.
     public enum KeyLength: Int, CaseIterable, Hashable, Sendable {
+        /// 128 bits.
         case bytes16 = 16
+        /// 160 bits, as long as a SHA-1.
         case bytes20 = 20
+        /// 256 bits: all that the derivation gives.
         case bytes32 = 32
     }
 

@@ -4,6 +4,7 @@
 public enum PasswordError: Error, Hashable, Sendable {
     /// What is wrong with a password.
     public enum PasswordFault: Hashable, Sendable {
+        /// It has no bytes.
         case empty
         /// In bytes. Nothing is ever cut off.
         case tooLong(count: Int, limit: Int)
@@ -12,10 +13,14 @@ public enum PasswordError: Error, Hashable, Sendable {
     }
     /// A part of the salt of a client key.
     public enum SaltPart: String, Hashable, Sendable {
-        case site, userID
+        /// The name of the service.
+        case site
+        /// The name of the user there.
+        case userID
     }
     /// What is wrong with such a part.
     public enum SaltFault: Hashable, Sendable {
+        /// It has no bytes.
         case empty
         /// In bytes of UTF-8.
         case tooLong(count: Int, limit: Int)
@@ -24,7 +29,16 @@ public enum PasswordError: Error, Hashable, Sendable {
     }
     /// A field of an encoded string, in the order in which they stand.
     public enum Field: String, Hashable, Sendable {
-        case scheme, iterations, length, salt, digest
+        /// The name of the method, between the first two `$`.
+        case scheme
+        /// `i=`: how many rounds of PBKDF2.
+        case iterations
+        /// `l=`: the bytes of a client key.
+        case length
+        /// In base 64.
+        case salt
+        /// What was derived, in base 64.
+        case digest
         /// What stands behind the last field.
         case end
     }

@@ -12,7 +12,10 @@ import ProtectionKeys
 public struct RNCryptorHeader: Hashable, Sendable {
     /// What opens the message.
     public enum Kind: Hashable, Sendable {
-        case password, keys
+        /// A password, from which both keys are derived.
+        case password
+        /// Two keys that the receiver has.
+        case keys
     }
 
     /// So many bytes are enough to read any header.

@@ -7,6 +7,7 @@ import Synchronization
 public protocol FailedCredentials: Sendable {
     /// A keyed digest of what identifies a credential; the same for the same bytes as long as the store lasts.
     func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8]
+    /// Whether the credential of that mark was refused before.
     func contains(_ mark: [UInt8]) async throws -> Bool
     /// - Parameter credential: the mark of the same credential in no realm. Who is given it anew by a person forgets by this one
     ///   what was refused.
@@ -24,6 +25,7 @@ public final class SessionFailures: FailedCredentials {
     public func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8] {
         try bytes.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }
     }
+    /// Whether the credential of that mark was refused, in this session.
     public func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
     public func insert(_ mark: [UInt8], of credential: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
 }

@@ -6,13 +6,16 @@
 public struct HTTPAuthentication: Sendable {
     /// Several entries allow several servers, a stand-by one for instance.
     public var spaces: [ProtectionSpace]
+    /// Where credentials are looked for, and kept.
     public var credentials: (any CredentialStore)?
     /// Asked before anything is sent; without one ``AuthenticationDisposition/performDefault`` is done.
     public var handler: (any AuthenticationHandler)?
+    /// Where tokens for `Bearer` come from.
     public var tokens: (any BearerTokens)?
     /// One that lasts as long as the ``HTTPClient`` unless it is given.
     public var failures: (any FailedCredentials)?
 
+    /// Answers challenges of these spaces, and of no others.
     public init(
         _ spaces: [ProtectionSpace], credentials: (any CredentialStore)? = nil,
         handler: (any AuthenticationHandler)? = nil, tokens: (any BearerTokens)? = nil,
@@ -25,11 +28,13 @@ public struct HTTPAuthentication: Sendable {
 
 /// Answers challenges in place of the store, or decides what becomes of what the store proposes.
 public protocol AuthenticationHandler: Sendable {
+    /// What is done about `challenge`.
     func disposition(of challenge: AuthenticationChallenge) async -> AuthenticationDisposition
 }
 
 /// What a server wants to know (URLAuthenticationChallenge).
 public struct AuthenticationChallenge: Sendable {
+    /// The server, the realm and the method that ask.
     public let space: ProtectionSpace
     /// How often a credential for this space was refused, in this request.
     public let previousFailureCount: Int
@@ -41,12 +46,15 @@ public struct AuthenticationChallenge: Sendable {
 
 /// What a server has shown in the TLS handshake, and the verdict on it.
 public struct ServerIdentity: Hashable, Sendable {
+    /// The certificates, with the name and port that was asked for.
     public let chain: PresentedChain
+    /// Whether the chain is trusted, and why not.
     public let verdict: TrustVerdict
 }
 
 /// What is done about a challenge (URLSession.AuthChallengeDisposition).
 public enum AuthenticationDisposition: Sendable {
+    /// This credential is sent, and the store is not asked.
     case use(Credential)
     /// The transfer ends: ``HTTPError/authenticationCancelled(_:)``.
     case cancel

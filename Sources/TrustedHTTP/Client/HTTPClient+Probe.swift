@@ -2,6 +2,7 @@ public import FoundationEssentials
 
 /// What a server shows to who connects, before anything is asked of it.
 public struct ProbeResult: Sendable {
+    /// The certificates that the server showed.
     public let chain: PresentedChain
     /// What would come of a request under the trust that was given.
     public let verdict: TrustVerdict

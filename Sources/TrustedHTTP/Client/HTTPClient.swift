@@ -15,6 +15,7 @@ public final class HTTPClient: Sendable {
     /// Where a request brings no memory of its own.
     private let failures: Result<SessionFailures, any Error>
 
+    /// A client with connections, and memory of refused credentials, of its own.
     public init() { failures = Result { try SessionFailures() } }
 
     deinit {

@@ -5,9 +5,11 @@ import Synchronization
 ///
 /// libcurl's own limit is of one transfer, and lets megabytes through before it looks for the first time.
 public final class BandwidthLimit: Sendable {
+    /// The rate that all transfers of the limit have together.
     public let bytesPerSecond: UInt64
     private let bucket: Mutex<BandwidthBucket>
 
+    /// A limit that any number of transfers share.
     public init(bytesPerSecond: UInt64) {
         self.bytesPerSecond = bytesPerSecond
         bucket = Mutex(BandwidthBucket(bytesPerSecond: bytesPerSecond))

@@ -10,6 +10,7 @@ public enum HTTPError: Error {
 
     // MARK: the request itself; nothing was sent
 
+    /// The URL cannot be requested; why.
     case unsupportedURL(String)
     /// User or password in the URL: they end up in logs and lists of processes.
     case credentialsInURL
@@ -17,19 +18,24 @@ public enum HTTPError: Error {
     case plainHTTPNotAllowed(host: String)
     /// A credential for a server without TLS: a header of the caller, or an answer to its challenge.
     case credentialsOverPlainHTTP(host: String)
+    /// The method cannot be used, or the body is shorter than it said; why.
     case malformedRequest(String)
     /// Not a name, or a value with CR, LF, NUL or another control character (RFC 9110 §5.5).
     case malformedHeader(name: String)
     /// The connection's own business.
     case managedHeader(name: String)
+    /// The proxy cannot be used; why.
     case unsupportedProxy(String)
 
     // MARK: the way to the server
 
+    /// The name has no address.
     case hostNotFound(String)
+    /// No address of the host answered on that port.
     case cannotConnect(host: String, port: Int)
     /// In seconds.
     case connectTimeout(host: String, port: Int, after: Double)
+    /// For too long fewer bytes came, or went, than the request's limit.
     case stalled(HTTPRequest.StallLimit)
     /// Reset, or ended, at another place than between two responses.
     case connectionLost
@@ -48,15 +54,19 @@ public enum HTTPError: Error {
     case clientCertificateRequired(host: String, port: Int)
     /// The server ended the connection after it was shown the client certificate.
     case clientCertificateRefused(host: String, port: Int)
+    /// What the server sent is not HTTP; why.
     case malformedResponse(String)
     /// In bytes; `announced` by the server, or it sent more than the limit.
     case responseTooLarge(limit: UInt64, announced: UInt64?)
     /// Of a successful response: none of ``HTTPRequest/acceptedTypes``. A form to log in, perhaps.
     case unexpectedType(seen: String?, wanted: [String])
+    /// More redirects than the request allows.
     case tooManyRedirects(limit: Int)
+    /// A redirect leads from `https` to `http`. Both are URLs.
     case redirectToPlainHTTP(from: String, to: String)
     /// A redirect asks for the request's body at another origin.
     case redirectOfBody(from: String, to: String)
+    /// A redirect without a `Location` that is a URL.
     case malformedRedirect
 
     // MARK: authentication

@@ -8,11 +8,14 @@ public struct HTTPProxy: Hashable, Sendable {
         case socks5h
     }
 
+    /// How the proxy is spoken to.
     public let kind: Kind
     /// A name, or an address without brackets.
     public let host: String
+    /// From 1 to 65535.
     public let port: Int
 
+    /// A proxy; nothing is looked up.
     public init(_ kind: Kind, host: String, port: Int) { (self.kind, self.host, self.port) = (kind, host, port) }
 
     /// From `http://HOST:PORT` or `socks5h://HOST:PORT`.

@@ -2,13 +2,16 @@ public import FoundationEssentials
 
 /// What is asked of a server, and on which terms.
 public struct HTTPRequest: Sendable {
+    /// `GET`, `POST` or another method, in capitals.
     public var method = "GET"
     /// `https`, or `http` where ``allowsPlainHTTP`` says so. Without user and password.
     public var url: URL
     /// In the order in which they are sent; a name may come more than once. What belongs to the connection (Host,
     /// Content-Length, Transfer-Encoding …) is not the caller's.
     public var headers: [HTTPHeader] = []
+    /// What is sent; nil: nothing.
     public var body: HTTPBody?
+    /// Which server certificates are accepted. Those that the system trusts, unless it is set.
     public var trust = ServerTrust()
     /// Who may be told who we are, and how. Without it a 401 is a response like any other.
     public var authentication: HTTPAuthentication?
@@ -38,6 +41,7 @@ public struct HTTPRequest: Sendable {
     /// Ends a transfer that stays below so many bytes per second for so long.
     public var stallLimit = StallLimit()
 
+    /// A `GET` of that URL.
     public init(_ url: URL) { self.url = url }
 
     /// When a transfer counts as stalled. One that the receiver holds up does not.
@@ -47,6 +51,7 @@ public struct HTTPRequest: Sendable {
         /// In seconds.
         public var duration = 60
 
+        /// A limit in bytes and seconds.
         public init(bytesPerSecond: Int = 1, duration: Int = 60) {
             (self.bytesPerSecond, self.duration) = (bytesPerSecond, duration)
         }
@@ -57,8 +62,10 @@ public struct HTTPRequest: Sendable {
 public struct HTTPHeader: Hashable, Sendable {
     /// Compared without case.
     public let name: String
+    /// Without CR, LF, NUL and other control characters.
     public let value: String
 
+    /// A header; it is checked when the request is sent.
     public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
 
     func isNamed(_ other: String) -> Bool {
@@ -81,6 +88,7 @@ public protocol HTTPBody: Sendable {
 public struct BytesToSend: HTTPBody {
     private let bytes: [UInt8]
 
+    /// A body that is in memory.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public var length: UInt64 { UInt64(bytes.count) }

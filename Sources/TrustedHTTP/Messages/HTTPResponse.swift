@@ -2,6 +2,7 @@ public import FoundationEssentials
 
 /// The head of a response, after redirects and challenges.
 public struct HTTPResponse: Sendable {
+    /// From 100 to 599, such as 200 or 404.
     public let status: Int
     /// As they came; trailers are not among them.
     public let headers: [HTTPHeader]

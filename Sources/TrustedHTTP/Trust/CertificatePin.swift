@@ -13,6 +13,7 @@ public struct CertificatePin: Hashable, Sendable {
         case publicKey
     }
 
+    /// What the digest is of.
     public let subject: Subject
     /// 32 bytes.
     public let sha256: [UInt8]

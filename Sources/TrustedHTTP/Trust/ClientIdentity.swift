@@ -78,6 +78,7 @@ public enum ClientIdentityError: Error, Hashable {
     case tooExpensive(iterations: Int)
     /// It is encrypted by a method that libcrypto does not do, like the RC2 of old exports.
     case unsupportedEncryption
+    /// There are certificates, and no key.
     case noPrivateKey
     /// None of its certificates is for its key.
     case noCertificate

@@ -2,6 +2,7 @@ public import ProtectionKeys
 
 /// What proves who one is. Secrets stay in ``CredentialSecret`` until they enter libcurl, whose memory is wiped.
 public struct Credential: Sendable {
+    /// What is shown to the server.
     public enum Content: Sendable {
         /// For Basic, Digest and NTLM (there the user may be `DOMAIN\user`).
         case password(user: String, CredentialSecret)
@@ -21,9 +22,12 @@ public struct Credential: Sendable {
         case permanent
     }
 
+    /// What is shown to the server.
     public let content: Content
+    /// How long it is kept.
     public let persistence: Persistence
 
+    /// A credential; ``Persistence/session`` unless the caller says otherwise.
     public init(_ content: Content, persistence: Persistence = .session) {
         (self.content, self.persistence) = (content, persistence)
     }
@@ -44,6 +48,7 @@ public final class CredentialSecret: Sendable {
     /// UTF-8, without an end.
     public let bytes: SecretBytes
 
+    /// Takes the bytes of a secret.
     public init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
 }
 
@@ -59,6 +64,7 @@ public protocol CredentialStore: Sendable {
 public actor SessionCredentials: CredentialStore {
     private var entries: [(space: ProtectionSpace, credential: Credential)] = []
 
+    /// A store without credentials.
     public init() {}
 
     /// The latest that was kept for a space that matches.

@@ -4,8 +4,10 @@ public struct PresentedChain: Hashable, Sendable {
     public let certificates: [Certificate]
     /// As in the URL, without brackets: a name in A-labels, or an address.
     public let host: String
+    /// The port that was connected to.
     public let port: Int
 
+    /// A chain as a server shows it, its own certificate first.
     public init(certificates: [Certificate], host: String, port: Int) {
         (self.certificates, self.host, self.port) = (certificates, host, port)
     }

@@ -5,6 +5,7 @@
 public struct ProtectionSpace: Hashable, Sendable {
     /// How one talks to the server.
     public enum Kind: String, Hashable, Sendable {
+        /// HTTP over TLS.
         case https
         /// Never answered: a credential would leave in clear.
         case http
@@ -12,15 +13,18 @@ public struct ProtectionSpace: Hashable, Sendable {
         case proxy
     }
 
+    /// How one talks to the server.
     public let kind: Kind
     /// Lower case, without brackets.
     public let host: String
+    /// From 1 to 65535.
     public let port: Int
     /// Compared byte by byte; nil: any, or there is none.
     public let realm: String?
     /// nil: any.
     public let method: AuthenticationMethod?
 
+    /// A space; the host is taken in lower case.
     public init(
         _ kind: Kind = .https, host: String, port: Int, realm: String? = nil, method: AuthenticationMethod? = nil
     ) {

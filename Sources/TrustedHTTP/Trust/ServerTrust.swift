@@ -49,11 +49,15 @@ public struct ServerTrust: Hashable, Sendable {
         case off
     }
 
+    /// Which roots vouch for servers.
     public let anchors: Anchors
+    /// Each group must match.
     public let pins: [PinGroup]
+    /// Whether, and how, the name in the certificate is compared.
     public let hostCheck: HostCheck
     /// Pins of certificates, or of keys, that are refused whoever vouches for them.
     public let distrusted: Set<CertificatePin>
+    /// Problems that are accepted at certain servers.
     public let exceptions: Set<TrustException>
 
     /// The system's roots, and the host that is asked for.
@@ -101,9 +105,12 @@ public struct PinGroup: Hashable, Sendable, Codable {
         case wholeChain
     }
 
+    /// Where in the chain the pins are looked for.
     public let place: Place
+    /// The pins; ``place`` says which certificates must match one of them.
     public let pins: Set<CertificatePin>
 
+    /// A group of pins, looked for at that place.
     public init(_ place: Place, _ pins: Set<CertificatePin>) { (self.place, self.pins) = (place, pins) }
 
     /// One of these is the server's certificate, or its key.

@@ -4,9 +4,11 @@
 public struct TrustException: Hashable, Sendable {
     /// As in the URL, in lower case.
     public let host: String
+    /// The port of the server.
     public let port: Int
     /// SHA-256 of the certificate that has the problem (``TrustProblem/certificate``), 32 bytes.
     public let certificateSHA256: [UInt8]
+    /// The problems that are accepted, and no others.
     public let reasons: Set<RecoverableReason>
 
     /// - Parameter certificate: its SHA-256, as ``CertificatePin/init(_:_:)`` reads it.

@@ -11,6 +11,7 @@ public import SystemPackage
 /// write, is an error and never a list. A file that is not there holds no exceptions. A list of downloads also keeps a
 /// seal in its file, `"seal":"…hexadecimal digits…"`, and believes no exceptions without it.
 public struct TrustExceptionStore: Sendable {
+    /// Where the file is, or will be.
     public let path: FilePath
     private let seal: (any TrustExceptionSeal)?
 

@@ -28,6 +28,7 @@ public enum TrustVerdict: Hashable, Sendable {
 
 /// One thing that is wrong with one certificate.
 public struct TrustProblem<Reason: Hashable & Sendable>: Hashable, Sendable {
+    /// What is wrong.
     public let reason: Reason
     /// The one that it is wrong with. A root that is unknown and an issuer that is missing are problems of the server's own
     /// certificate: it is the one that nobody vouches for.
