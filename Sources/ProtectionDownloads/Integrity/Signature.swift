@@ -3,10 +3,14 @@ public import TrustedHTTP
 
 /// One of the values that a signature is about, by the name that both parties have agreed upon.
 public struct SignedField: Hashable, Sendable {
+    /// The name of the field.
     public let name: String
+    /// The bytes that are signed.
     public let value: [UInt8]
 
+    /// A field of bytes.
     public init(_ name: String, _ value: [UInt8]) { (self.name, self.value) = (name, value) }
+    /// A field of text, as UTF-8.
     public init(_ name: String, _ value: String) { self.init(name, Array(value.utf8)) }
 }
 

@@ -2,6 +2,7 @@ public import TrustedHTTP
 
 /// A credential that outlives this process: sealed in the list with its request, or a secret of the user's, for everything that is asked of a server.
 public struct DownloadCredential: Sendable {
+    /// What is shown to a server.
     public enum Content: Sendable {
         /// For Basic, Digest and NTLM.
         case password(user: String, CredentialSecret)
@@ -14,6 +15,7 @@ public struct DownloadCredential: Sendable {
 
     /// Which server may have it. Realm and method may be left open.
     public let space: ProtectionSpace
+    /// What is shown to the server.
     public let content: Content
     /// The user, or the subject of the certificate.
     public let name: String?
@@ -64,9 +66,15 @@ public struct DownloadCredential: Sendable {
 
     /// What it is, without what is secret.
     public enum Kind: String, Hashable, Sendable, Codable {
-        case password, token, identity
+        /// A user and a password.
+        case password
+        /// A bearer token.
+        case token
+        /// A client certificate with its key.
+        case identity
     }
 
+    /// What it is, without the secret.
     public var kind: Kind {
         switch content {
         case .password: .password
@@ -78,7 +86,9 @@ public struct DownloadCredential: Sendable {
 
 /// A credential of the list, as it can be shown.
 public struct ListedCredential: Hashable, Sendable {
+    /// Where it is shown.
     public let space: ProtectionSpace
+    /// What it is, without the secret.
     public let kind: DownloadCredential.Kind
     /// The user, or the subject of the certificate.
     public let name: String?

@@ -56,6 +56,7 @@ public struct DownloadRequest: Sendable {
     /// What the program calls it, to find it again.
     public var name: String?
 
+    /// A download of a URL to a file.
     public init(_ url: URL, to target: FilePath) { (self.url, self.target) = (url, target) }
 
     /// How a file is sent.

@@ -15,6 +15,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Seconds that are never exceeded, but by what a server asks for. More than a year counts as a year.
     public var longestDelay: Double = 600
 
+    /// The policy of a download that names none.
     public init() {}
 
     /// What ``decide(_:failures:began:now:jitter:)`` never goes beyond, in milliseconds.

@@ -21,6 +21,7 @@ public struct Download: Sendable, Identifiable {
     public let attempts: Int
     /// When it was added, and when it is tried again (if it waits for that): seconds since 1970.
     public let added: Int64
+    /// When it is tried again, in seconds since 1970; nil: no time is set.
     public let nextTry: Int64?
     /// Why it has failed, or the last try has.
     public let failure: DownloadFailure?

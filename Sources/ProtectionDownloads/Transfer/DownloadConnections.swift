@@ -24,6 +24,7 @@ public struct DownloadConnections: Sendable {
     /// When a transfer counts as stalled.
     public var stallLimit = HTTPRequest.StallLimit()
 
+    /// Connections that no request has used yet.
     public init() {}
 
     /// What is asked of a server for a download.

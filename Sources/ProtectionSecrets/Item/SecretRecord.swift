@@ -26,15 +26,25 @@ public struct SecretSearchResult: Sendable {
 
 /// What a search looks for; what is nil may be anything.
 public struct SecretQuery: Hashable, Sendable {
+    /// Of this kind; nil: of any.
     public var kind: SecretName.Kind?
+    /// Of this service; nil: of any.
     public var service: String?
+    /// Of this account; nil: of any.
     public var account: String?
+    /// Of this protocol; nil: of any.
     public var `protocol`: String?
+    /// Of this host; nil: of any.
     public var host: String?
+    /// Of this port; nil: of any.
     public var port: Int?
+    /// Of this path; nil: of any.
     public var path: String?
+    /// Of this realm; nil: of any.
     public var realm: String?
+    /// Of this name; nil: of any.
     public var name: String?
+    /// Of this accessibility; nil: of any.
     public var accessibility: SecretAccessibility?
 
     /// Everything.
