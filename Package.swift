@@ -8,29 +8,35 @@ let strict: [SwiftSetting] =
 // Lazy binding makes the dynamic linker save vector registers, key bytes included, to the stack.
 let bindNow: [LinkerSetting] = [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]
 
+// Products of other packages.
+let system: Target.Dependency = .product(name: "SystemPackage", package: "swift-system")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+
 // What reads bytes that somebody else may have written, or have changed.
 let fuzzed: [Target.Dependency] = [
     "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
     "DataProtection",
     "PasswordHash", "RNCryptorFormat", "TrustedHTTP", "ProtectionDownloads", "ProtectionSecrets", "protectfs-secrets",
 ]
-let fuzzing: [Target.Dependency] = ["TestVectors", .product(name: "SystemPackage", package: "swift-system")]
+let fuzzing: [Target.Dependency] = ["TestVectors", system]
 
 let package = Package(
     name: "protectfs",
     products: [
-        .library(name: "DataProtection", targets: ["DataProtection"]),
-        .library(name: "DataProtectionNotifications", targets: ["DataProtectionNotifications"]),
-        .library(name: "DataProtectionTesting", targets: ["DataProtectionTesting"]),
-        .library(name: "RNCryptorFormat", targets: ["RNCryptorFormat"]),
-        .executable(name: "protectfs", targets: ["protectfs"]),
-        .executable(name: "protectfs-agent", targets: ["protectfs-agent"]),
-        .library(name: "TrustedHTTP", targets: ["TrustedHTTP"]),
-        .library(name: "ProtectionSecrets", targets: ["ProtectionSecrets"]),
-        .library(name: "ProtectionDownloads", targets: ["ProtectionDownloads"]),
-        .executable(name: "protectfs-download", targets: ["protectfs-download"]),
-        .executable(name: "protectfs-secrets", targets: ["protectfs-secrets"]),
-        .library(name: "PasswordHash", targets: ["PasswordHash"]),
+        .library("DataProtection"),
+        .library("DataProtectionNotifications"),
+        .library("DataProtectionTesting"),
+        .library("RNCryptorFormat"),
+        .executable("protectfs"),
+        .executable("protectfs-agent"),
+        .library("TrustedHTTP"),
+        .library("ProtectionSecrets"),
+        .library("ProtectionDownloads"),
+        .executable("protectfs-download"),
+        .executable("protectfs-secrets"),
+        .library("PasswordHash"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -52,298 +58,193 @@ let package = Package(
         .target(name: "CSecretHeap", dependencies: ["CSecretMemory"], linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CMemoryFiles"),
         .target(name: "CSpawn"),
-        .target(name: "POSIXThreads", swiftSettings: strict),
-        .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"], swiftSettings: strict),
-        .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        .target(name: "POSIXThreads"),
+        .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"]),
+        .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"]),
         // Passwords of a service's users. Knows nothing of files.
-        .target(name: "PasswordHash", dependencies: ["ProtectionKeys"], swiftSettings: strict),
+        .target(name: "PasswordHash", dependencies: ["ProtectionKeys"]),
         // Messages of RNCryptor, which are no format of ours.
-        .target(name: "RNCryptorFormat", dependencies: ["ProtectionKeys"], swiftSettings: strict),
-        .target(
-            name: "KernelKeyring",
-            dependencies: [
-                "POSIXThreads", "CKeyutils", .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+        .target(name: "RNCryptorFormat", dependencies: ["ProtectionKeys"]),
+        .target(name: "KernelKeyring", dependencies: ["POSIXThreads", "CKeyutils", system]),
         .target(
             name: "DurableFiles",
             dependencies: [
                 "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "CExtendedAttributes", "CDirectoryEntries",
-                "CEventFiles",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "CEventFiles", system,
+            ]),
         .target(
             name: "Keybags",
             dependencies: [
-                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", system,
+            ]),
         .target(
             name: "ProtectedFiles",
-            dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags", system]),
         .target(
             name: "ProtectedTrees",
-            dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", system]),
         .target(
             name: "DataProtection",
             dependencies: [
                 "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
-        .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"], swiftSettings: strict),
+                system,
+            ]),
+        .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"]),
         // Keybags for the unit tests of applications.
-        .target(
-            name: "DataProtectionTesting", dependencies: ["DataProtection", "DurableFiles", "Keybags"],
-            swiftSettings: strict),
-        .target(
-            name: "SessionLock",
-            dependencies: ["POSIXThreads", "CSystemd", .product(name: "SystemPackage", package: "swift-system")],
-            swiftSettings: strict),
-        .target(name: "LockSchedule", swiftSettings: strict),
-        .target(
-            name: "TrustedHTTP",
-            dependencies: [
-                "POSIXThreads", "ProtectionKeys", "CCurl", "CLibSSL",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+        .target(name: "DataProtectionTesting", dependencies: ["DataProtection", "DurableFiles", "Keybags"]),
+        .target(name: "SessionLock", dependencies: ["POSIXThreads", "CSystemd", system]),
+        .target(name: "LockSchedule"),
+        .target(name: "TrustedHTTP", dependencies: ["POSIXThreads", "ProtectionKeys", "CCurl", "CLibSSL", system]),
         // An SQLite database that several processes share, and how its rows are read without trusting them.
         .target(
-            name: "SharedDatabase",
-            dependencies: [
-                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            name: "SharedDatabase", dependencies: [grdb, .product(name: "GRDBSQLite", package: "GRDB.swift"), system]),
         .target(
             name: "ProtectionSecrets",
-            dependencies: [
-                "DataProtection", "ProtectionKeys", "SharedDatabase", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["DataProtection", "ProtectionKeys", "SharedDatabase", grdb, system]),
         .target(
             name: "ProtectionDownloads",
             dependencies: [
-                "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase", grdb, system,
+            ]),
         .target(
-            name: "Conformance",
-            dependencies: [
-                "DataProtection", "CMemoryFiles", "CSpawn",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
+            name: "Conformance", dependencies: ["DataProtection", "CMemoryFiles", "CSpawn", system],
             resources: [.embedInCode("semantics.txt")],
-            swiftSettings: strict + [.enableUpcomingFeature("InternalImportsByDefault")]),
+            swiftSettings: [.enableUpcomingFeature("InternalImportsByDefault")]),
         // How all commands of protectfs take arguments, say what is wrong, and end.
         .target(
             name: "CommandLanguage",
-            dependencies: [
-                "POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", arguments, system]),
         // How programs that run for long tell what they do.
-        .target(
-            name: "LineLog", dependencies: [.product(name: "Logging", package: "swift-log")], swiftSettings: strict),
+        .target(name: "LineLog", dependencies: [logging]),
         // The words of `protectfs download`, without what does them.
-        .target(
-            name: "DownloadVerbs",
-            dependencies: [
-                "CommandLanguage", "DataProtection",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: strict),
+        .target(name: "DownloadVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
         // The words of `protectfs secret`, without what does them.
-        .target(
-            name: "SecretVerbs",
-            dependencies: [
-                "CommandLanguage", "DataProtection",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: strict),
+        .target(name: "SecretVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
         .executableTarget(
             name: "protectfs",
             dependencies: [
                 "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "PasswordHash",
-                "RNCryptorFormat",
-                "CSecretMemory", "CMemoryFiles", "CSpawn",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict, linkerSettings: bindNow),
+                "RNCryptorFormat", "CSecretMemory", "CMemoryFiles", "CSpawn", arguments, system,
+            ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict, linkerSettings: bindNow),
+                "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog", logging,
+                system,
+            ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-download",
             dependencies: [
                 "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog",
-                "CSecretMemory",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict, linkerSettings: bindNow),
+                "CSecretMemory", arguments, logging, system,
+            ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-secrets",
             dependencies: [
                 "CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys", "DataProtection",
-                "CSecretMemory",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict, linkerSettings: bindNow),
-        .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"], swiftSettings: strict),
+                "CSecretMemory", arguments, system,
+            ], linkerSettings: bindNow),
+        .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"]),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],
-            exclude: ["Vectors", "Wycheproof"],
-            swiftSettings: strict),
-        .target(name: "TestVectors", path: "Tests/TestVectors", swiftSettings: strict),
+            exclude: ["Vectors", "Wycheproof"]),
+        .target(name: "TestVectors", path: "Tests/TestVectors"),
         // How much the repetitive tests do, and from which seed.
-        .target(name: "TestEffort", path: "Tests/TestEffort", swiftSettings: strict),
-        .target(name: "KeyQuota", dependencies: ["CKeyutils"], path: "Tests/KeyQuota", swiftSettings: strict),
+        .target(name: "TestEffort", path: "Tests/TestEffort"),
+        .target(name: "KeyQuota", dependencies: ["CKeyutils"], path: "Tests/KeyQuota"),
         // Directories of a test's own.
-        .target(
-            name: "TestScratch", dependencies: [.product(name: "SystemPackage", package: "swift-system")],
-            path: "Tests/TestScratch", swiftSettings: strict),
+        .target(name: "TestScratch", dependencies: [system], path: "Tests/TestScratch"),
         .testTarget(
             name: "ProtectionFormatTests",
-            dependencies: ["ProtectionFormat", "ProtectionKeys", "TestEffort", "TestVectors"],
-            exclude: ["Vectors"], swiftSettings: strict),
+            dependencies: ["ProtectionFormat", "ProtectionKeys", "TestEffort", "TestVectors"], exclude: ["Vectors"]),
         .testTarget(
-            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "TestEffort", "TestVectors"],
-            swiftSettings: strict),
+            name: "PasswordHashTests", dependencies: ["PasswordHash", "ProtectionKeys", "TestEffort", "TestVectors"]),
         .testTarget(
             name: "RNCryptorFormatTests", dependencies: ["RNCryptorFormat", "ProtectionKeys", "TestEffort"],
-            exclude: ["Vectors", "peer.py"],
-            swiftSettings: strict),
+            exclude: ["Vectors", "peer.py"]),
         .testTarget(
             name: "KernelKeyringTests",
-            dependencies: [
-                "KernelKeyring", "POSIXThreads", "CKeyutils", "KeyQuota",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["KernelKeyring", "POSIXThreads", "CKeyutils", "KeyQuota", system]),
         // Buses of a test's own, with a logind that does what it is told.
-        .target(
-            name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")], swiftSettings: strict),
-        .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"], swiftSettings: strict),
+        .target(name: "PrivateBus", path: "Tests/PrivateBus", resources: [.embedInCode("stage.py")]),
+        .testTarget(name: "SessionLockTests", dependencies: ["SessionLock", "PrivateBus"]),
         // An HTTP server of a test's own, with the faults that it asks for.
         .target(
             name: "FaultServer", path: "Tests/FaultServer",
             resources: ["server", "answers", "authentication", "ntlm", "certificates", "proxy"].map {
                 .embedInCode("\($0).py")
-            },
-            swiftSettings: strict),
+            }),
         // Authorities and what they issue, good and bad, made when a test asks for the first of them.
-        .target(
-            name: "TestCertificates", path: "Tests/TestCertificates", resources: [.embedInCode("certificates.py")],
-            swiftSettings: strict),
+        .target(name: "TestCertificates", path: "Tests/TestCertificates", resources: [.embedInCode("certificates.py")]),
         .testTarget(
             name: "TrustedHTTPTests",
             dependencies: [
                 "TrustedHTTP", "ProtectionKeys", "FaultServer", "TestCertificates", "TestEffort", "CLibSSL", "CCurl",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                system,
+            ]),
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
                 "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "SharedDatabase",
-                "FaultServer",
-                "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort", "TestScratch", "download-worker",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "FaultServer", "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort", "TestScratch",
+                "download-worker", grdb, system,
+            ]),
         .testTarget(
             name: "ProtectionSecretsTests",
             dependencies: [
                 "ProtectionSecrets", "DataProtection", "ProtectionFormat", "ProtectionKeys", "SharedDatabase",
-                "KeyQuota", "PowerCutDisk", "TestEffort", "TestScratch", "TestVectors", "secrets-worker",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "KeyQuota", "PowerCutDisk", "TestEffort", "TestScratch", "TestVectors", "secrets-worker", grdb, system,
+            ]),
         // A process that uses a store of secrets until it is killed, or searched.
         .executableTarget(
             name: "secrets-worker", dependencies: ["ProtectionSecrets"], path: "Tests/SecretsWorker",
-            swiftSettings: strict, linkerSettings: bindNow),
+            linkerSettings: bindNow),
         // A process that runs a list of downloads until it is killed.
         .executableTarget(
             name: "download-worker", dependencies: ["ProtectionDownloads"], path: "Tests/DownloadWorker",
-            swiftSettings: strict, linkerSettings: bindNow),
-        .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule", "TestEffort"], swiftSettings: strict),
+            linkerSettings: bindNow),
+        .testTarget(name: "LockScheduleTests", dependencies: ["LockSchedule", "TestEffort"]),
         // What another process does in the tests of DataProtection, and the words in which it is told to.
-        .target(name: "StormScript", dependencies: ["TestEffort"], path: "Tests/StormScript", swiftSettings: strict),
+        .target(name: "StormScript", dependencies: ["TestEffort"], path: "Tests/StormScript"),
         .target(
             name: "PowerCutDisk", dependencies: ["TestEffort"], path: "Tests/PowerCutDisk",
-            exclude: ["block-log", "power-cuts"],
-            swiftSettings: strict),
+            exclude: ["block-log", "power-cuts"]),
         .executableTarget(
-            name: "storm-worker",
-            dependencies: [
-                "DataProtection", "StormScript", .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            path: "Tests/StormWorker", swiftSettings: strict, linkerSettings: bindNow),
+            name: "storm-worker", dependencies: ["DataProtection", "StormScript", system], path: "Tests/StormWorker",
+            linkerSettings: bindNow),
         .testTarget(
             name: "DataProtectionTests",
             dependencies: [
                 "DataProtection", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
                 "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
-                "POSIXThreads",
-                "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
-                "KeyQuota", "PowerCutDisk", "TestEffort", .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "POSIXThreads", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
+                "KeyQuota", "PowerCutDisk", "TestEffort", system,
+            ]),
         // Takes the kernel keyring away from a process, as a container's seccomp filter does.
         .target(name: "CRefusedKeyring", path: "Tests/CRefusedKeyring"),
         .testTarget(
             name: "DataProtectionTestingTests",
-            dependencies: [
-                "DataProtectionTesting", "KernelKeyring", "CRefusedKeyring", "TestScratch",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+            dependencies: ["DataProtectionTesting", "KernelKeyring", "CRefusedKeyring", "TestScratch", system]),
         .testTarget(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
                 "CommandLanguage", "DataProtection", "ProtectedFiles", "Conformance", "CSpawn", "KeyQuota",
-                "PrivateBus",
-                "FaultServer",
-                "TestCertificates", "StormScript", "TestEffort", "storm-worker", "PasswordHash",
-                .product(name: "SystemPackage", package: "swift-system"),
-            ],
-            swiftSettings: strict),
+                "PrivateBus", "FaultServer", "TestCertificates", "StormScript", "TestEffort", "storm-worker",
+                "PasswordHash", system,
+            ]),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed + fuzzing + ["TestEffort"], path: "Tests/Fuzz",
-            exclude: ["run", "Engine", "CLibFuzzer", "Corpus"], sources: ["Targets", "Replay"], swiftSettings: strict),
+            exclude: ["run", "Engine", "CLibFuzzer", "Corpus"], sources: ["Targets", "Replay"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// All targets in Swift. Those in C are named as in docs/DESIGN.md: C and another capital.
+for target in package.targets where target.name.first != "C" || target.name.dropFirst().first?.isLowercase == true {
+    target.swiftSettings = strict + (target.swiftSettings ?? [])
+}
 
 // ./test and .ci/run set this, and build once for everything that they do: the release build, with internals that tests can
 // import, the standard library's debug checks, and programs that need no Swift at run time, as ./install makes them.
@@ -415,4 +316,11 @@ extension Target.Dependency {
     func isTarget(_ name: String) -> Bool {
         if case .byNameItem(name, _) = self { true } else { false }
     }
+}
+
+extension Product {
+    /// A library of one target, with its name.
+    static func library(_ name: String) -> Product { .library(name: name, targets: [name]) }
+    /// A program of one target, with its name.
+    static func executable(_ name: String) -> Product { .executable(name: name, targets: [name]) }
 }

@@ -122,8 +122,8 @@ extension Keybag {
 
     /// Nil if somebody else has just done it, or has put another note in its place since it was looked at.
     private func perform(
-        _ number: UInt64, _ work: QueuedWork, into log: ProtectedFile?, _ keepingLost: Bool, _ show: @escaping (Int, Int64) -> Void,
-        _ others: (DataProtectionError) -> Void
+        _ number: UInt64, _ work: QueuedWork, into log: ProtectedFile?, _ keepingLost: Bool,
+        _ show: @escaping (Int, Int64) -> Void, _ others: (DataProtectionError) -> Void
     ) -> QueuedWorkResult.Outcome? {
         do throws(DataProtectionError) {
             guard var note = try QueueNote(number, in: directory, holding: true) else {
