@@ -52,24 +52,6 @@ import Testing
         #expect(try bed.read(segment) == Array("secret".utf8))
     }
 
-    /// Anybody who knows the public key can also make a segment: what is in it is not the log's.
-    @Test(arguments: [false, true])
-    func aPlantedSegment(thereIsALog: Bool) throws {
-        let bed = try FileTestBed()
-        let log = bed.path("log")
-        if thereIsALog { _ = try bed.makeWhole("log", .complete, Array("line".utf8)) }
-        let segment = try bed.makePlanted("log.segment-1")
-        let genuine = try bed.makeWhole("log.segment-2", .complete, Array("next".utf8))
-        try bed.keybag.lock()
-        try forge(bed, [.join(try reference(segment), log: log)])
-        try forge(bed, [.join(try reference(genuine), log: log)])
-        try bed.enter(.unlocked)
-        let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
-        #expect(outcomes == [.failed(.unverifiedOrigin(segment, .unverified)), .done], "it holds nobody up")
-        #expect(try bed.read(log) == Array((thereIsALog ? "linenext" : "next").utf8))
-        #expect(OwnDirectory.exists(segment), "nothing of it is removed")
-    }
-
     /// A note is looked at before its turn comes, and may be another one then.
     @Test func aNoteThatIsExchanged() throws {
         let bed = try FileTestBed()

@@ -71,7 +71,7 @@ struct NamespaceTests {
             """
         let done = try sandbox.shell(unlock, input: Data(CommandSandbox.passcode.utf8))
         #expect(done.status != 0, "\(done.errors)")
-        #expect(try !state.contains("unlocked"))
+        #expect(try !state.contains(": unlocked"), "only the other namespace is")
         #expect(try String(contentsOfFile: record, encoding: .utf8) == other)
     }
 

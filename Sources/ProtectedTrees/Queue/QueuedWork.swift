@@ -197,7 +197,7 @@ extension QueuedWorkResult.Outcome {
     package var holdsUp: Bool {
         switch self {
         case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost),
-            .failed(.otherKey), .failed(.unverifiedOrigin):
+            .failed(.otherKey):
             false
         case .inUse, .waiting, .failed: true
         }

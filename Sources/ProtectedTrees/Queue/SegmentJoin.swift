@@ -12,8 +12,8 @@ import SystemPackage
 /// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
 /// becomes its writer finishes the join first.
 ///
-/// Notes may be forged while the keybag is locked. A join therefore never weakens a class, takes nothing from a file that anybody
-/// with class B's public key could have made, never writes to a file that others may have the key of, and removes a segment only after it has found all its bytes in the log.
+/// Notes may be forged while the keybag is locked. A join therefore never weakens a class, never writes to a file that others may
+/// have the key of, and removes a segment only after it has found all its bytes in the log.
 extension Keybag {
     /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
     private static let piece: UInt64 = 64 << 20
@@ -30,12 +30,12 @@ extension Keybag {
             return try reference.gone()
         }
         if try segment.hasBecome(log) { return try remove(segment) }
-        let source = try ProtectedFile.open(reference.path, keybag: self, requireVerifiedOrigin: true)
         // A writer of a log that was rotated in this moment would write its next line before a new one's first.
         if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
             return try remove(segment)
         }
         let target = try target(log, note, own)
+        let source = try ProtectedFile.open(reference.path, keybag: self)
         try refuseWeaker(target, than: source)
         do throws(DataProtectionError) {
             try append(source, to: target, &note)
