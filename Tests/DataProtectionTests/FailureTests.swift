@@ -57,6 +57,117 @@ import Testing
         try path.remove()
     }
 
+    /// Changes that read before they have done everything; each begins with a redo area that holds a record.
+    enum Change: String, CaseIterable {
+        case overwrite, append, truncate, growth, sparseWrite
+
+        /// On a file of 30,000 bytes.
+        var steps: [FileStep] {
+            let before: [FileStep] = [.write(offset: 3, count: 10, seed: 2), .sync]
+            // Not committed when the area is emptied for what follows.
+            let pending = FileStep.write(offset: 40, count: 10, seed: 3)
+            switch self {
+            case .overwrite: return before + [.write(offset: 100, count: 9000, seed: 4)]
+            case .append: return before + [.append(count: 9000, seed: 4)]
+            case .truncate: return before + [.truncate(9000)]
+            case .growth: return before + [pending, .write(offset: 29_000, count: 3_000_000, seed: 4)]
+            case .sparseWrite: return before + [pending, .write(offset: 9_000_001, count: 9000, seed: 4)]
+            }
+        }
+    }
+
+    /// One read of the file fails, at any place: a change is committed whole or not at all, whether or not anything is written after it.
+    @Test(arguments: Change.allCases, [false, true])
+    func everyRead(_ change: Change, writesOn: Bool) throws {
+        guard StormProcess.canKillAtCalls else { return print("skipped: there is no strace(1) here that may trace") }
+        let bed = try FileTestBed()
+        var number = 0
+        var hasFailed = true
+        while hasFailed {
+            number += 1
+            try #require(number < 100, "\(change): the reads do not end")
+            guard Effort.includes(number) else { continue }
+            hasFailed = try failRead(bed, change, number, writesOn: writesOn)
+        }
+    }
+
+    /// - Returns: whether there was such a read.
+    private func failRead(_ bed: FileTestBed, _ change: Change, _ number: Int, writesOn: Bool) throws -> Bool {
+        let name = "\(change), read \(number), writesOn \(writesOn)"
+        let path = try bed.make(name, .complete, pattern(1, count: 30_000))
+        let call = StormProcess.Call(name: "pread64", number: number, error: "EIO", path: path)
+        let worker = try StormProcess(bed.keybag.directory, ["serve"], wrapper: call.wrapper)
+        var committed = ModelFile(pattern(1, count: 30_000))
+        var acknowledged = committed
+        var whole = committed
+        var answer = try worker.ask("open w \(path)")
+        let isOpen = answer.hasPrefix("ok")
+        for step in change.steps + [.sync] where answer.hasPrefix("ok") {
+            whole.apply(step)
+            answer = try worker.ask("\(step)")
+            if answer.hasPrefix("ok") { acknowledged = whole }
+            if answer.hasPrefix("ok"), step == .sync { committed = acknowledged }
+        }
+        let hasFailed = !answer.hasPrefix("ok")
+        if hasFailed { #expect(answer.hasPrefix("error system") && answer.contains("pread"), "\(name): \(answer)") }
+
+        var expected = [committed.bytes, acknowledged.bytes, whole.bytes]
+        if isOpen, hasFailed {
+            let next = FileStep.write(offset: 17, count: 5, seed: 5)
+            var further = acknowledged
+            if writesOn { further.apply(next) }
+            let answers = try (writesOn ? ["\(next)", "sync"] : ["sync"]).map { try worker.ask($0) }
+            if answers.allSatisfy({ $0.hasPrefix("ok") }) {
+                expected = [further.bytes]
+            } else {
+                let isDead = answers.allSatisfy { $0.hasPrefix("error handleFailed") && $0.contains("Input/output") }
+                #expect(isDead, "\(name): \(answers)")
+            }
+        }
+        // A read that fails now keeps the file from being tidied up; everything is committed.
+        let isClosed = isOpen ? try worker.ask("close").hasPrefix("ok") : false
+        let found = try bed.read(path)
+        #expect(expected.contains(found), "\(name): \(answer): \(found.brief)")
+        let last = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try last.perform(.append(count: 10, seed: 1))
+        try last.close()
+        #expect(try bed.read(path) == found + pattern(1, count: 10), "\(name)")
+        try StoredFile(path).expectClosed("\(name)")
+        try path.remove()
+        return hasFailed || !isClosed
+    }
+
+    /// A new file of which something was appended by half is never finished.
+    @Test func appendedByHalf() throws {
+        guard StormProcess.canKillAtCalls else { return print("skipped: there is no strace(1) here that may trace") }
+        let bed = try FileTestBed()
+        try bed.silenceClients()
+        let path = bed.path("f")
+        var number = 0
+        var hasFailed = true
+        while hasFailed {
+            number += 1
+            try #require(number < 100, "the writes do not end")
+            let call = StormProcess.Call(name: "pwrite64", number: number, error: "ENOSPC")
+            let worker = try StormProcess(bed.keybag.directory, ["serve"], wrapper: call.wrapper)
+            var answers = [try worker.ask("new \(path)")]
+            // Chunks of 64 KiB: parts of several, put together.
+            for seed in 1...3 where answers.last?.hasPrefix("ok") == true {
+                answers.append(try worker.ask("add 100000 \(seed)"))
+            }
+            hasFailed = answers.last?.hasPrefix("ok") == false
+            let finish = try worker.ask("finish")
+            if hasFailed {
+                #expect(finish.hasPrefix("error"), "\(call): \(answers), \(finish)")
+                #expect(try bed.names().isEmpty, "\(call): \(answers), \(finish)")
+            } else if finish.hasPrefix("ok") {
+                #expect(try bed.read(path) == (1...3).flatMap { pattern($0, count: 100_000) })
+            } else {
+                hasFailed = true  // one of the writes of its end
+            }
+        }
+    }
+
     /// A new file whose disk is full never gets its name, and leaves none.
     @Test(arguments: ["pwrite64", "fsync", "linkat"])
     func newFiles(_ call: String) throws {

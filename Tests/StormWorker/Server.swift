@@ -5,12 +5,15 @@ import SystemPackage
 /// One handle on one file, used by another process over stdin and stdout; and others, which stay open and can be read.
 ///
 ///     open r PATH | open w PATH | STEP | read OFFSET COUNT | size | close | hold PATH | held OFFSET COUNT
+///     new PATH | add COUNT SEED | finish
 ///
 /// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``.
 final class Server {
     private let keybag: Keybag
     private var file: ProtectedFile?
     private var held: [ProtectedFile] = []
+    /// Written from beginning to end.
+    private var new: ProtectedFileWriter?
 
     init(keybag: Keybag) { self.keybag = keybag }
 
@@ -41,6 +44,13 @@ final class Server {
         case "held":
             let bytes = try held.map { try $0.bytes(at: Int64(words[1])!, count: Int(words[2])!) }
             return bytes.map { "\($0.count) \(checksum($0))" }.joined(separator: " ")
+        case "new": new = try ProtectedFileWriter(FilePath(String(line.dropFirst(4))), as: .complete, keybag: keybag)
+        case "add":
+            guard let new, let seed = UInt64(words[2]), let count = Int(words[1]) else { throw Unknown(line: line) }
+            try pattern(seed, count: count).withUnsafeBytes { try new.append($0) }
+        case "finish":
+            guard let new else { throw Unknown(line: line) }
+            try new.finish()
         case "size": return "\(try opened().size())"
         case "close":
             try opened().close()

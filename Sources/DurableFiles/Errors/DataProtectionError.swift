@@ -33,7 +33,7 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case busy(FilePath)
     /// 2^31 seals were made under the file's key; it must be encrypted anew.
     case needsRekey(FilePath)
-    /// An earlier write or flush through this handle failed; the file is as its last acknowledged commit left it, or a later one.
+    /// An earlier change or flush through this handle failed; the file is as its last acknowledged commit left it, or a later one.
     case handleFailed(FilePath, Errno)
     /// The handle was closed, or opened for reading only.
     case notOpen(FilePath, for: AttemptedOperation)

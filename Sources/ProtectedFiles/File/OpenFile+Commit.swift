@@ -53,6 +53,20 @@ extension OpenFile {
         }
     }
 
+    /// Forgets what no commit has acknowledged, half a change included, and refuses to go on. FORMAT.md §4 rule 15.
+    package func giveUp(_ error: DataProtectionError) {
+        failure = failure ?? error.errno
+        writer?.pending = nil
+    }
+
+    /// Refuses to go on if nothing was changed, but the file is damaged.
+    package func dieOfDamage(_ error: DataProtectionError) {
+        switch error {
+        case .damaged, .otherKey, .cryptography, .outOfRange, .tooSparse: failure = failure ?? error.errno
+        default: break
+        }
+    }
+
     // MARK: beginning, rules 1 to 3
 
     /// Becomes the file's writer.
@@ -187,6 +201,8 @@ extension OpenFile {
     ///
     /// - Parameter keys: to seal a content record for an area without any record; only a dead writer leaves one.
     package func empty(keys: FileKeys?) throws(DataProtectionError) {
+        // Without an area the next commit needs other records. Who empties before a commit seals them.
+        writer?.pending?.prepared = nil
         try locked { heads throws(DataProtectionError) in
             state!.heads = heads
             try state!.putInPlace(in: file)

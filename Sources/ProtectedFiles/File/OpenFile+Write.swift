@@ -20,7 +20,9 @@ extension OpenFile {
         var done = 0
         while done < buffer.count {
             let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(Self.segment))
-            try change(.write) { keys throws(Trouble) in try writeSegment(part, at: offset + UInt64(done), keys) }
+            try change(.write, continuing: done > 0) { keys throws(Trouble) in
+                try writeSegment(part, at: offset + UInt64(done), keys)
+            }
             done += part.count
         }
     }
@@ -41,14 +43,16 @@ extension OpenFile {
     }
 
     /// Prepares for writing, changes what is pending, and seals what the commit will need.
+    ///
+    /// - Parameter continuing: whether a part of the same write is pending already.
     private func change(
-        _ operation: AttemptedOperation, _ body: (FileKeys) throws(Trouble) -> Void
+        _ operation: AttemptedOperation, continuing: Bool = false, _ body: (FileKeys) throws(Trouble) -> Void
     ) throws(DataProtectionError) {
         guard isWritable else { throw .notOpen(file.path, for: operation) }
         if let failure { throw .handleFailed(file.path, failure) }
         if writer == nil { try beginWriting(operation) }
         try checkSeals()
-        try dyingOfDamage { () throws(DataProtectionError) in try apply(operation, body) }
+        try apply(operation, continuing, body)
         guard let pending = writer!.pending else { return }
         if pending.fresh.byteCount > Self.freshLimit {
             try dying { () throws(DataProtectionError) in try putFreshHome() }
@@ -57,24 +61,33 @@ extension OpenFile {
         if pending.overwrites.byteCount > Self.overwriteLimit || uncounted > Self.sealLimit { try commit() }
     }
 
+    /// Runs `body` on what is pending. If it fails half-way, the handle is dead and nothing of the change is ever committed.
     private func apply(
-        _ operation: AttemptedOperation, _ body: (FileKeys) throws(Trouble) -> Void
+        _ operation: AttemptedOperation, _ continuing: Bool, _ body: (FileKeys) throws(Trouble) -> Void
     ) throws(DataProtectionError) {
-        try operate(operation, needsHead: true) { state, keys throws(Trouble) in
-            if writer!.pending == nil { writer!.pending = PendingWrites(on: state.record) }
-            try body(keys)
-            try fillSurplusHoles(keys)
-            if writer!.pending!.differs(from: self.state!.record) { try prepare(keys) } else { writer!.pending = nil }
-        }
-    }
-
-    /// A change that met damage, or could not be made, may have been applied by half: nothing of it may be committed.
-    private func dyingOfDamage(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
-        do throws(DataProtectionError) { try step() } catch {
-            switch error {
-            case .damaged, .otherKey, .cryptography, .outOfRange, .tooSparse: failure = failure ?? error.errno
-            default: break
+        var hasBegun = false
+        do throws(DataProtectionError) {
+            try operate(operation, needsHead: true) { state, keys throws(Trouble) in
+                hasBegun = true
+                do throws(Trouble) {
+                    if writer!.pending == nil { writer!.pending = PendingWrites(on: state.record) }
+                    try body(keys)
+                    try fillSurplusHoles(keys)
+                    if writer!.pending!.differs(from: self.state!.record) {
+                        try prepare(keys)
+                    } else {
+                        writer!.pending = nil
+                    }
+                } catch {
+                    // A second look would start from half a change, and find the same: only this writer moves content.
+                    throw .certain(error.reported)
+                }
             }
+        } catch {
+            var isHalf = hasBegun
+            // Of a longer write a part may be committed if the key has gone, but not if the disk has failed.
+            if continuing, case .system = error { isHalf = true }
+            if isHalf { giveUp(error) } else { dieOfDamage(error) }
             throw error
         }
     }

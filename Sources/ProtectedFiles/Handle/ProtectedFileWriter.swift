@@ -45,6 +45,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// Appends bytes.
     ///
     /// - Throws: `locked` if the class key has gone: what was appended before is kept, and ``finish()`` still works.
+    ///   After any other error there is no file: this and ``finish()`` throw `handleFailed` from then on.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
             guard !isOver else { throw .notOpen(path, for: .write) }

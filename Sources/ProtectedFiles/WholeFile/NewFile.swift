@@ -25,6 +25,8 @@ package final class NewFile {
     private var tail: [UInt8]?
     private var size: UInt64 = 0
     private var holes = ChunkRuns()
+    /// The error after which the file is neither continued nor finished: something was appended by half.
+    private var failure: Errno?
 
     private var layout: ChunkLayout { head.prefix.layout }
     private var sealedChunks: UInt64 { size / UInt64(layout.chunkSize) }
@@ -55,14 +57,29 @@ package final class NewFile {
     }
 
     /// Appends bytes; class A asks the ring for each MiB.
+    ///
+    /// - Throws: `locked`: what was appended before can still be finished. `handleFailed` after any other error.
     package func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        try requireWhole()
         var done = 0
         while done < buffer.count {
             let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(OpenFile.segment))
             let fileKeys = try keys.keys(for: head, .write, needsHead: true)
-            try appendSegment(part, fileKeys)
+            try dying { () throws(DataProtectionError) in try appendSegment(part, fileKeys) }
             done += part.count
         }
+    }
+
+    /// Runs a step after whose failure there is no finished file.
+    private func dying(_ step: () throws(DataProtectionError) -> Void) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try step() } catch {
+            failure = failure ?? error.errno
+            throw error
+        }
+    }
+
+    private func requireWhole() throws(DataProtectionError) {
+        if let failure { throw .handleFailed(path, failure) }
     }
 
     /// Appends zeros that take no place on disk.
@@ -70,10 +87,12 @@ package final class NewFile {
     /// - Parameter hole: plaintext bytes, from the current end on, where a chunk begins: whole chunks, or up to the end of the
     ///   file; at most 32 such ranges that do not touch.
     package func append(hole: Range<UInt64>) throws(DataProtectionError) {
+        try requireWhole()
+        let fileKeys = try keys.keys(for: head, .write, needsHead: true)
         let first = layout.index(of: hole.lowerBound)
         holes.insert(first..<first + layout.chunkCount(size: hole.upperBound - hole.lowerBound))
         size = hole.upperBound
-        try sealHead(nil, try keys.keys(for: head, .write, needsHead: true))
+        try dying { () throws(DataProtectionError) in try sealHead(nil, fileKeys) }
     }
 
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
@@ -83,6 +102,7 @@ package final class NewFile {
     ///     the time and take a set-user-id bit away.
     ///   - keepingOwner: false: it is another file than the source and belongs to whoever makes it.
     package func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
+        try requireWhole()
         try behind.drain()
         if let tail { try file.write(tail, at: layout.home(sealedChunks)) }
         // Holes at the end have nothing behind them.

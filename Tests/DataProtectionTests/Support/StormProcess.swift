@@ -53,10 +53,13 @@ final class StormProcess {
         let number: Int
         /// The name of the error; nil: it is killed.
         var error: String?
+        /// Only calls on this file are counted; nil: all.
+        var path: FilePath?
 
         var wrapper: [String] {
             let inject = "inject=\(name):\(error.map { "error=\($0)" } ?? "signal=KILL"):when=\(number)"
-            return ["strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=\(name)", "-e", inject]
+            let only = path.map { ["-P", $0.string] } ?? []
+            return ["strace", "-qq", "-f", "-o", "/dev/null"] + only + ["-e", "trace=\(name)", "-e", inject]
         }
         var description: String { "\(name) \(number)" }
     }
