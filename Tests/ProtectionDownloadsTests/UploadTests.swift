@@ -107,6 +107,31 @@ private final class Taker: DownloadTransport {
         #expect(try server.requests().count == 3)
     }
 
+    @Test(
+        "Redirected: only an answer of the server that got the file counts",
+        arguments: [
+            (DownloadRequest.Upload.put, 303, false, true), (.put, 303, true, false), (.post, 301, true, false),
+            (.post, 302, false, true), (.post, 302, true, false), (.post, 303, true, false), (.put, 307, false, true),
+            (.put, 307, true, false), (.post, 308, true, false),
+        ])
+    func redirected(
+        method: DownloadRequest.Upload, status: Int, isElsewhere: Bool, isAcknowledged: Bool
+    ) async throws {
+        let (bed, server) = (try DownloadBed(), try FaultServer())
+        try bed.put(bytes, as: .complete)
+        let other = try server.listen("other", chain: ["server"])
+        let place = isElsewhere ? server.url("/there", port: other).absoluteString : "/there"
+        try server.answer("/file", .redirect(to: place, status: status))
+        try server.answer("/there", Answer(status: 200, "welcome"))
+        let upload = try await bed.run(bed.upload(server, by: method))
+        #expect(upload.state == (isAcknowledged ? .finished : .failed), "\(String(describing: upload.failure))")
+        #expect(isAcknowledged || upload.failure?.kind == .refused)
+        let seen = try server.requests()
+        #expect(seen.filter { $0.listener == "https" }.first?.bodyCount == bytes.count)
+        #expect(seen.filter { $0.listener == "other" }.allSatisfy { $0.bodyCount == 0 })
+        #expect(try bed.contents() == bytes)
+    }
+
     @Test("What is no protected file is refused when it is added")
     func notProtected() async throws {
         let (bed, server) = (try DownloadBed(), try FaultServer())

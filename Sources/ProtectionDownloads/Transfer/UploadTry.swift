@@ -59,6 +59,13 @@ private final class Acknowledgement: HTTPReceiver {
 
     func begin(_ response: HTTPResponse) throws {
         guard 200..<300 ~= response.status else { throw EndOfTry.refused(response) }
+        guard response.acknowledgesBody else {
+            // Not sent again by itself: the server that got it may have taken it.
+            let host = response.url.host() ?? "another server"
+            throw EndOfTry.failedForGood(
+                DownloadFailure(
+                    .refused, "redirected to \(host), which did not get the file: nobody says that it was taken"))
+        }
         let file = PublishedFile(
             fileID: [], temporary: [], length: length, isTamperProof: false)
         try store.endUpload(id, file)

@@ -41,6 +41,9 @@ public struct HTTPRequest: Sendable {
     /// Ends a transfer that stays below so many bytes per second for so long.
     public var stallLimit = StallLimit()
 
+    /// Whether redirects have led to an origin that does not get the body. It stays so: what that one leads to is its choice.
+    var hasLostBody = false
+
     /// A `GET` of that URL.
     public init(_ url: URL) { self.url = url }
 

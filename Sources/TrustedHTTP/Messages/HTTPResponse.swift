@@ -11,8 +11,12 @@ public struct HTTPResponse: Sendable {
     /// "1.1", "2".
     public let version: String
 
-    package init(status: Int, headers: [HTTPHeader], url: URL, version: String) {
+    /// Whether the server that says this got the body of the request: not after a redirect to an origin that gets none.
+    package let acknowledgesBody: Bool
+
+    package init(status: Int, headers: [HTTPHeader], url: URL, version: String, acknowledgesBody: Bool = true) {
         (self.status, self.headers, self.url, self.version) = (status, headers, url, version)
+        self.acknowledgesBody = acknowledgesBody
     }
 
     /// The first field of that name, without regard to case.

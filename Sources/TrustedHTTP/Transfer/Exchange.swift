@@ -88,7 +88,7 @@ final class Exchange: @unchecked Sendable {  // handed over to the engine's thre
             guard try head.take(line) == .complete else { return }
             isHeadComplete = true
             guard head.status >= 200 else { return }
-            try takeHead(head.response(from: request.url))
+            try takeHead(head.response(to: request))
         }
     }
 

@@ -29,6 +29,7 @@ enum Redirect {
         }
         if from != to {
             next.identity = nil
+            next.hasLostBody = request.hasLostBody || next.body == nil
             if request.redirectsEverything {
                 next.headers.removeAll { RequestCheck.credentials.contains($0.name.lowercased()) }
             } else {

@@ -77,7 +77,9 @@ struct ResponseHead {
             HTTPHeader(String(decoding: text[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self)))
     }
 
-    func response(from url: URL) -> HTTPResponse {
-        HTTPResponse(status: status, headers: headers, url: url, version: version)
+    func response(to request: HTTPRequest) -> HTTPResponse {
+        HTTPResponse(
+            status: status, headers: headers, url: request.url, version: version,
+            acknowledgesBody: !request.hasLostBody)
     }
 }

@@ -75,6 +75,50 @@ struct RedirectTests {
     }
 
     @Test(
+        "Only a server that got the body acknowledges it",
+        arguments: [
+            (["/b"], true), (["https://example.org:443/b", "/c"], true), (["https://example.com/b"], false),
+            (["https://example.org:8443/b"], false), (["/b", "https://example.com/c"], false),
+            (["https://example.com/b", "https://example.org/a"], false),
+        ])
+    func acknowledgement(locations: [String], isAcknowledged: Bool) throws {
+        for (method, status) in [("PUT", 303), ("POST", 301), ("POST", 302), ("POST", 303)] {
+            var request = HTTPRequest(try #require(URL(string: "https://example.org/a")))
+            (request.method, request.body) = (method, BytesToSend([1]))
+            for (index, location) in locations.enumerated() {
+                let response = HTTPResponse(
+                    status: status, headers: [HTTPHeader("Location", location)], url: request.url, version: "2")
+                request = try Redirect.next(request, after: response, count: index + 1)
+            }
+            #expect(request.body == nil && request.hasLostBody != isAcknowledged, "\(method) \(status)")
+        }
+        // One that gets the body, because the request says so, acknowledges it.
+        var request = HTTPRequest(try #require(URL(string: "https://example.org/a")))
+        (request.method, request.body, request.redirectsEverything) = ("PUT", BytesToSend([1]), true)
+        for (index, location) in locations.enumerated() {
+            let response = HTTPResponse(
+                status: 307, headers: [HTTPHeader("Location", location)], url: request.url, version: "2")
+            request = try Redirect.next(request, after: response, count: index + 1)
+        }
+        #expect(request.body != nil && !request.hasLostBody)
+    }
+
+    @Test("What another origin answers says that it did not get the body")
+    func acknowledgementOfAnotherOrigin() async throws {
+        let server = try FaultServer()
+        let other = try server.listen("other", chain: ["server"])
+        try server.answer("/here", .redirect(to: server.url("/there", port: other).absoluteString, status: 303))
+        try server.answer("/there", Answer(status: 200, "welcome"))
+        var request = try server.request("/here")
+        (request.method, request.body) = ("POST", BytesToSend([1, 2, 3]))
+        let sink = Sink()
+        let response = try await client.transfer(request, to: sink)
+        #expect(response.status == 200 && !response.acknowledgesBody)
+        #expect(sink.responses.map(\.acknowledgesBody) == [false])
+        #expect(try await client.send(server.request("/there")).response.acknowledgesBody)
+    }
+
+    @Test(
         "Places that one is not sent to",
         arguments: [
             "http://example.org/", "HTTP://example.org/", "file:///etc/passwd", "https://user:pw@example.org/", "",
