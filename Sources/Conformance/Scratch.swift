@@ -43,7 +43,8 @@ package final class Scratch: Sendable {
     }
 
     deinit {
-        Self.remove(path)
+        // FUSE gives a file that is removed while it is open a hidden name, and removes that after close(2) has returned.
+        for _ in 0..<500 where !Self.remove(path) { usleep(10_000) }
         if descriptor >= 0 { Glibc.close(descriptor) }
     }
 
@@ -55,10 +56,13 @@ package final class Scratch: Sendable {
     }
 
     /// Removes a directory with what we put into it, as far as that goes.
-    static func remove(_ path: FilePath) {
-        if path.withPlatformString({ Glibc.unlink($0) }) == 0 { return }
+    ///
+    /// - Returns: false if something that is open keeps it from being removed, and a later try may succeed.
+    @discardableResult
+    static func remove(_ path: FilePath) -> Bool {
+        if path.withPlatformString({ Glibc.unlink($0) }) == 0 { return true }
         for name in (try? DirectoryListing.names(of: path)) ?? [] { remove(path.appending(name)) }
-        _ = path.withPlatformString { rmdir($0) }
+        return path.withPlatformString { rmdir($0) } == 0 || errno != ENOTEMPTY
     }
 
     /// A process that was killed left keys of its throw-away keybag in the ring too.

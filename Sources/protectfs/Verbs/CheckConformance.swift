@@ -36,6 +36,13 @@ struct CheckConformance: ParsableCommand {
         let table = try Self.table()
         let scratch = try Scratch(in: directory.path)
         Self.leaveTheUserAlone(scratch)
+        // It goes last, when nothing in it is open any more.
+        let report = try withExtendedLifetime(scratch) { try compare(with: table, in: scratch) }
+        if json { try report.printJSON() } else { try report.print() }
+        if report.differences > 0 { throw ExitStatus.systemRefused }
+    }
+
+    private func compare(with table: SemanticsTable, in scratch: Scratch) throws -> ConformanceReport {
         let stage = try Stage(in: scratch)
         if let refusal = stage.refusal {
             StandardError.line(
@@ -53,8 +60,7 @@ struct CheckConformance: ParsableCommand {
             if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing is left behind") }
         }
         progress.finish()
-        if json { try report.printJSON() } else { try report.print() }
-        if report.differences > 0 { throw ExitStatus.systemRefused }
+        return report
     }
 
     /// The keybag is not remembered among the user's, and the user's configuration has no say.
