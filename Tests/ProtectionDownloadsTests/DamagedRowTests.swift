@@ -147,6 +147,33 @@ import Testing
         #expect(performing: { _ = try bed.queue() }, throws: isRefused)
     }
 
+    // MARK: what the list says of bytes
+
+    /// A part of a file does not get its name because the list says that it is whole.
+    @Test func aPartThatIsSaidToBeWhole() async throws {
+        let (bed, bytes) = (try DownloadBed(), noise(400_000))
+        bed.server["file"] = .init(bytes: bytes)
+        let queue = try bed.queue()
+        let id = try await queue.add(bed.request()).id
+        bed.server.beforeEachPiece { sent in
+            guard sent == 200_000 else { return }
+            bed.server.beforeEachPiece(nil)
+            try await queue.pause(id)
+            // Ends when the pause is seen.
+            try await Task.sleep(for: .seconds(600))
+        }
+        try await queue.run(untilIdle: true)
+        let record = try queue.store.record(id)
+        #expect(record.state == .paused && 1..<UInt64(bytes.count) ~= record.received)
+        try queue.store.write {
+            try $0.execute(sql: "UPDATE downloads SET state = 1, isWhole = 1, length = received")
+        }
+        try await bed.runUntilIdle()
+        #expect(try await queue.download(id).state == .finished)
+        #expect(try bed.contents() == bytes)
+        #expect(try bed.names() == ["file"])
+    }
+
     // MARK: what stays
 
     @Test func whatIsOverForLongIsForgotten() async throws {

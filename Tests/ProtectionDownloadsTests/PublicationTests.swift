@@ -57,6 +57,24 @@ import Testing
         #expect(try bed.contents() == bytes)
     }
 
+    /// What another program has appended to a protected file is not lost when that is replaced.
+    @Test(arguments: memories) func appendedBytesOfWhatIsReplaced(_ memory: Int) async throws {
+        let bed = try DownloadBed()
+        bed.server["file"] = .init(bytes: bytes)
+        #expect(try await bed.result(memory: memory).state == .finished)
+        let appended = Data("a line of a log, in clear\n".utf8)
+        let file = try #require(FileHandle(forWritingAtPath: bed.path("file").string))
+        try file.seekToEnd()
+        try file.write(contentsOf: appended)
+        try file.close()
+        var request = bed.request()
+        request.replacesExisting = true
+        #expect(try await bed.result(request, memory: memory).state == .finished)
+        #expect(try bed.names() == ["file", "file.appended-1"])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: bed.path("file.appended-1").string)) == appended)
+        #expect(try bed.contents() == bytes)
+    }
+
     @Test func killedAfterTheRename() async throws {
         let bed = try DownloadBed()
         let id = try await publishing(bed, renamed: true)

@@ -97,7 +97,7 @@ import Testing
         let file = try file(bed)
         try rotate(bed)
         try bed.keybag.open(passcode: DownloadBed.secret(DownloadBed.passcode)).forgetRetiredKeys(before: 2)
-        guard case .neverNamed = Publication.end(of: file, bed.request()) else {
+        guard case .neverNamed = Publication.end(of: file, bed.request(), bed.keybag) else {
             Issue.record("it has a name and no key")
             return
         }

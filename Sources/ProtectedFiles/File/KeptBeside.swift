@@ -107,6 +107,15 @@ extension OpenFile {
 }
 
 extension Keybag {
+    /// Does as ``keepAppendedBytes(of:)`` for what is about to lose its name `path`, if it is a protected file that nobody writes to.
+    package func keepAppendedBytes(ofFileAt path: FilePath) throws(DataProtectionError) {
+        // What is not there, or cannot be read, has nothing that can be saved. A link is replaced, and not what it leads to.
+        guard let old = try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW),
+            try old.tryByteLock(OpenFile.writerLock, .shared)
+        else { return }
+        try keepAppendedBytes(of: old)
+    }
+
     /// Saves what was appended to a file that is about to be replaced by whatever contents, in every lock state, and warns.
     ///
     /// Called while nobody writes to it. A file that cannot be judged has no known end.

@@ -117,6 +117,12 @@ extension DownloadRunner {
                 try await BlockingWork.run {
                     if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
                     try partial.file.prepare()
+                    // That it is whole, anybody who can write to the list can say. Its length is sealed.
+                    let length = try store.record(id).resource?.length
+                    guard length == nil || length == partial.file.position else {
+                        let words = "the list says that it is whole, and only a part of it is there"
+                        throw EndOfTry.lost(DownloadFailure(.lost, words))
+                    }
                     return try partial.file.check()
                 }
             } onCancel: {
@@ -154,7 +160,7 @@ extension DownloadRunner {
             }
             if let (file, published) = try partial.file.writeWhole() {
                 try store.beginPublishing(id, published)
-                switch Publication.end(of: file, request) {
+                switch Publication.end(of: file, request, store.keybag) {
                 case .neverNamed: try store.takeBackPublishing(id)
                 case .failed(let failure):
                     try store.endPublishing(id, failure: failure)

@@ -20,6 +20,7 @@ struct Publication {
         let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
             if !file.temporary.isEmpty, try isMeant(temporary) {
+                if request.replacesExisting { try keybag.keepAppendedBytes(ofFileAt: request.target) }
                 try keybag.publish(
                     temporary, as: request.target, replacing: request.replacesExisting,
                     raiseTo: request.protectionClass)
@@ -43,8 +44,11 @@ struct Publication {
 
     /// Gives a file its name that was written whole. Where something has that name by now it goes the way of larger ones, which keeps
     /// what came; and where nobody could read it any more.
-    static func end(of file: WholeFile, _ request: DownloadRequest) -> End {
-        do throws(DataProtectionError) { try file.publish(replacing: request.replacesExisting) } catch .exists {
+    static func end(of file: WholeFile, _ request: DownloadRequest, _ keybag: Keybag) -> End {
+        do throws(DataProtectionError) {
+            if request.replacesExisting { try keybag.keepAppendedBytes(ofFileAt: request.target) }
+            try file.publish(replacing: request.replacesExisting)
+        } catch .exists {
             return .neverNamed
         } catch .keyLost {
             return .neverNamed
