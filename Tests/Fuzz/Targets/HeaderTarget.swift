@@ -33,7 +33,7 @@ private enum HeaderTarget {
             }
             guard step == .complete else { continue }
             try hold((100...999).contains(head.status), "status \(head.status)")
-            try read(head.response(from: url), how)
+            try read(head.response(to: HTTPRequest(url)), how)
         }
     }
 
