@@ -69,6 +69,27 @@ struct KeybagGraceTests {
         }
     }
 
+    @Test("Locks at once where the kernel refuses the timeout; a key that does not go either is an error")
+    func permissionsTakenAway() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let serial = try bag.keybag.ring.unlocked.find()
+        // Without the right to set attributes, for the possessor and for the user.
+        try RingWriter.run { () throws(Errno) in try serial.setPermissions(0x1F0B_0000) }
+        #expect(try bag.keybag.armLock(seconds: 1000) == nil)
+        #expect(bag.ringContents == [2])
+        #expect(bag.keybag.transition.read().deadline == 0)
+        #expect(bag.warnings.unusual == [.lockNotPutOff(bag.keybag.directory, .permissionDenied)])
+
+        try bag.unlock()
+        let untouchable = try bag.keybag.ring.unlocked.find()
+        try RingWriter.run { () throws(Errno) in try untouchable.setPermissions(0) }
+        defer { try? RingWriter.run { () throws(Errno) in try KeySerial.userKeyring.unlink(untouchable) } }
+        // No search names it, and so nobody knows which link of the ring to take away.
+        expectError("lockIncomplete") { _ = try bag.keybag.armLock(seconds: 1000) }
+        #expect(bag.keybag.transition.read().deadline == 0)
+        #expect(bag.warnings.unusual.count == 2)
+    }
+
     @Test("Can be cancelled: kernel timeout and deadline go, and it does not lock any more")
     func cancel() throws {
         let bag = try TestKeybag(state: .unlocked)

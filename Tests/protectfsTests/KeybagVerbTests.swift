@@ -59,6 +59,11 @@ struct KeybagVerbTests {
         let status = try sandbox.run("status")
         #expect(status.status == 75 && status.text == "")
         #expect(status.errors.contains("the lock state is unknown"))
+        for words in [["wait", "--timeout", "1s"], ["wait", "--until", "locked"], ["watch"]] {
+            let done = try sandbox.run(words)
+            #expect(done.status == 75 && done.text == "", "\(words): \(done.errors)")
+            #expect(done.errors == status.errors, "\(words)")
+        }
     }
 
     @Test("status is a table for people")

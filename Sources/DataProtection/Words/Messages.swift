@@ -166,6 +166,8 @@ extension ProtectionWarning {
         case .configuredDefaultRaised(let path):
             "default-class in \(quoted(path)) is none, which is not allowed for a default; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
+        case .lockNotPutOff(let path, let errno):
+            "the kernel sets no time limit for the keys of \(quoted(path)), so the lock is not put off: \(errno.spoken)"
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "
                 + "protectfs class --rekey \(quoted(path))"

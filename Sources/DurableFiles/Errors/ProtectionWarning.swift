@@ -15,6 +15,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case configuredDefaultRaised(FilePath)
     /// The keybag could not be remembered by its UUID.
     case notRemembered(KeybagUUID, DataProtectionError)
+    /// A lock with a grace came at once, or failed, because the kernel refused the time limit of the keys.
+    case lockNotPutOff(FilePath, Errno)
     /// 2^30 seals were made under the file's key.
     case manySeals(FilePath, UInt64)
     /// A class change that somebody else began and did not finish could not be finished: its old class may still open the file.

@@ -44,12 +44,15 @@ extension Keybag {
     ///
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
-    /// due earlier already, an armed lock or the end of a limited unlock, is not put off.
-    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
+    /// due earlier already, an armed lock or the end of a limited unlock, is not put off. Where the kernel refuses the timeout, this
+    /// locks at once and warns: nothing would take the keys away if the caller died.
+    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock, or nothing is left to.
+    /// - Throws: what ``lock()`` throws.
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         // At once: no program can save a file of a keybag that is not there.
         try evictPredecessors()
         var armed: ArmedLock?
+        var refusal: Errno?
         try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
@@ -61,14 +64,22 @@ extension Keybag {
                     try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
-                guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
                 record.deadline = earlierDeadline
+                // EACCES is not absence here: a key whose permissions were taken away stays as long as nobody removes it.
+                guard [.requiredKeyNotAvailable, .keyExpired, .keyRevoked].contains(error) else {
+                    refusal = error
+                    return
+                }
                 record.noteEviction(foundKeys: false)
                 try rings.refuseElsewhere()
                 return
             }
             armed = ArmedLock(deadline: record.deadline)
             announce(.willBecomeUnavailable, record)
+        }
+        if let refusal {
+            defer { warn(.lockNotPutOff(directory, refusal)) }
+            _ = try lock(waiting: 0)
         }
         return armed
     }

@@ -1,5 +1,6 @@
 import DurableFiles
 import FoundationEssentials
+import Glibc
 import KernelKeyring
 import ProtectionFormat
 public import ProtectionKeys
@@ -31,8 +32,7 @@ extension Keybag {
     /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
     ///   `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
-        if ring.unlocked.isUnreadable || ring.firstUnlock.isUnreadable { throw .keysUnreadable(keybag: directory) }
-        let state = try state()
+        let state = try knownState()
         let record = transition.read()
         let ends = [record.deadline, record.limit].filter { $0 != 0 }
         let isDue = state == .unlocked && record.bootID == Clock.bootID()
@@ -43,6 +43,20 @@ extension Keybag {
             lastTransitionSeconds: record.lastChange,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
             retryAfter: (try? attempts.remainingDelay()).map { .seconds($0) }, hasRecoveryCode: hasRecoveryCode)
+    }
+
+    /// The same as ``state()``, for who must not take a key that cannot be read for one that is not there.
+    ///
+    /// - Throws: `keysUnreadable`, `keyringUnavailable`.
+    package func knownState() throws(DataProtectionError) -> ProtectionState {
+        var looks = 1
+        while ring.unlocked.isUnreadable || ring.firstUnlock.isUnreadable {
+            // Whoever removes an expired key puts an empty one in its place first, which not every session may read.
+            guard looks < 5 else { throw .keysUnreadable(keybag: directory) }
+            looks += 1
+            usleep(10_000)
+        }
+        return try state()
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.

@@ -45,9 +45,11 @@ extension Keybag {
     ///
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
     /// ``finishLock(_:)`` when its ``ArmedLock/timeLeft`` is over. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes
-    /// it. What is due earlier already, an armed lock or the end of a limited unlock, is not put off.
+    /// it. What is due earlier already, an armed lock or the end of a limited unlock, is not put off. Where the kernel refuses the
+    /// timeout, this locks at once and warns: nothing would take the keys away if the caller died.
     /// - Parameter time: in whole seconds, rounded up.
-    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock.
+    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock, or nothing is left to.
+    /// - Throws: what ``lock()`` throws.
     public func armLock(after time: Duration) throws(DataProtectionError) -> ArmedLock? {
         try armLock(seconds: UInt32(clamping: time.wholeSeconds))
     }

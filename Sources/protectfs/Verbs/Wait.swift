@@ -28,7 +28,7 @@ struct Wait: ParsableCommand {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + .seconds($0.seconds) }
         // Listening has begun: no unlock falls between this look and the sleep.
-        while try (keybag.state() == .unlocked) != (until == .unlocked) {
+        while try (keybag.knownState() == .unlocked) != (until == .unlocked) {
             let left = end.map { ($0 - clock.now) / .seconds(1) }
             guard left ?? 1 > 0 else { throw giveUp(keybag) }
             _ = try feed.next(within: left)

@@ -18,9 +18,13 @@ struct Watch: ParsableCommand {
     func run() throws {
         let keybag = try keybag.open()
         let feed = try EventFeed(of: keybag)
-        try print(nil, try keybag.state() == .unlocked ? "unlocked" : "locked")
+        try print(nil, try keybag.knownState() == .unlocked ? "unlocked" : "locked")
         while true {
-            for event in try feed.next(output: 1) { try print(event) }
+            for event in try feed.next(output: 1) {
+                // A key that cannot be read is no locked keybag.
+                if event == .didBecomeUnavailable { _ = try keybag.knownState() }
+                try print(event)
+            }
             StandardOutput.endIfUnread()
         }
     }
