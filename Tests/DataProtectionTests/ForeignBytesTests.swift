@@ -6,6 +6,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// What other programs appended to a protected file, and what a damaged head hides: no writer discards either.
 @Suite("Bytes that no writer of ours can answer for")
@@ -109,6 +110,24 @@ struct ForeignBytesTests {
         }
         let kept = (try? bed.path("f.appended-1").contents()) ?? []
         #expect(try kept == line || path.contents().suffix(line.count) == line[...], "\(change)")
+    }
+
+    @Test("A finished file that takes the place of another one, as a download does, leaves the line beside it")
+    func published() throws {
+        let path = try bed.make("f", .complete, pattern(1, count: 20_000))
+        try append(line, to: path)
+        let stored = try path.contents()
+        let new = try bed.makeWhole("new", .complete, [1, 2, 3])
+        let writer = try ProtectedFile.open(bed.make("g", .complete, [4]), .readWrite, keybag: bed.keybag)
+        try writer.write([5], at: 0)
+        expectError("busy") { try bed.keybag.publish(new, as: bed.path("g"), replacing: true, raiseTo: nil) }
+        try writer.close()
+        expectError("exists") { try bed.keybag.publish(new, as: path, replacing: false, raiseTo: nil) }
+        #expect(try path.contents() == stored)
+        try bed.keybag.publish(new, as: path, replacing: true, raiseTo: nil)
+        #expect(try bed.names() == ["f", "f.appended-1", "g"])
+        #expect(try bed.path("f.appended-1").contents() == line)
+        #expect(try bed.read(path) == [1, 2, 3])
     }
 
     @Test("What a killed writer of ours left is not kept: nobody needs it")

@@ -50,6 +50,46 @@ struct RestoreTests {
         #expect(try beds.restore() == ["f": "unchanged"])
     }
 
+    @Test("A line that was appended to a file is saved beside it when it is replaced", arguments: [true, false])
+    func appendedSince(isDamaged: Bool) throws {
+        let beds = try BackupBed()
+        let text = pattern(4, count: 20_000)
+        try beds.bed.make("f", .complete, text)
+        try beds.backUp()
+        try beds.restore()
+        let path = try beds.restored("f")
+        if !isDamaged {
+            try path.remove()
+            let file = try ProtectedFile.open(path, .readWrite, create: .complete, keybag: beds.restorer.keybag)
+            try file.write(pattern(5, count: 20_000), at: 0)
+            try file.close()
+        }
+        let line = Array("a line of another program\n".utf8)
+        var bytes = try path.contents() + line
+        if isDamaged { bytes[9000] ^= 1 }
+        try path.overwrite(bytes)
+        #expect(try beds.restore() == ["f": "exists"])
+        #expect(try path.directory.names() == ["f"])
+        #expect(try beds.restore(.replacing) == ["f": "copied"])
+        #expect(try path.directory.names() == ["f", "f.appended-1"])
+        #expect(try beds.restored("f.appended-1").contents() == line)
+        #expect(try beds.text(path) == text)
+    }
+
+    @Test("A file that cannot be read is not replaced: nobody knows what it ends in", .enabled(if: geteuid() != 0))
+    func unreadable() throws {
+        let beds = try BackupBed()
+        try beds.bed.make("f", .complete, [1])
+        try beds.backUp()
+        try beds.restore()
+        let path = try beds.restored("f")
+        try path.setMode(0)
+        #expect(try beds.restore() == ["f": "exists"])
+        #expect(try beds.restore(.replacing) == ["f": "system"])
+        try path.setMode(0o600)
+        #expect(try beds.restore() == ["f": "unchanged"])
+    }
+
     /// With the check of the head made anew in both: the seals must find it.
     @Test("Whatever byte of a head is altered: refused, or the right text")
     func alteredHeads() throws {

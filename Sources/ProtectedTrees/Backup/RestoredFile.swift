@@ -24,17 +24,14 @@ package struct RestoredFile {
     ///
     /// - Parameter target: its directory; the name does not last before that is flushed.
     /// - Returns: false if it is there already, with the same contents and undamaged.
-    /// - Throws: `damaged`, `keyLost`, `foreignKeybag`, `notProtected`; `exists`, `busy`; `locked` unless the keybag is unlocked.
+    /// - Throws: `damaged`, `keyLost`, `foreignKeybag`, `notProtected`; `exists`, `busy`; `locked` unless the keybag is unlocked; `system`, also
+    ///   if what is to be replaced cannot be read, or what was appended to it cannot be saved beside it.
     package func restore(
         _ source: DirectoryEntry, to target: DirectoryEntry, _ conflict: Conflict
     ) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         try file.requireOneOfOurs()
-        let old =
-            conflict == .onlyTry
-            ? nil
-            : try? target.directory.file(
-                target.name, flags: O_RDONLY, path: target.path)
+        let old = try existing(target, conflict)
         if let old {
             if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
             if isSame(old, file) {
@@ -52,8 +49,23 @@ package struct RestoredFile {
         try keybag.requireWhole(copy.file, named: source.path)
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
+        if let old { try keybag.keepAppendedBytes(of: old) }
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
         return true
+    }
+
+    /// The file that is there already; nil if there is none, or it only matters that something is there.
+    ///
+    /// - Throws: `system` if it is to be replaced and cannot be read: it may end in bytes that are nobody's to discard.
+    private func existing(_ target: DirectoryEntry, _ conflict: Conflict) throws(DataProtectionError) -> LowerFile? {
+        guard conflict != .onlyTry else { return nil }
+        do throws(DataProtectionError) {
+            return try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
+        } catch {
+            if conflict == .refuse || error.errno == .noSuchFileOrDirectory { return nil }
+            if case .notRegularFile = error { return nil }
+            throw error
+        }
     }
 
     /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.

@@ -159,18 +159,26 @@ extension ProtectedFileWriter {
 extension Keybag {
     /// Gives a finished, closed file its name, and its class: now if unlocked, else after the next unlock. Needs no key.
     ///
+    /// What another program appended to the file that is replaced is saved beside it.
+    ///
     /// That it is to be raised is noted before it has its name: killed at any moment, the file is raised all the same.
     /// - Parameters:
     ///   - temporary: in the same directory as `path`.
     ///   - replacing: false: something under that name is the error `exists`, and nothing has happened.
     ///   - raiseTo: nil: it keeps the class that it has.
-    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than its class, `exists`, `system`.
+    /// - Throws: `wouldWeaken` if `raiseTo` is weaker than its class, `exists`, `system`; `busy` if somebody writes to the file that is replaced.
     package func publish(
         _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?
     ) throws(DataProtectionError) {
         let entry = try DirectoryEntry(path)
         guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
+        let replaced = replacing ? try existing(entry) : nil
+        if let replaced {
+            guard try replaced.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
+            try keepAppendedBytes(of: replaced)
+        }
+        defer { withExtendedLifetime(replaced) {} }
         let raise =
             try raiseTo.map { goal throws(DataProtectionError) in
                 try QueuedRaise(file, named: path, to: goal, keybag: self)
@@ -187,5 +195,16 @@ extension Keybag {
         }
         try entry.directory.flush()
         raise?.perform()
+    }
+
+    /// The file of that name; nil if there is none.
+    private func existing(_ entry: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
+        do throws(DataProtectionError) {
+            return try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+        } catch {
+            if error.errno == .noSuchFileOrDirectory { return nil }
+            if case .notRegularFile = error { return nil }
+            throw error
+        }
     }
 }
