@@ -157,8 +157,6 @@ struct KeybagLockTests {
         try Keybag.lock(bag.keybag.uuid)
         #expect(bag.ringContents == [2])
         #expect(TransitionFile(directory: bag.directory).read().counter == before + 1, "an earlier unlock is refused")
-        #expect(try Keybag.lock(unopened: bag.directory))
-        #expect(TransitionFile(directory: bag.directory).read().counter == before + 2)
     }
 
     @Test("Nothing is written into a directory without a keybag")
