@@ -20,7 +20,6 @@ struct Publication {
         let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
             if !file.temporary.isEmpty, try isMeant(temporary) {
-                if request.replacesExisting { try keybag.keepAppendedBytes(ofFileAt: request.target) }
                 try keybag.publish(
                     temporary, as: request.target, replacing: request.replacesExisting,
                     raiseTo: request.protectionClass)
