@@ -57,11 +57,10 @@ extension PartialFile {
 
     /// The finished file as it is to be published. Closes it.
     func finish() throws -> PublishedFile {
-        guard let open, open.record.start == 0 else { throw Locked() }
+        guard let open, open.record.start == 0, let fileID = open.record.fileID else { throw Locked() }
         let path = name.path(open.record.number)
         let length = open.written
         try close()
-        let fileID = try protected { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
         return published(fileID, temporary: path.bytes, length: length)
     }
 

@@ -18,12 +18,10 @@ final class PartialFile {
     let keys: [String: IntegrityKey]
     private var id: DownloadID { name.id }
 
-    /// The part that is open, and how much of it is written; `record.synced` is what is flushed.
+    /// The part that is open, the last of ``known``, and how much of it is written; `record.synced` is what is flushed.
     private(set) var open: (file: ProtectedFile, record: SegmentRecord, written: UInt64)?
-    /// Where the next byte goes, while nothing is open.
-    private var end: UInt64 = 0
-    private var lastNumber = -1
-    private var hasParts = false
+    /// What the list knows, as it was noted last.
+    private var known: PartialRecord?
     /// Whether there is nothing of this download, on disk or in the list.
     private var isFresh: Bool
     /// What is kept in ``buffer`` alone; no file was begun, and nothing is noted.
@@ -60,10 +58,16 @@ final class PartialFile {
     }
 
     /// How many bytes have come, from the first on.
-    var position: UInt64 { (open.map { $0.record.start + $0.written } ?? end) + UInt64(buffer.count) }
+    var position: UInt64 { (open.map { $0.record.start + $0.written } ?? known?.end ?? 0) + UInt64(buffer.count) }
+
+    /// What the bytes that have come are of; nil: nothing says that.
+    var resource: ResourceIdentity? { known?.resource }
 
     /// Whether everything is in one file, which is open, or in memory.
-    var isInOnePiece: Bool { isInMemory || (open?.record.start == 0 && !hasParts) }
+    var isInOnePiece: Bool { isInMemory || (open?.record.start == 0 && known?.parts.count == 1) }
+
+    /// Whether every byte is there, as far as the list knows.
+    var isWhole: Bool { known.map { $0.isWhole && $0.resource.length == position } ?? false }
 
     /// Whether nothing of it is on disk yet.
     var isInMemory: Bool { inMemory != nil }
@@ -78,25 +82,23 @@ final class PartialFile {
         if open != nil, isInOnePiece || !store.keybag.isProtectedDataAvailable { return }
         if isFresh, open == nil { return try requireKey() }
         try close()
-        let records = try store.segments(of: id)
-        (lastNumber, hasParts) = (records.last?.number ?? -1, records.count > 1)
-        guard let first = records.first else {
+        known = try store.partial(of: id)
+        // A part of which no byte was noted could be any file of that name.
+        guard let found = known, let first = found.parts.first(where: { $0.synced > 0 }) else {
             try requireKey()
-            end = 0
+            known = nil
             try mapping { () throws(DataProtectionError) in try name.removeAll() }
             isFresh = true
             return
         }
         guard try canOpen() else {
             if request.partialClass != .completeUnlessOpen { throw Locked() }
-            end = records.last!.end
-            hasParts = true
             return
         }
         do throws(DataProtectionError) {
-            let file = try SegmentChain(name: name, keybag: store.keybag).join(records)
+            let file = try SegmentChain(name: name, keybag: store.keybag).join(found.parts)
             let size = UInt64(try file.size())
-            open = (file, SegmentRecord(number: first.number, start: 0, synced: size), size)
+            open = (file, SegmentRecord(number: first.number, start: 0, synced: size, fileID: first.fileID), size)
             (ahead, aheadOf) = (FlushAhead(), size)
         } catch .locked {
             throw Locked()
@@ -106,8 +108,8 @@ final class PartialFile {
             return try startOver()
         }
         checks = nil
-        try store.joined(open!.record, of: id)
-        (lastNumber, hasParts) = (first.number, false)
+        known = PartialRecord(resource: found.resource, parts: [open!.record], isWhole: found.isWhole)
+        try noteKnown()
         try mapping { () throws(DataProtectionError) in try name.removeAll(but: [first.number]) }
     }
 
@@ -119,9 +121,9 @@ final class PartialFile {
     /// Gives up everything that has come.
     func startOver() throws {
         discard()
-        try store.forgetSegments(of: id)
+        try store.forgetParts(of: id)
         try mapping { () throws(DataProtectionError) in try name.removeAll() }
-        (end, hasParts, checks) = (0, false, nil)
+        (known, checks) = (nil, nil)
     }
 
     private func discard() {
@@ -133,9 +135,9 @@ final class PartialFile {
     private func canOpen() throws(DownloadError) -> Bool {
         switch request.partialClass {
         case .complete, .completeUnlessOpen: store.keybag.isProtectedDataAvailable
-        case .completeUntilFirstUserAuthentication:
+        // Class key C says who has made a part, whatever its class is.
+        case .completeUntilFirstUserAuthentication, .none:
             try protected { () throws(DataProtectionError) in try store.keybag.state() } != .beforeFirstUnlock
-        case .none: true
         }
     }
 
@@ -143,8 +145,31 @@ final class PartialFile {
 
     /// The next bytes go behind those that are there.
     func goOn() throws {
-        guard open == nil else { return }
-        try begin(SegmentRecord(number: lastNumber + 1, start: end, synced: 0))
+        known?.isWhole = false
+        guard open == nil, let last = known?.parts.last else { return }
+        let part = SegmentRecord(number: last.number + 1, start: last.end, synced: 0)
+        isFresh = false
+        known?.parts.append(part)
+        // Noted first: a file that nothing tells of would stay for ever.
+        try noteKnown(isLasting: false)
+        try create(part)
+    }
+
+    /// More is known of the resource that the bytes are of.
+    func note(_ resource: ResourceIdentity) throws {
+        known?.resource = resource
+        try noteKnown()
+    }
+
+    /// Every byte is there.
+    func noteWhole(isLasting: Bool) throws {
+        known?.isWhole = true
+        known?.resource.length = position
+        try noteKnown(isLasting: isLasting)
+    }
+
+    private func noteKnown(isLasting: Bool = true) throws {
+        if let known { try store.note(known, of: id, isLasting: isLasting) }
     }
 
     /// The next byte is the first one of `resource`; whatever was there is removed.
@@ -167,22 +192,16 @@ final class PartialFile {
     }
 
     private func beginAnew(_ resource: ResourceIdentity) throws {
-        let number = lastNumber + 1
+        let part = SegmentRecord(number: (known?.parts.last?.number ?? -1) + 1, start: 0, synced: 0)
+        let next = PartialRecord(resource: resource, parts: [part])
         // Noted first: a file that nothing tells of would stay for ever.
-        try store.restart(id, as: resource, in: number)
+        try store.note(next, of: id, isLasting: false)
         let hasOthers = !isFresh
         // From here on there may be a file, also where an error says that it was not made.
-        (lastNumber, hasParts, isFresh) = (number, false, false)
-        try create(SegmentRecord(number: number, start: 0, synced: 0))
-        if hasOthers { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) } }
+        (known, isFresh) = (next, false)
+        try create(part)
+        if hasOthers { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [part.number]) } }
         checks = try RunningChecks(request.checks, keys: keys)
-    }
-
-    private func begin(_ record: SegmentRecord) throws {
-        isFresh = false
-        try store.add(record, to: id)
-        lastNumber = record.number
-        try create(record)
     }
 
     private func create(_ record: SegmentRecord) throws {
@@ -191,6 +210,8 @@ final class PartialFile {
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
+            var record = record
+            record.fileID = try file.openedID()
             (open, ahead, aheadOf) = ((file, record, 0), FlushAhead(), 0)
         } catch .locked {
             throw Locked()
@@ -255,7 +276,8 @@ final class PartialFile {
             try current.file.sync()
         }
         open!.record.synced = current.written
-        try store.note(open!.record, of: id, isLasting: isLasting)
+        if let parts = known?.parts { known?.parts = parts.dropLast() + [open!.record] }
+        try noteKnown(isLasting: isLasting)
         lastSync = Clock.monotonic()
     }
 
@@ -268,7 +290,7 @@ final class PartialFile {
         try? flushBuffer()
         let synced = Result { try sync() }
         guard let current = open else { return }
-        (open, checks, end) = (nil, nil, current.record.end)
+        (open, checks) = (nil, nil)
         guard case .success = synced else {
             // A commit could succeed behind a flush whose error somebody else was told of.
             return current.file.discard()
@@ -279,7 +301,7 @@ final class PartialFile {
     /// Removes everything that has come.
     func remove() throws(DownloadError) {
         discard()
-        (checks, end) = (nil, 0)
+        (checks, known) = (nil, nil)
         // A name that was never made need not be looked for.
         if !isFresh { try name.removeRest() }
     }

@@ -3,7 +3,8 @@ import DataProtection
 /// The parts of a download, which can be put together once they can all be opened.
 ///
 /// Each begins at or before the end of the one before it and is of the same version of the resource, so that writing it where it
-/// begins is right however often it is done: nothing has to be noted on the way.
+/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, and nobody
+/// else could have made it: files change names without a key.
 struct SegmentChain {
     let name: PartialName
     let keybag: Keybag
@@ -12,15 +13,20 @@ struct SegmentChain {
     ///
     /// - Parameter records: in their order, the first one beginning at 0.
     /// - Returns: the first one, open.
-    /// - Throws: `locked`; `damaged` if a part has less than was flushed, or `system` if it is not there.
+    /// - Throws: `locked`; `damaged` if a part has less than was flushed or another file has its name, `unverifiedOrigin`, or `system` if
+    ///   it is not there.
     func join(_ records: [SegmentRecord]) throws(DataProtectionError) -> ProtectedFile {
         // All are opened before the first byte is written: an open file stays open through a lock.
         var files: [ProtectedFile] = []
-        let records = try present(records)
+        // A process was killed before it made the file of a part without bytes, or before it knew which file that is.
+        let records = records.filter { $0.synced > 0 }
         guard !records.isEmpty else { throw .system(name.path(0), operation: "open", .noSuchFileOrDirectory) }
         for record in records {
             let path = name.path(record.number)
-            let file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+            let file = try ProtectedFile.open(path, .readWrite, keybag: keybag, requireVerifiedOrigin: true)
+            guard try file.openedID() == record.fileID else {
+                throw .damaged(path, .head, reason: "it is another file", offset: nil)
+            }
             guard UInt64(try file.size()) >= record.synced else {
                 throw .damaged(path, .contentRecord, reason: "shorter than it was", offset: nil)
             }
@@ -44,12 +50,6 @@ struct SegmentChain {
         return first
     }
 
-    /// Without those that were noted by a process which was killed before it made the file.
-    private func present(_ records: [SegmentRecord]) throws(DataProtectionError) -> [SegmentRecord] {
-        let numbers = try name.numbers()
-        return records.filter { $0.synced > 0 || numbers.contains($0.number) }
-    }
-
     private func copy(
         _ file: ProtectedFile, to first: ProtectedFile, at start: UInt64
     ) throws(DataProtectionError) {
@@ -69,7 +69,8 @@ extension DataProtectionError {
     /// Whether what was downloaded before is of no use: another try begins at the first byte.
     var isOfLostPartial: Bool {
         switch self {
-        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag: true
+        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag, .unverifiedOrigin:
+            true
         case .system(_, _, let errno): errno == .noSuchFileOrDirectory
         default: false
         }

@@ -165,7 +165,7 @@ public actor DownloadQueue {
         defer { withExtendedLifetime(lock) {} }
         guard let request = try store.record(id).request else { return }
         try PartialName(target: request.target, id: id).removeRest()
-        try store.forgetSegments(of: id)
+        try store.forgetParts(of: id)
     }
 
     // MARK: running

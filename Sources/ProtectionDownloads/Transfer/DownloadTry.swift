@@ -16,10 +16,10 @@ struct DownloadTry: Sendable {
         do {
             store.beginTry(record.id)
             do {
-                return try await ask(resource: record.resource)
+                return try await ask(again: false)
             } catch EndOfTry.askForAll {
                 // Once: a server that never gives what it announces is one that has failed.
-                return try await ask(resource: nil)
+                return try await ask(again: true)
             }
         } catch EndOfTry.askForAll {
             return .failed(
@@ -29,15 +29,16 @@ struct DownloadTry: Sendable {
         }
     }
 
-    private func ask(resource: ResourceIdentity?) async throws -> EndOfTry {
+    /// - Parameter again: for everything, as if nothing were there.
+    private func ask(again: Bool) async throws -> EndOfTry {
         let tokens = terms.tokens(of: record.id, request)
         var (plan, http) = try await BlockingWork.run {
             try partial.file.prepare()
-            let plan = ResumePlan(offset: partial.file.position, resource: resource)
+            let plan = ResumePlan(offset: partial.file.position, resource: again ? nil : partial.file.resource)
             return (plan, try terms.http(for: request, record.id, tokens))
         }
         http.headers += plan.headers
-        let receiver = PartialReceiver(request, plan, partial.file, store, progress)
+        let receiver = PartialReceiver(request, plan, partial.file, progress)
         let result: Result<Void, any Error>
         do {
             _ = try await transport.transfer(http, to: receiver)
@@ -69,10 +70,7 @@ struct DownloadTry: Sendable {
         if case .askForAll = end { throw EndOfTry.askForAll }
         if case .whole = end, !partial.file.isInMemory {
             // One that is in parts may have to wait long for its end; of another one the next change lasts, and this one with it.
-            try await BlockingWork.run {
-                try store.noteWhole(
-                    record.id, length: partial.file.position, isLasting: !partial.file.isInOnePiece)
-            }
+            try await BlockingWork.run { try partial.file.noteWhole(isLasting: !partial.file.isInOnePiece) }
         }
         return end
     }

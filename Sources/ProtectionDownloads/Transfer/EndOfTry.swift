@@ -81,6 +81,7 @@ enum EndOfTry: Error {
         case .protection(.handleFailed(let path, let errno)):
             .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
         case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
+        case .storeDamaged(_, let reason): .failedForGood(DownloadFailure(.disk, reason))
         case .store(let path, let code, let reason):
             .failedForGood(DownloadFailure(.disk, "the list \(path) cannot be used: \(reason) (\(code))"))
         case .cryptography(.libraryFailed(let operation, _)),

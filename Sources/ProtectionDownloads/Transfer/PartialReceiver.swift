@@ -6,24 +6,20 @@ final class PartialReceiver: HTTPReceiver, @unchecked Sendable {  // one thread 
     private let request: DownloadRequest
     private let plan: ResumePlan
     private let partial: PartialFile
-    private let store: DownloadStore
     private let progress: LiveProgress
     /// The offset behind the last byte that this answer has; nil: it does not say.
     private(set) var expectedEnd: UInt64?
     private(set) var resource: ResourceIdentity?
 
-    init(
-        _ request: DownloadRequest, _ plan: ResumePlan, _ partial: PartialFile, _ store: DownloadStore,
-        _ progress: LiveProgress
-    ) {
-        (self.request, self.plan, self.partial, self.store, self.progress) = (request, plan, partial, store, progress)
+    init(_ request: DownloadRequest, _ plan: ResumePlan, _ partial: PartialFile, _ progress: LiveProgress) {
+        (self.request, self.plan, self.partial, self.progress) = (request, plan, partial, progress)
     }
 
     func begin(_ response: HTTPResponse) throws {
         switch plan.read(response) {
         case .goOn(let last, let resource):
             try check(resource.length, toCome: last - plan.offset + 1)
-            if resource != plan.resource { try store.note(resource, of: partial.name.id) }
+            if resource != plan.resource { try partial.note(resource) }
             try partial.goOn()
             (self.resource, expectedEnd) = (resource, last + 1)
         case .wholeAnew(let resource):
