@@ -17,11 +17,9 @@ struct SegmentChain {
     ///   it is not there.
     func join(_ records: [SegmentRecord]) throws(DataProtectionError) -> ProtectedFile {
         // All are opened before the first byte is written: an open file stays open through a lock.
-        var files: [ProtectedFile] = []
+        var parts: [(file: ProtectedFile, record: SegmentRecord)] = []
         // A process was killed before it made the file of a part without bytes, or before it knew which file that is.
-        let records = records.filter { $0.synced > 0 }
-        guard !records.isEmpty else { throw .system(name.path(0), operation: "open", .noSuchFileOrDirectory) }
-        for record in records {
+        for record in records where record.synced > 0 {
             let path = name.path(record.number)
             let file = try ProtectedFile.open(path, .readWrite, keybag: keybag, requireVerifiedOrigin: true)
             guard try file.openedID() == record.fileID else {
@@ -30,24 +28,28 @@ struct SegmentChain {
             guard UInt64(try file.size()) >= record.synced else {
                 throw .damaged(path, .contentRecord, reason: "shorter than it was", offset: nil)
             }
-            files.append(file)
+            parts.append((file, record))
         }
-        guard records[0].start == 0 else {
-            throw .damaged(name.path(records[0].number), .contentRecord, reason: "not the first part", offset: nil)
+        guard let first = parts.first, let last = parts.last else {
+            throw .system(name.path(0), operation: "open", .noSuchFileOrDirectory)
         }
-        let first = files[0]
-        if records.count == 1 { return first }
-        for (index, (file, record)) in zip(files, records).enumerated().dropFirst() {
-            guard record.start <= records[index - 1].end else {
+        guard first.record.start == 0 else {
+            throw .damaged(first.file.path, .contentRecord, reason: "not the first part", offset: nil)
+        }
+        if parts.count == 1 { return first.file }
+        var end = first.record.end
+        for (file, record) in parts.dropFirst() {
+            guard record.start <= end else {
                 throw .damaged(file.path, .contentRecord, reason: "a part before it is missing", offset: nil)
             }
-            try copy(file, to: first, at: record.start)
+            try copy(file, to: first.file, at: record.start)
+            end = record.end
         }
         // An earlier part may have been longer than was noted of it.
-        try first.truncate(to: Int64(records.last!.start) + (try files.last!.size()))
-        try first.sync()
-        for file in files.dropFirst() { try file.close() }
-        return first
+        try first.file.truncate(to: Int64(last.record.start) + (try last.file.size()))
+        try first.file.sync()
+        for part in parts.dropFirst() { try part.file.close() }
+        return first.file
     }
 
     private func copy(

@@ -117,10 +117,6 @@ extension DownloadRunner {
                 try await BlockingWork.run {
                     if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
                     try partial.file.prepare()
-                    guard partial.file.isWhole else {
-                        let words = "the list says that it is whole, and only a part of it is there"
-                        throw EndOfTry.lost(DownloadFailure(.lost, words))
-                    }
                     return try partial.file.check()
                 }
             } onCancel: {

@@ -26,6 +26,9 @@ struct PartialRecord: Hashable, Sendable {
 
     /// The offset behind the last byte that is flushed.
     var end: UInt64 { parts.last?.end ?? 0 }
+
+    /// Of a part that follows.
+    var nextNumber: Int { (parts.last?.number ?? -1) + 1 }
 }
 
 extension SegmentRecord: Codable {
