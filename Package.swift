@@ -185,8 +185,9 @@ let package = Package(
         .testTarget(
             name: "ProtectionDownloadsTests",
             dependencies: [
-                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "SharedDatabase",
-                "FaultServer", "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort", "TestScratch",
+                "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionFormat", "ProtectionKeys",
+                "SharedDatabase", "FaultServer", "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort",
+                "TestScratch",
                 "download-worker", grdb, system,
             ]),
         .testTarget(

@@ -3,8 +3,8 @@
 
     downloads.py --keybag DIRECTORY --device-key FILE --passcode-fd N
 
-prints one JSON object, `downloads` (each with its `segments`), `credentials` and `integrityKeys`: the columns by their
-names, what is sealed opened, ids and secrets in hexadecimal. A credential has `isRefused` besides. Exit status 65: refused.
+prints one JSON object, `downloads`, `credentials` and `integrityKeys`: the columns by their names, what is sealed opened, ids
+and secrets in hexadecimal. A credential has `isRefused` besides. Exit status 65: refused.
 """
 import argparse
 import hmac
@@ -23,17 +23,19 @@ SEALED = {"downloads": ("request", "resource", "failure", "result"), "credential
 JSON = ("request", "resource", "failure", "result", "entry")
 
 
-def open_value(store_key, sealed, table, column, row):
-    context = b"\0".join([table.encode(), column.encode(), row])
+def open_value(store_key, sealed, table, column, place):
+    context = b"\0".join([table.encode(), column.encode(), place])
     return open_seal(hkdf(store_key, sealed[:16], "stored value", context), context, sealed[16:], f"damaged {table}.{column}")
 
 
 def rows(database, store_key, table):
-    for row in database.execute(f"SELECT * FROM {table}"):
+    which = " WHERE download IS NOT NULL" if table == "credentials" else ""
+    for row in database.execute(f"SELECT * FROM {table}{which}"):
         values = dict(row)
+        place = row["download"] + row["id"] if table == "credentials" else row["id"]
         for column in SEALED[table]:
             if values[column]:
-                value = open_value(store_key, values[column], table, column, row["id"])
+                value = open_value(store_key, values[column], table, column, place)
                 values[column] = json.loads(value) if column in JSON else value
         yield values
 
@@ -74,9 +76,6 @@ def main():
     result = {table: list(rows(database, store_key, table)) for table in SEALED}
     for table in ("downloads", "credentials"):
         result[table].sort(key=lambda row: row["position"])
-    for download in result["downloads"]:
-        parts = database.execute("SELECT * FROM segments WHERE download = ? ORDER BY number", [download["id"]])
-        download["segments"] = [{name: part[name] for name in ("number", "start", "synced")} for part in parts]
     for credential in result["credentials"]:
         credential["isRefused"] = credential["identity"] is None and mark(store_key, credential, "") in refused
     print(json.dumps({table: [plain(row) for row in values] for table, values in result.items()}))

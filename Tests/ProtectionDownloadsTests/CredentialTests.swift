@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("What is kept for all is a secret of the user: found by its name, and moved there from where it was before")
+    @Test("What is kept for all is a secret of the user, found by its name")
     func amongSecrets() async throws {
         let secrets = try SecretStore(appID: "protectfs.downloads", keybag: bed.keybag)
         try await queue().addCredential(.password("user", "right", at: server, realm: "test", method: .digest))
@@ -123,12 +123,11 @@ import Testing
         let place = SecretServer("https+digest", host: "localhost", port: server.port, realm: "test")
         #expect(try secrets.find().records.map(\.name) == [.internetPassword(place, account: "other")])
         #expect(try secrets.find().records.map(\.accessibility) == [.afterFirstUnlock])
-        // As a version without secrets kept it: a row of no download.
-        let id = try await queue().add(request(.token("a token", at: server))).id
-        try queue().store.write { try $0.execute(sql: "UPDATE credentials SET download = NULL") }
+        try await queue().addCredential(.token("a token", at: server))
         let listed = try await queue().credentials()
         #expect(listed.map(\.kind) == [.password, .token])
         #expect(try bed.keptCredentials == 0)
+        let id = try await queue().add(request()).id
         #expect(try queue().store.credentials(of: id).count == 2)
         #expect(try await queue().removeCredentials(of: listed[1].space).count == 1)
         #expect(try secrets.find().records.count == 1)

@@ -17,7 +17,8 @@ import Testing
         let altered = try await queue.add(bed.request("a")).id
         let other = try await queue.add(bed.request("b")).id
         // With a resource and a failure, so that there is something to alter.
-        try queue.store.note(ResourceIdentity(entityTag: "\"1\"", length: 1000), of: altered)
+        try queue.store.note(
+            PartialRecord(resource: ResourceIdentity(entityTag: "\"1\"", length: 1000), parts: []), of: altered)
         try queue.store.retry(altered, at: 0, after: DownloadFailure(.connection, "it broke"))
         try queue.store.beginPublishing(
             altered,
@@ -28,7 +29,7 @@ import Testing
 
     private static let columns = [
         "state", "activity", "priority", "position", "added", "began", "notBefore", "failures", "attempts", "received",
-        "furthest", "length", "isWhole", "request", "resource", "failure", "result",
+        "furthest", "length", "request", "resource", "failure", "result",
     ]
 
     @Test(arguments: columns) func anyColumn(_ column: String) async throws {
@@ -74,11 +75,17 @@ import Testing
         #expect(try await queue.downloads().map(\.id) == [other])
     }
 
-    @Test(arguments: ["number", "start", "synced"], ["'none'", "\(Int64.max)", "-1"])
-    func thePartsOfOne(_ column: String, _ value: String) async throws {
+    /// Numbers that nothing could be added to, from a process that has the key.
+    @Test(arguments: ["number", "start", "synced"], ["\"none\"", "\(Int64.max)", "-1"])
+    func thePartsOfOne(_ field: String, _ value: String) async throws {
         let (bed, queue, altered, other) = try await list()
-        try queue.store.add(SegmentRecord(number: 0, start: 0, synced: 0), to: altered)
-        try queue.store.write { try $0.execute(sql: "UPDATE segments SET \(column) = \(value)") }
+        let fields = ["number", "start", "synced"].map { "\"\($0)\": \($0 == field ? value : "0")" }
+        let json = "{\"parts\": [{\(fields.joined(separator: ", "))}]}"
+        let sealed = try queue.store.seal(Array(json.utf8), .resource, row: altered.bytes)
+        try queue.store.write {
+            try $0.execute(
+                sql: "UPDATE downloads SET resource = ? WHERE id = ?", arguments: [Data(sealed), Data(altered.bytes)])
+        }
         try await bed.runUntilIdle()
         #expect(try await queue.download(other).state == .finished)
         #expect(try await queue.download(altered).failure?.kind == .damaged)

@@ -46,16 +46,20 @@ import Testing
         (request.bandwidthLimit, request.priority, request.name) = (5000, -2, "mine")
         try await queue.addIntegrityKey(IntegrityKey(id: "k", SecretBytes(byteCount: 32) { $0[0] = 7 }))
         let id = try await queue.add(request).id
-        try queue.store.restart(id, as: ResourceIdentity(entityTag: "\"1\"", length: 1000), in: 3)
-        try queue.store.note(SegmentRecord(number: 3, start: 0, synced: 600), of: id)
+        let part = SegmentRecord(number: 3, start: 0, synced: 600, fileID: Array(repeating: 8, count: 16))
+        try queue.store.note(
+            PartialRecord(resource: ResourceIdentity(entityTag: "\"1\"", length: 1000), parts: [part]), of: id)
         try queue.store.retry(id, at: 5, after: DownloadFailure(.refused, "it said 503", status: 503))
 
         let list = try read()
         let row = try #require(list["downloads"]?.first)
         #expect(row["id"] as? String == "\(id)" && row["state"] as? Int == 1 && row["activity"] as? Int == 2)
         #expect(row["received"] as? Int == 600 && row["length"] as? Int == 1000 && row["notBefore"] as? Int == 5)
-        #expect(row["segments"] as? [[String: Int]] == [["number": 3, "start": 0, "synced": 600]])
-        #expect((row["resource"] as? [String: Any])?["entityTag"] as? String == "\"1\"")
+        let resource = try #require(row["resource"] as? [String: Any])
+        let parts = try #require(resource["parts"] as? [[String: Any]])
+        #expect(parts.count == 1 && parts[0]["fileID"] as? [UInt8] == part.fileID)
+        #expect(["number", "start", "synced"].map { parts[0][$0] as? Int } == [3, 0, 600])
+        #expect(resource["isWhole"] as? Bool == false && resource["entityTag"] as? String == "\"1\"")
         let failure = row["failure"] as? [String: Any]
         #expect(failure?["kind"] as? String == "refused" && failure?["status"] as? Int == 503)
 

@@ -110,11 +110,11 @@ import Testing
         let temporary = FilePath(bytes: try #require(try queue.store.record(id).result).temporary)
         try FileManager.default.removeItem(atPath: bed.path("file").string)
         try bed.put([1], temporary.lastComponent!.string, as: .completeUnlessOpen)
-        try queue.store.write { database in
-            try database.execute(sql: "UPDATE downloads SET state = 3")
-            try database.execute(
-                sql: "INSERT INTO segments SELECT id, 0, 0, \(bytes.count) FROM downloads")
-        }
+        try queue.store.write { try $0.execute(sql: "UPDATE downloads SET state = 1") }
+        let part = SegmentRecord(
+            number: 0, start: 0, synced: UInt64(bytes.count), fileID: try queue.store.record(id).result?.fileID)
+        try queue.store.note(PartialRecord(resource: ResourceIdentity(), parts: [part]), of: id)
+        try queue.store.write { try $0.execute(sql: "UPDATE downloads SET state = 3") }
         try await queue.run(untilIdle: true)
         #expect(try await queue.download(id).failure?.kind == .lost)
         try await queue.resume(id)

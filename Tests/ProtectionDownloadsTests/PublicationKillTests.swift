@@ -27,14 +27,18 @@ struct PublicationKillTests {
         let queue = try bed.queue()
         let id = try await queue.add(request).id
         let name = PartialName(target: bed.path("file"), id: id)
+        let resource = ResourceIdentity(length: UInt64(Self.bytes.count))
+        var partial = PartialRecord(resource: resource, parts: [], isWhole: true)
         for (number, range) in [0..<120_000, 120_000..<Self.bytes.count].enumerated() {
             let file = try ProtectedFile.createLarge(name.path(number), as: .completeUnlessOpen, keybag: bed.keybag)
             try Self.bytes[range].withUnsafeBytes { try file.write($0, at: 0) }
+            partial.parts.append(
+                SegmentRecord(
+                    number: number, start: UInt64(range.lowerBound), synced: UInt64(range.count),
+                    fileID: try file.openedID()))
             try file.close()
-            try queue.store.add(
-                SegmentRecord(number: number, start: UInt64(range.lowerBound), synced: UInt64(range.count)), to: id)
         }
-        try queue.store.noteWhole(id, length: UInt64(Self.bytes.count))
+        try queue.store.note(partial, of: id)
         return (bed, id)
     }
 

@@ -134,17 +134,16 @@ import Testing
     @Test func partsOverlap() throws {
         let bed = try DownloadBed()
         let name = PartialName(target: bed.path("file"), id: DownloadID("00112233445566778899aabbccddeeff")!)
-        func part(_ number: Int, _ range: Range<Int>) throws {
+        func part(_ number: Int, _ range: Range<Int>, synced: UInt64) throws -> SegmentRecord {
             let file = try ProtectedFile.createLarge(name.path(number), as: .completeUnlessOpen, keybag: bed.keybag)
             try bytes[range].withUnsafeBytes { try file.write($0, at: 0) }
-            try file.close()
+            defer { try? file.close() }
+            return SegmentRecord(
+                number: number, start: UInt64(range.lowerBound), synced: synced, fileID: try file.openedID())
         }
-        try part(3, 0..<150_000)
-        try part(4, 70_001..<120_000)
-        try part(6, 120_000..<200_000)
         let records = [
-            SegmentRecord(number: 3, start: 0, synced: 70_001), SegmentRecord(number: 4, start: 70_001, synced: 49_999),
-            SegmentRecord(number: 5, start: 120_000, synced: 0), SegmentRecord(number: 6, start: 120_000, synced: 1000),
+            try part(3, 0..<150_000, synced: 70_001), try part(4, 70_001..<120_000, synced: 49_999),
+            SegmentRecord(number: 5, start: 120_000, synced: 0), try part(6, 120_000..<200_000, synced: 1000),
         ]
         let chain = SegmentChain(name: name, keybag: bed.keybag)
         for _ in 0..<2 {

@@ -63,6 +63,7 @@ import Testing
         try partial.sync()
         #expect(!partial.isInMemory && partial.buffer.room == 0 && partial.position == 100)
         try bytes[100...].withUnsafeBytes { try partial.append($0) }
+        try partial.noteWhole(isLasting: true)
         #expect(try partial.check() == nil)
         try partial.close()
         #expect(partial.buffer.room == 0)

@@ -192,6 +192,13 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
+    /// The 16 bytes that name the file, authenticated, unlike ``fileID(at:)``.
+    package func openedID() throws(DataProtectionError) -> [UInt8] {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.prefix.fileID.bytes }
+        }
+    }
+
     /// The class that the file has now, as its head says in clear.
     public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in

@@ -6,7 +6,7 @@ public struct DownloadID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// A new one.
     static func random() throws(DownloadError) -> DownloadID {
-        DownloadID(bytes: try withKeys { () throws(KeyError) in try Randomness.bytes(16) })!
+        DownloadID(stored: try withKeys { () throws(KeyError) in try Randomness.bytes(16) })
     }
 
     /// - Returns: nil unless there are 16 bytes.

@@ -1,3 +1,5 @@
+import TrustedHTTP
+
 /// When a download is tried again. A decision without clock or chance: both are given.
 public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Failures in a row without a byte that was new, after which it is given up.
@@ -82,7 +84,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Retry-After, RFC 9110 §10.2.3: seconds from now, or a date; nil if it is neither. A year at most.
     static func seconds(retryAfter text: String, now: Int64) -> Int64? {
         if !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) { return min(Int64(text) ?? year, year) }
-        guard let date = HTTPDate.seconds(text, now: now) else { return nil }
+        guard let date = HTTPDate.seconds(text) else { return nil }
         return min(max(date - now, 0), year)
     }
 }

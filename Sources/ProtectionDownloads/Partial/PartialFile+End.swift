@@ -3,9 +3,14 @@ import DataProtection
 /// The end of a download: its checks, and what is published.
 extension PartialFile {
     /// Whether ``check()`` may take long.
-    var readsAgain: Bool { !isInMemory && !request.checks.isEmpty && checks?.length != open?.written }
+    var readsAgain: Bool {
+        guard case .open(let part) = state, !request.checks.isEmpty else { return false }
+        return part.checks?.length != part.written
+    }
 
     /// What is not as it was to be; nil: all is well. Reads everything again where it has not all come by.
+    ///
+    /// - Throws: ``Locked`` where it is not in one file that is open; *damaged* where less is there than the list knows of.
     func check() throws -> DownloadFailure? {
         if isInMemory {
             let checks = try RunningChecks(request.checks, keys: keys)
@@ -13,14 +18,22 @@ extension PartialFile {
             return try checks.failure()
         }
         try sync()
-        guard let open, open.record.start == 0 else { throw Locked() }
-        if checks?.length != open.written {
-            let again = try RunningChecks(request.checks, keys: keys)
-            if !again.isEmpty { try read(open.file, into: again) } else { again.skip(open.written) }
-            checks = again
+        let part: OpenPart
+        switch state {
+        case .open(let last) where last.isOnly: part = last
+        case .open, .closed: throw Locked()
+        case .unread, .nothing, .inMemory: throw lost(name.path(0))
         }
-        defer { checks = nil }
-        return try checks?.failure()
+        guard isWhole else { throw lost(part.file.path) }
+        defer { part.checks = nil }
+        if let checks = part.checks, checks.length == part.written { return try checks.failure() }
+        let again = try RunningChecks(request.checks, keys: keys)
+        if !again.isEmpty { try read(part.file, into: again) } else { again.skip(part.written) }
+        return try again.failure()
+    }
+
+    private func lost(_ path: FilePath) -> DownloadError {
+        .protection(.damaged(path, .contentRecord, reason: "less is there than the list knows of", offset: nil))
     }
 
     private func read(_ file: ProtectedFile, into checks: RunningChecks) throws {
@@ -57,17 +70,14 @@ extension PartialFile {
 
     /// The finished file as it is to be published. Closes it.
     func finish() throws -> PublishedFile {
-        guard let open, open.record.start == 0 else { throw Locked() }
-        let path = name.path(open.record.number)
-        let length = open.written
+        guard case .open(let part) = state, part.isOnly else { throw Locked() }
         try close()
-        let fileID = try protected { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
-        return published(fileID, temporary: path.bytes, length: length)
+        return published(part.fileID, temporary: name.path(part.number).bytes)
     }
 
-    private func published(_ fileID: [UInt8], temporary: [UInt8], length: UInt64? = nil) -> PublishedFile {
+    private func published(_ fileID: [UInt8], temporary: [UInt8]) -> PublishedFile {
         PublishedFile(
-            fileID: fileID, temporary: temporary, length: length ?? position,
+            fileID: fileID, temporary: temporary, length: position,
             isTamperProof: request.checks.contains(where: \.isTamperProof))
     }
 }

@@ -1,6 +1,4 @@
 import DataProtection
-import Glibc
-import ProtectionKeys
 import Synchronization
 
 /// What has come of a download so far: one protected file, or several in a row where one could not be opened again.
@@ -12,37 +10,35 @@ final class PartialFile {
     /// Nothing can be done before the next unlock.
     struct Locked: Error {}
 
+    /// Where the bytes that have come are.
+    enum State {
+        /// Nobody has looked yet, or what was there changed: the list and the directory say it.
+        case unread
+        /// Nowhere: neither the list nor the directory has anything of this download.
+        case nothing
+        /// In the buffer alone. No file was begun, and nothing is noted.
+        case inMemory(ResourceIdentity)
+        /// In files of which none is open.
+        case closed(PartialRecord)
+        /// In files of which the last one is open, and in the buffer.
+        case open(OpenPart)
+    }
+
     let name: PartialName
     let request: DownloadRequest
     let store: DownloadStore
     let keys: [String: IntegrityKey]
     private var id: DownloadID { name.id }
 
-    /// The part that is open, and how much of it is written; `record.synced` is what is flushed.
-    private(set) var open: (file: ProtectedFile, record: SegmentRecord, written: UInt64)?
-    /// Where the next byte goes, while nothing is open.
-    private var end: UInt64 = 0
-    private var lastNumber = -1
-    private var hasParts = false
-    /// Whether there is nothing of this download, on disk or in the list.
-    private var isFresh: Bool
-    /// What is kept in ``buffer`` alone; no file was begun, and nothing is noted.
-    private var inMemory: ResourceIdentity?
-    /// So much at most, in bytes.
+    var state: State
+    let buffer = WriteBuffer()
+    /// When everything that had come was flushed last.
+    var lastSync = Clock.monotonic()
+    /// So much at most is kept in memory alone, in bytes.
     private let memory: Int
-    /// Sums of everything, as long as every byte from the first on has come by.
-    var checks: RunningChecks?
     /// Set from any thread: what takes long ends soon.
     let isStopped = Atomic(false)
-    let buffer = WriteBuffer()
-    private var lastSync = Clock.monotonic()
 
-    /// Of the file that is open.
-    private var ahead = FlushAhead()
-    private var aheadOf: UInt64 = 0
-
-    /// So many new bytes are brought to the disk beside what comes.
-    private static let aheadBytes: UInt64 = 8 << 20
     /// Above so many bytes, or a second after the last time, what is written is flushed and noted.
     private static let syncBytes: UInt64 = 256 << 20
     private static let syncNanoseconds: UInt64 = 1_000_000_000
@@ -55,18 +51,48 @@ final class PartialFile {
         memory: Int
     ) {
         name = PartialName(target: request.target, id: id)
-        (self.request, self.store, self.keys, isFresh) = (request, store, keys, isNew)
+        (self.request, self.store, self.keys) = (request, store, keys)
+        state = isNew ? .nothing : .unread
         self.memory = min(memory, WriteBuffer.capacity)
     }
 
     /// How many bytes have come, from the first on.
-    var position: UInt64 { (open.map { $0.record.start + $0.written } ?? end) + UInt64(buffer.count) }
+    var position: UInt64 {
+        let end: UInt64 =
+            switch state {
+            case .unread, .nothing, .inMemory: 0
+            case .closed(let record): record.end
+            case .open(let part): part.end
+            }
+        return end + UInt64(buffer.count)
+    }
+
+    /// What the list knows, or is to know with the next note; nil where it knows nothing.
+    private var record: PartialRecord? {
+        switch state {
+        case .unread, .nothing, .inMemory: nil
+        case .closed(let record): record
+        case .open(let part): part.record
+        }
+    }
+
+    /// What the bytes that have come are of; nil: nothing says that.
+    var resource: ResourceIdentity? { record?.resource }
 
     /// Whether everything is in one file, which is open, or in memory.
-    var isInOnePiece: Bool { isInMemory || (open?.record.start == 0 && !hasParts) }
+    var isInOnePiece: Bool {
+        switch state {
+        case .unread, .nothing, .closed: false
+        case .inMemory: true
+        case .open(let part): part.isOnly
+        }
+    }
 
     /// Whether nothing of it is on disk yet.
-    var isInMemory: Bool { inMemory != nil }
+    var isInMemory: Bool { if case .inMemory = state { true } else { false } }
+
+    /// Whether every byte is there, as far as the list knows.
+    var isWhole: Bool { record.map { $0.isWhole && $0.resource.length == position } ?? false }
 
     // MARK: beginning
 
@@ -74,30 +100,31 @@ final class PartialFile {
     ///
     /// - Throws: ``Locked`` if it cannot go on before an unlock; ``DownloadError``; ``Superseded``.
     func prepare() throws {
-        if isInMemory { return }
-        if open != nil, isInOnePiece || !store.keybag.isProtectedDataAvailable { return }
-        if isFresh, open == nil { return try requireKey() }
-        try close()
-        let records = try store.segments(of: id)
-        (lastNumber, hasParts) = (records.last?.number ?? -1, records.count > 1)
-        guard let first = records.first else {
+        switch state {
+        case .inMemory: return
+        case .nothing: return try requireKey()
+        case .open(let part) where part.isOnly || !store.keybag.isProtectedDataAvailable: return
+        case .open: try close()
+        case .unread, .closed: break
+        }
+        // A part of which no byte was noted could be any file of that name.
+        guard let found = try store.partial(of: id), let first = found.parts.first(where: { $0.synced > 0 }) else {
+            state = .unread
             try requireKey()
-            end = 0
             try mapping { () throws(DataProtectionError) in try name.removeAll() }
-            isFresh = true
+            state = .nothing
             return
         }
+        state = .closed(found)
         guard try canOpen() else {
             if request.partialClass != .completeUnlessOpen { throw Locked() }
-            end = records.last!.end
-            hasParts = true
             return
         }
+        let part: OpenPart
         do throws(DataProtectionError) {
-            let file = try SegmentChain(name: name, keybag: store.keybag).join(records)
-            let size = UInt64(try file.size())
-            open = (file, SegmentRecord(number: first.number, start: 0, synced: size), size)
-            (ahead, aheadOf) = (FlushAhead(), size)
+            let file = try SegmentChain(name: name, keybag: store.keybag).join(found.parts)
+            let record = SegmentRecord(number: first.number, start: 0, synced: UInt64(try file.size()))
+            part = try OpenPart(file, record, behind: [], of: found.resource)
         } catch .locked {
             throw Locked()
         } catch {
@@ -105,10 +132,10 @@ final class PartialFile {
             // It was removed, altered, or is under a key that was forgotten: a part of it would be worth nothing.
             return try startOver()
         }
-        checks = nil
-        try store.joined(open!.record, of: id)
-        (lastNumber, hasParts) = (first.number, false)
-        try mapping { () throws(DataProtectionError) in try name.removeAll(but: [first.number]) }
+        part.isWhole = found.isWhole
+        state = .open(part)
+        try store.note(part.record, of: id)
+        try mapping { () throws(DataProtectionError) in try name.removeAll(but: [part.number]) }
     }
 
     /// A `complete` file cannot be begun while locked.
@@ -119,40 +146,56 @@ final class PartialFile {
     /// Gives up everything that has come.
     func startOver() throws {
         discard()
-        try store.forgetSegments(of: id)
+        try store.forgetParts(of: id)
+        state = .unread
         try mapping { () throws(DataProtectionError) in try name.removeAll() }
-        (end, hasParts, checks) = (0, false, nil)
+        state = .nothing
     }
 
-    private func discard() {
+    /// Gives up what is not noted.
+    func discard() {
         buffer.removeAll()
-        open?.file.discard()
-        (open, inMemory) = (nil, nil)
+        switch state {
+        case .unread, .nothing, .closed: break
+        case .inMemory: state = .nothing
+        case .open(let part):
+            part.file.discard()
+            state = .closed(part.record)
+        }
     }
 
     private func canOpen() throws(DownloadError) -> Bool {
         switch request.partialClass {
         case .complete, .completeUnlessOpen: store.keybag.isProtectedDataAvailable
-        case .completeUntilFirstUserAuthentication:
+        // Class key C says who has made a part, whatever its class is.
+        case .completeUntilFirstUserAuthentication, .none:
             try protected { () throws(DataProtectionError) in try store.keybag.state() } != .beforeFirstUnlock
-        case .none: true
         }
     }
 
     // MARK: writing
 
     /// The next bytes go behind those that are there.
+    ///
+    /// - Throws: `failed` where none are.
     func goOn() throws {
-        guard open == nil else { return }
-        try begin(SegmentRecord(number: lastNumber + 1, start: end, synced: 0))
+        switch state {
+        case .unread, .nothing, .inMemory: throw Self.nothingIsThere
+        case .open(let part): part.isWhole = false
+        case .closed(var record):
+            record.isWhole = false
+            try begin(SegmentRecord(number: record.nextNumber, start: record.end, synced: 0), behind: record)
+        }
     }
 
     /// The next byte is the first one of `resource`; whatever was there is removed.
     func restart(as resource: ResourceIdentity) throws {
         discard()
         // What is in memory alone could not be sealed as class A after a lock that nobody has announced.
-        if isFresh, request.partialClass == .completeUnlessOpen, let length = resource.length, length <= memory {
-            (inMemory, lastSync) = (resource, Clock.monotonic())
+        if case .nothing = state, request.partialClass == .completeUnlessOpen, let length = resource.length,
+            length <= memory
+        {
+            (state, lastSync) = (.inMemory(resource), Clock.monotonic())
             buffer.reserve(Int(length))
         } else {
             try beginAnew(resource)
@@ -161,37 +204,37 @@ final class PartialFile {
 
     /// What is in memory goes the way of larger ones: into a file that a process which goes on later finds.
     private func spill() throws {
-        guard let resource = inMemory else { return }
-        inMemory = nil
+        guard case .inMemory(let resource) = state else { return }
+        state = .nothing
         try beginAnew(resource)
     }
 
     private func beginAnew(_ resource: ResourceIdentity) throws {
-        let number = lastNumber + 1
-        // Noted first: a file that nothing tells of would stay for ever.
-        try store.restart(id, as: resource, in: number)
-        let hasOthers = !isFresh
-        // From here on there may be a file, also where an error says that it was not made.
-        (lastNumber, hasParts, isFresh) = (number, false, false)
-        try create(SegmentRecord(number: number, start: 0, synced: 0))
+        let hasOthers = if case .nothing = state { false } else { true }
+        let number = record?.nextNumber ?? 0
+        let part = try begin(
+            SegmentRecord(number: number, start: 0, synced: 0), behind: PartialRecord(resource: resource, parts: []))
         if hasOthers { try mapping { () throws(DataProtectionError) in try name.removeAll(but: [number]) } }
-        checks = try RunningChecks(request.checks, keys: keys)
+        part.checks = try RunningChecks(request.checks, keys: keys)
     }
 
-    private func begin(_ record: SegmentRecord) throws {
-        isFresh = false
-        try store.add(record, to: id)
-        lastNumber = record.number
-        try create(record)
-    }
-
-    private func create(_ record: SegmentRecord) throws {
-        let path = name.path(record.number)
+    /// Makes the file of a new part.
+    @discardableResult
+    private func begin(_ last: SegmentRecord, behind earlier: PartialRecord) throws -> OpenPart {
+        var next = earlier
+        next.parts.append(last)
+        // Noted first: a file that nothing tells of would stay for ever.
+        try store.note(next, of: id, isLasting: false)
+        // From here on there may be a file, also where an error says that it was not made.
+        state = .closed(next)
+        let path = name.path(last.number)
         do throws(DataProtectionError) {
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
-            (open, ahead, aheadOf) = ((file, record, 0), FlushAhead(), 0)
+            let part = try OpenPart(file, last, behind: earlier.parts, of: earlier.resource)
+            state = .open(part)
+            return part
         } catch .locked {
             throw Locked()
         } catch {
@@ -199,7 +242,7 @@ final class PartialFile {
         }
     }
 
-    /// Takes the next bytes. They are in the file, or will be when ``sync()`` has returned.
+    /// Takes the next bytes. They are in the file, or will be when ``sync(isLasting:)`` has returned.
     func append(_ bytes: UnsafeRawBufferPointer) throws {
         // What of a `complete` file is only in memory could not be sealed any more after a lock that nobody has announced.
         let isBuffered = isInMemory || (request.partialClass != .complete && bytes.count < WriteBuffer.capacity / 4)
@@ -212,16 +255,19 @@ final class PartialFile {
         } else {
             try write(bytes)
         }
-        if isInMemory, Clock.monotonic() - lastSync >= Self.syncNanoseconds { return try sync() }
-        guard let open else { return }
-        if open.written - aheadOf >= Self.aheadBytes, ahead.begin(open.file) { aheadOf = open.written }
-        let isMuch = open.written - open.record.synced >= Self.syncBytes
-        // In between, the disk is busy enough.
-        let isTime = Clock.monotonic() - lastSync >= Self.syncNanoseconds && !ahead.isRunning
-        if isMuch || isTime { try sync() }
+        let isLate = Clock.monotonic() - lastSync >= Self.syncNanoseconds
+        switch state {
+        case .unread, .nothing, .closed: throw Self.nothingIsThere
+        case .inMemory: if isLate { try sync() }
+        case .open(let part):
+            part.flushAhead()
+            // In between, the disk is busy enough.
+            if part.unsynced >= Self.syncBytes || (isLate && !part.isFlushing) { try sync() }
+        }
     }
 
-    private func flushBuffer() throws {
+    /// Writes what is in the buffer.
+    func flushBuffer() throws {
         // Also where it cannot be written: what is not noted may be of another version than what the list knows.
         defer { buffer.removeAll() }
         try spill()
@@ -229,68 +275,11 @@ final class PartialFile {
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
-        guard let current = open else { return }
-        do throws(DataProtectionError) {
-            try current.file.write(bytes, at: Int64(current.written))
-        } catch .locked {
-            throw Locked()
-        } catch {
-            throw DownloadError.protection(error)
-        }
-        open!.written += UInt64(bytes.count)
-        try checks?.update(bytes)
+        guard case .open(let part) = state else { throw Self.nothingIsThere }
+        try mappingLocked { () throws(DataProtectionError) in try part.write(bytes) }
+        try part.checks?.update(bytes)
     }
 
-    /// Makes everything that has come last, and only then notes it.
-    ///
-    /// - Parameter isLasting: false where a change of the list that lasts follows at once.
-    func sync(isLasting: Bool = true) throws {
-        try flushBuffer()
-        // Who waits for the next try, or for a slow server, needs no room for what may come.
-        buffer.release()
-        lastSync = Clock.monotonic()
-        guard let current = open, current.written > current.record.synced else { return }
-        try mapping { () throws(DataProtectionError) in
-            try ahead.finish()
-            try current.file.sync()
-        }
-        open!.record.synced = current.written
-        try store.note(open!.record, of: id, isLasting: isLasting)
-        lastSync = Clock.monotonic()
-    }
-
-    // MARK: the end
-
-    /// Closes what is open. What was written is flushed and noted, or given up where that fails.
-    func close() throws {
-        guard open != nil || isInMemory else { return buffer.removeAll() }
-        // Without a key what is in memory cannot be sealed, but what is sealed can be flushed.
-        try? flushBuffer()
-        let synced = Result { try sync() }
-        guard let current = open else { return }
-        (open, checks, end) = (nil, nil, current.record.end)
-        guard case .success = synced else {
-            // A commit could succeed behind a flush whose error somebody else was told of.
-            return current.file.discard()
-        }
-        try mapping { () throws(DataProtectionError) in try current.file.close() }
-    }
-
-    /// Removes everything that has come.
-    func remove() throws(DownloadError) {
-        discard()
-        (checks, end) = (nil, 0)
-        // A name that was never made need not be looked for.
-        if !isFresh { try name.removeRest() }
-    }
-
-    private func mapping<R>(_ body: () throws(DataProtectionError) -> R) throws(DownloadError) -> R {
-        do throws(DataProtectionError) { return try body() } catch { throw .protection(error) }
-    }
-
-    func mappingLocked<R>(_ body: () throws(DataProtectionError) -> R) throws -> R {
-        do throws(DataProtectionError) { return try body() } catch .locked { throw Locked() } catch {
-            throw DownloadError.protection(error)
-        }
-    }
+    static let nothingIsThere = DownloadError.failed(
+        DownloadFailure(.lost, "bytes have come, and nothing is open to take them"))
 }

@@ -3,7 +3,8 @@ import DataProtection
 /// The parts of a download, which can be put together once they can all be opened.
 ///
 /// Each begins at or before the end of the one before it and is of the same version of the resource, so that writing it where it
-/// begins is right however often it is done: nothing has to be noted on the way.
+/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, and nobody
+/// else could have made it: files change names without a key.
 struct SegmentChain {
     let name: PartialName
     let keybag: Keybag
@@ -12,42 +13,43 @@ struct SegmentChain {
     ///
     /// - Parameter records: in their order, the first one beginning at 0.
     /// - Returns: the first one, open.
-    /// - Throws: `locked`; `damaged` if a part has less than was flushed, or `system` if it is not there.
+    /// - Throws: `locked`; `damaged` if a part has less than was flushed or another file has its name, `unverifiedOrigin`, or `system` if
+    ///   it is not there.
     func join(_ records: [SegmentRecord]) throws(DataProtectionError) -> ProtectedFile {
         // All are opened before the first byte is written: an open file stays open through a lock.
-        var files: [ProtectedFile] = []
-        let records = try present(records)
-        guard !records.isEmpty else { throw .system(name.path(0), operation: "open", .noSuchFileOrDirectory) }
-        for record in records {
+        var parts: [(file: ProtectedFile, record: SegmentRecord)] = []
+        // A process was killed before it made the file of a part without bytes, or before it knew which file that is.
+        for record in records where record.synced > 0 {
             let path = name.path(record.number)
-            let file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+            let file = try ProtectedFile.open(path, .readWrite, keybag: keybag, requireVerifiedOrigin: true)
+            guard try file.openedID() == record.fileID else {
+                throw .damaged(path, .head, reason: "it is another file", offset: nil)
+            }
             guard UInt64(try file.size()) >= record.synced else {
                 throw .damaged(path, .contentRecord, reason: "shorter than it was", offset: nil)
             }
-            files.append(file)
+            parts.append((file, record))
         }
-        guard records[0].start == 0 else {
-            throw .damaged(name.path(records[0].number), .contentRecord, reason: "not the first part", offset: nil)
+        guard let first = parts.first, let last = parts.last else {
+            throw .system(name.path(0), operation: "open", .noSuchFileOrDirectory)
         }
-        let first = files[0]
-        if records.count == 1 { return first }
-        for (index, (file, record)) in zip(files, records).enumerated().dropFirst() {
-            guard record.start <= records[index - 1].end else {
+        guard first.record.start == 0 else {
+            throw .damaged(first.file.path, .contentRecord, reason: "not the first part", offset: nil)
+        }
+        if parts.count == 1 { return first.file }
+        var end = first.record.end
+        for (file, record) in parts.dropFirst() {
+            guard record.start <= end else {
                 throw .damaged(file.path, .contentRecord, reason: "a part before it is missing", offset: nil)
             }
-            try copy(file, to: first, at: record.start)
+            try copy(file, to: first.file, at: record.start)
+            end = record.end
         }
         // An earlier part may have been longer than was noted of it.
-        try first.truncate(to: Int64(records.last!.start) + (try files.last!.size()))
-        try first.sync()
-        for file in files.dropFirst() { try file.close() }
-        return first
-    }
-
-    /// Without those that were noted by a process which was killed before it made the file.
-    private func present(_ records: [SegmentRecord]) throws(DataProtectionError) -> [SegmentRecord] {
-        let numbers = try name.numbers()
-        return records.filter { $0.synced > 0 || numbers.contains($0.number) }
+        try first.file.truncate(to: Int64(last.record.start) + (try last.file.size()))
+        try first.file.sync()
+        for part in parts.dropFirst() { try part.file.close() }
+        return first.file
     }
 
     private func copy(
@@ -69,7 +71,8 @@ extension DataProtectionError {
     /// Whether what was downloaded before is of no use: another try begins at the first byte.
     var isOfLostPartial: Bool {
         switch self {
-        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag: true
+        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag, .unverifiedOrigin:
+            true
         case .system(_, _, let errno): errno == .noSuchFileOrDirectory
         default: false
         }

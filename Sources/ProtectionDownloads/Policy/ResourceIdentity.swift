@@ -15,11 +15,18 @@ struct ResourceIdentity: Hashable, Sendable, Codable {
     init(_ response: HTTPResponse, length: UInt64?) {
         entityTag = response["ETag"].flatMap { Self.isStrong($0) ? $0 : nil }
         self.length = length
-        guard let text = response["Last-Modified"], let modified = HTTPDate.seconds(text, now: 0),
-            let date = response["Date"].flatMap({ HTTPDate.seconds($0, now: 0) })
+        guard let text = response["Last-Modified"], let modified = Self.second(text),
+            let date = response["Date"].flatMap(Self.second)
         else { return }
         // In the second in which it was answered it could be changed once more.
         if modified < date { lastModified = text }
+    }
+
+    /// Nil where the text names no certain second: without seconds two versions could have the same date, and a date without a zone, or of
+    /// another one, may be the local time of who wrote it.
+    private static func second(_ date: String) -> Int64? {
+        guard date.hasSuffix(" GMT"), date.utf8.count(where: { $0 == UInt8(ascii: ":") }) == 2 else { return nil }
+        return HTTPDate.seconds(date)
     }
 
     /// What goes into If-Range: nothing that is weak ever does, or bytes of two versions could be put together.

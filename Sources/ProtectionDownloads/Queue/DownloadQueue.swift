@@ -56,20 +56,21 @@ public actor DownloadQueue {
         _ requests: [DownloadRequest]
     ) async throws(DownloadError) -> [Result<Download, DownloadError>] {
         let added = try await changing { store throws(DownloadError) in
-            var results: [Result<DownloadRecord?, DownloadError>] = requests.map { request in
+            let checked: [Result<DownloadRequest, DownloadError>] = requests.map { request in
                 Result { () throws(DownloadError) in
                     try Self.check(request, store)
-                    return nil
+                    return request
                 }
             }
-            let good = results.indices.filter { if case .success = results[$0] { true } else { false } }
-            if good.isEmpty { return results }
-            for (index, added) in zip(good, try store.add(good.map { requests[$0] })) {
-                results[index] = Result { () throws(DownloadError) in try store.record(added.get()) }
+            let good = checked.compactMap { try? $0.get() }
+            var ids = (good.isEmpty ? [] : try store.add(good))[...]
+            return checked.map { request -> Result<DownloadRecord, DownloadError> in
+                request.flatMap { _ in
+                    Result { () throws(DownloadError) in try store.record(ids.removeFirst().get()) }
+                }
             }
-            return results
         }
-        return added.map { $0.map { Download($0!, self, live: nil) } }
+        return added.map { $0.map { Download($0, self, live: nil) } }
     }
 
     private static func check(_ request: DownloadRequest, _ store: DownloadStore) throws(DownloadError) {
@@ -165,7 +166,7 @@ public actor DownloadQueue {
         defer { withExtendedLifetime(lock) {} }
         guard let request = try store.record(id).request else { return }
         try PartialName(target: request.target, id: id).removeRest()
-        try store.forgetSegments(of: id)
+        try store.forgetParts(of: id)
     }
 
     // MARK: running

@@ -117,12 +117,6 @@ extension DownloadRunner {
                 try await BlockingWork.run {
                     if !partial.file.isInOnePiece || partial.file.readsAgain { try store.set(.checking, of: id) }
                     try partial.file.prepare()
-                    // That it is whole, anybody who can write to the list can say. Its length is sealed.
-                    let length = try store.record(id).resource?.length
-                    guard length == nil || length == partial.file.position else {
-                        let words = "the list says that it is whole, and only a part of it is there"
-                        throw EndOfTry.lost(DownloadFailure(.lost, words))
-                    }
                     return try partial.file.check()
                 }
             } onCancel: {
@@ -171,7 +165,7 @@ extension DownloadRunner {
                 }
             }
             try partial.file.sync(isLasting: false)
-            try store.noteWhole(id, length: partial.file.position, isLasting: false)
+            try partial.file.noteWhole(isLasting: false)
             return false
         }
         if isOver { (partials[id], isUnflushed) = (nil, isUnflushed || !isLasting) }

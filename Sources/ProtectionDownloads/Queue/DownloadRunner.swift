@@ -279,7 +279,7 @@ actor DownloadRunner {
             } catch .protection {
                 continue
             }
-            try store.forgetSegments(of: record.id)
+            try store.forgetParts(of: record.id)
         }
     }
 

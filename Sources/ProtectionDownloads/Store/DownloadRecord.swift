@@ -18,13 +18,12 @@ struct DownloadRecord: Sendable {
     let received, furthest: UInt64
     /// In bytes, where a server has said it.
     let length: UInt64?
-    /// Whether every byte is there.
-    let isWhole: Bool
-    /// Whether the list knows of files with parts of it.
+    /// Whether there may be files with parts of it.
     let hasParts: Bool
     /// Nil before the first unlock: sealed.
     let request: DownloadRequest?
-    let resource: ResourceIdentity?
+    /// What has come; nil: nothing.
+    let partial: PartialRecord?
     let failure: DownloadFailure?
     /// While it is published, and afterwards.
     let result: PublishedFile?
@@ -34,7 +33,7 @@ struct DownloadRecord: Sendable {
     /// What is selected, in this order: a long list is read often, and to look for each column by its name takes most of the time.
     static let columns = """
         id, state, activity, priority, position, added, began, notBefore, failures, attempts, received, furthest, length, \
-        isWhole, request, resource, failure, result, EXISTS (SELECT 1 FROM segments WHERE download = downloads.id)
+        request, resource, failure, result
         """
 
     /// - Parameter row: of ``columns``.
@@ -50,7 +49,7 @@ struct DownloadRecord: Sendable {
         (failures, attempts) = (Int(values.number(8)), Int(values.number(9)))
         (received, furthest) = (UInt64(values.number(10)), UInt64(values.number(11)))
         length = values.isNull(12) ? nil : UInt64(values.number(12, in: 0 ... .max))
-        (isWhole, hasParts) = (values.number(13) != 0, values.number(18) != 0)
+        hasParts = !values.isNull(14)
         var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
         if isOpen {
             do throws(DownloadError) { try sealed.open(values, id, store) } catch .storeDamaged { damage = true }
@@ -58,7 +57,7 @@ struct DownloadRecord: Sendable {
         self.state = damage ? .failed : state ?? .failed
         self.activity = activity ?? .waiting
         isDamaged = damage
-        (request, resource, result) = (sealed.request, sealed.resource, damage ? nil : sealed.result)
+        (request, partial, result) = (sealed.request, sealed.partial, damage ? nil : sealed.result)
         failure =
             damage ? DownloadFailure(.damaged, "what the list says of it was altered or damaged") : sealed.failure
     }
@@ -66,23 +65,26 @@ struct DownloadRecord: Sendable {
     /// What is sealed of a row, as far as it can be opened.
     private struct Sealed {
         var request: DownloadRequest?
-        var resource: ResourceIdentity?
+        var partial: PartialRecord?
         var failure: DownloadFailure?
         var result: PublishedFile?
 
         mutating func open(
             _ values: StoredRow, _ id: DownloadID, _ store: DownloadStore
         ) throws(DownloadError) {
-            request = try store.request(values.data(14) ?? Data(), of: id)
-            resource = try store.decode(values.data(15), .resource, id)
-            failure = try store.decode(values.data(16), .failure, id)
-            result = try store.decode(values.data(17), .result, id)
+            request = try store.request(values.data(13) ?? Data(), of: id)
+            partial = try store.decode(values.data(14), .resource, id)
+            failure = try store.decode(values.data(15), .failure, id)
+            result = try store.decode(values.data(16), .result, id)
             if values.isDamaged { throw .storeDamaged(store.path, reason: "a value has another type") }
         }
     }
 }
 
 extension DownloadRecord {
+    /// Whether every byte is there.
+    var isWhole: Bool { partial?.isWhole ?? false }
+
     /// Whether the clock was set back since something was noted: it was added in the future, or waits longer than anything does.
     func isOfLaterClock(than now: Int64) -> Bool {
         began > now || request.map { Double(notBefore) - Double(now) > $0.retry.longestWait } ?? false

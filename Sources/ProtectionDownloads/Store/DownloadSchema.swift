@@ -3,6 +3,7 @@ import SharedDatabase
 /// The tables of the list. What is sealed is told from what is in clear: FORMAT.md §2.14.
 ///
 /// A definition is never altered once it was released. What SQLite stores is compared with this text, line breaks and blanks included.
+/// Earlier versions kept the parts of a download in clear, in `segments` and `isWhole`. Nothing reads or writes these any more.
 enum DownloadSchema {
     /// How many rows hold what only the store key opens.
     static let sealedRows = """

@@ -17,7 +17,7 @@ struct CredentialRecord: Sendable {
 
     /// Where it is.
     enum Place: Hashable {
-        /// In the list, sealed.
+        /// In the list, sealed for the ids of the download and of the row.
         case row([UInt8], secret: [UInt8]?, identity: [UInt8]?)
         /// Among the user's secrets.
         case secret(SecretName)
@@ -31,46 +31,41 @@ struct CredentialRecord: Sendable {
 
 /// Credentials, sealed: what they are, and what they are for too.
 extension DownloadStore {
-    /// Those for all, in the order in which they were added; behind those of a download.
+    /// Those of a download, and behind them those for all; each in the order in which they were added.
+    ///
+    /// A row without a download is not read. Versions before the store of secrets made such rows for all downloads, but anybody who can
+    /// write to the list could make one of a credential that only one download may use.
     func credentials(of id: DownloadID? = nil) throws(DownloadError) -> [CredentialRecord] {
-        let own = try rows(of: id)
-        let forAll = own.filter { $0.download == nil }
-        if !forAll.isEmpty { try move(forAll) }
-        return own.filter { $0.download != nil } + (try keptForAll())
+        guard let id else { return try keptForAll() }
+        return try rows(of: id) + keptForAll()
     }
 
-    /// Earlier versions kept those for all in the list too.
-    private func move(_ records: [CredentialRecord]) throws(DownloadError) {
-        for record in records { try keep(DownloadCredential(try content(of: record), for: record.listed.space)) }
-        try write { database in for record in records { try Self.remove(record, database) } }
-    }
-
-    private func rows(of id: DownloadID?) throws(DownloadError) -> [CredentialRecord] {
+    private func rows(of id: DownloadID) throws(DownloadError) -> [CredentialRecord] {
         let rows = try read { database in
             let statement = try database.cachedStatement(
-                sql: """
-                    SELECT id, download, entry, secret, identity FROM credentials
-                    WHERE download IS NULL OR download = ? ORDER BY download IS NULL, position
-                    """)
-            return try Row.fetchAll(statement, arguments: [id.map { Data($0.bytes) }])
+                sql: "SELECT id, entry, secret, identity FROM credentials WHERE download = ? ORDER BY position")
+            return try Row.fetchAll(statement, arguments: [Data(id.bytes)])
         }
         var records: [CredentialRecord] = []
-        for row in rows { records.append(try record(row)) }
+        for row in rows { records.append(try record(row, of: id)) }
         return records
     }
 
-    private func record(_ row: Row) throws(DownloadError) -> CredentialRecord {
+    private func record(_ row: Row, of download: DownloadID) throws(DownloadError) -> CredentialRecord {
         let values = StoredRow(row)
-        let (id, sealed) = (values.bytes(0), values.bytes(2))
-        let (secret, identity) = (values.data(3).map { Array($0) }, values.data(4).map { Array($0) })
+        let (id, sealed) = (download.bytes + values.bytes(0), values.bytes(1))
+        let (secret, identity) = (values.data(2).map { Array($0) }, values.data(3).map { Array($0) })
         guard !values.isDamaged else { throw .storeDamaged(path, reason: "a credential has values of other types") }
-        let json = try open(sealed, .credentialEntry, row: id)
+        let json: [UInt8]
+        do throws(DownloadError) { json = try open(sealed, .credentialEntry, row: id) } catch .storeDamaged {
+            let words = "a credential was altered, belongs to another download, or was kept by an earlier version"
+            throw .storeDamaged(path, reason: "\(words): give the download its credentials again")
+        }
         guard let entry = try? JSONDecoder().decode(CredentialRecord.Entry.self, from: Data(json)),
             let space = try? entry.space.space()
         else { throw .storeDamaged(path, reason: "a credential makes no sense") }
         return CredentialRecord(
-            place: .row(id, secret: secret, identity: identity),
-            download: values.data(1).map { DownloadID(stored: Array($0)) },
+            place: .row(id, secret: secret, identity: identity), download: download,
             listed: ListedCredential(space: space, kind: entry.kind, name: entry.name))
     }
 
@@ -112,13 +107,16 @@ extension DownloadStore {
 
     /// What a row gets: sealed before the transaction begins.
     struct SealedCredential {
-        fileprivate let row: [UInt8]
+        fileprivate let id: [UInt8]
+        fileprivate let download: DownloadID
         fileprivate let entry: [UInt8]
         fileprivate let secret, identity: [UInt8]?
     }
 
-    func seal(_ credential: DownloadCredential) throws(DownloadError) -> SealedCredential {
-        let row = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
+    /// Seals a credential for one download: its row is of no use to another one, which may believe another server.
+    func seal(_ credential: DownloadCredential, for download: DownloadID) throws(DownloadError) -> SealedCredential {
+        let id = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
+        let row = download.bytes + id
         let entry = CredentialRecord.Entry(
             space: StoredSpace(credential.space), kind: credential.kind, name: credential.name)
         guard let json = try? JSONEncoder().encode(entry) else {
@@ -134,18 +132,18 @@ extension DownloadStore {
         if let secret { sealedSecret = try seal(secret.bytes, .credentialSecret, row: row) }
         if let identity { sealedIdentity = try seal(identity, .credentialIdentity, row: row) }
         return SealedCredential(
-            row: row, entry: try seal(Array(json), .credentialEntry, row: row), secret: sealedSecret,
-            identity: sealedIdentity)
+            id: id, download: download, entry: try seal(Array(json), .credentialEntry, row: row),
+            secret: sealedSecret, identity: sealedIdentity)
     }
 
-    static func insert(_ credential: SealedCredential, for id: DownloadID, _ database: Database) throws {
+    static func insert(_ credential: SealedCredential, _ database: Database) throws {
         let position = try lastPosition(in: "credentials", database) + 1
         try database.execute(
             sql: """
                 INSERT INTO credentials (id, position, download, entry, secret, identity) VALUES (?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                Data(credential.row), position, Data(id.bytes), Data(credential.entry),
+                Data(credential.id), position, Data(credential.download.bytes), Data(credential.entry),
                 credential.secret.map { Data($0) }, credential.identity.map { Data($0) },
             ])
     }
@@ -170,20 +168,15 @@ extension DownloadStore {
     func set(_ credentials: [DownloadCredential], of id: DownloadID) throws(DownloadError) {
         _ = try record(id)
         var sealed: [SealedCredential] = []
-        for credential in credentials { sealed.append(try seal(credential)) }
+        for credential in credentials { sealed.append(try seal(credential, for: id)) }
         try write { database in
             try Self.forgetCredentials(of: id, database)
-            for credential in sealed { try Self.insert(credential, for: id, database) }
+            for credential in sealed { try Self.insert(credential, database) }
         }
     }
 
     func remove(_ records: [CredentialRecord]) throws(DownloadError) {
         for record in records { try forget(record) }
-    }
-
-    private static func remove(_ record: CredentialRecord, _ database: Database) throws {
-        guard case .row(let row, _, _) = record.place else { return }
-        try database.execute(sql: "DELETE FROM credentials WHERE id = ?", arguments: [Data(row)])
     }
 
     /// A download that is over needs none.

@@ -12,8 +12,7 @@ extension DownloadStore {
 
     /// Those that are over and of which nothing is left to be done.
     private static let isDone = """
-        state IN (\(DownloadState.finished.rawValue), \(DownloadState.cancelled.rawValue))
-        AND NOT EXISTS (SELECT 1 FROM segments WHERE download = downloads.id)
+        (state = \(DownloadState.finished.rawValue) OR state = \(DownloadState.cancelled.rawValue) AND resource IS NULL)
         """
 
     /// Takes those out that are over for long. Part of a transaction that adds one.

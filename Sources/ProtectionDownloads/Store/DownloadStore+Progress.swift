@@ -1,56 +1,29 @@
 import DataProtection
 import FoundationEssentials
 import GRDB
-import SharedDatabase
-
-/// A file that a part of a download is in: `.NAME.protectfs-download-ID-number`.
-struct SegmentRecord: Hashable, Sendable {
-    let number: Int
-    /// The offset of its first byte in the download.
-    var start: UInt64
-    /// Bytes of it that are flushed for certain.
-    var synced: UInt64
-
-    var end: UInt64 { start + synced }
-}
 
 /// Somebody has paused or cancelled the download meanwhile: what the runner wanted to note does not count.
 struct Superseded: Error {}
 
 /// What the runner notes. Every change is made only while the download is queued: whoever paused it in another process wins.
 extension DownloadStore {
-    /// The parts, in their order.
-    func segments(of id: DownloadID) throws(DownloadError) -> [SegmentRecord] {
-        try read { database in
-            try Row.fetchAll(
-                database, sql: "SELECT number, start, synced FROM segments WHERE download = ? ORDER BY number",
-                arguments: [Data(id.bytes)]
-            ).map {
-                let values = StoredRow($0)
-                let segment = SegmentRecord(
-                    number: Int(values.number(0)), start: UInt64(values.number(1)), synced: UInt64(values.number(2)))
-                guard !values.isDamaged else {
-                    throw DownloadError.failed(
-                        DownloadFailure(.damaged, "the list of its parts was altered or damaged"))
-                }
-                return segment
-            }
-        }
+    /// What has come, as the list knows it; nil: nothing.
+    ///
+    /// - Throws: `failed` if the row was altered; `unknownDownload`.
+    func partial(of id: DownloadID) throws(DownloadError) -> PartialRecord? {
+        let record = try record(id)
+        if record.isDamaged, let failure = record.failure { throw .failed(failure) }
+        return record.partial
     }
 
-    /// Changes a queued download and its segments in one transaction.
+    /// Changes a queued download.
     ///
     /// - Parameter lasting: false for what may be taken back by a power cut.
     /// - Throws: ``Superseded``, ``DownloadError``.
     private func update(
-        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments, lasting: Bool = true,
-        _ further: (Database) throws -> Void = { _ in }
+        _ id: DownloadID, _ assignments: String, _ arguments: StatementArguments, lasting: Bool = true
     ) throws {
-        let body = { (database: Database) in
-            guard try Self.update(id, assignments, arguments, database) else { return false }
-            try further(database)
-            return true
-        }
+        let body = { (database: Database) in try Self.update(id, assignments, arguments, database) }
         let isQueued = lasting ? try write(body) : try writeWithoutFlush(body)
         if !isQueued { throw Superseded() }
     }
@@ -84,79 +57,29 @@ extension DownloadStore {
     }
     private static let beginning = "activity = ?, attempts = attempts + 1"
 
-    /// A part begins: noted before its file is there, so that it is found however its process ends. That a power cut forgets it is
-    /// no harm: what it loses is looked for by name.
-    func add(_ segment: SegmentRecord, to id: DownloadID) throws {
-        try update(id, "activity = activity", [], lasting: false) { database in
-            try database.execute(
-                sql: "INSERT OR REPLACE INTO segments (download, number, start, synced) VALUES (?, ?, ?, ?)",
-                arguments: [Data(id.bytes), segment.number, Int64(segment.start), Int64(segment.synced)])
-        }
-    }
-
-    /// What is downloaded is this, and begins anew: only the part `number` counts, of which nothing is there yet.
-    func restart(_ id: DownloadID, as resource: ResourceIdentity, in number: Int) throws {
-        let sealed = try encode(resource, .resource, id)
-        let length = resource.length.map { Int64(clamping: $0) }
-        // What a power cut brings back instead is a part that is not there any more, and then everything comes again.
-        try update(
-            id, "resource = ?, length = ?, received = 0, isWhole = 0", [sealed, length], lasting: false
-        ) { database in
-            try database.execute(sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
-            try database.execute(
-                sql: "INSERT INTO segments (download, number, start, synced) VALUES (?, ?, 0, 0)",
-                arguments: [Data(id.bytes), number])
-        }
-    }
-
-    /// More is known of what is downloaded.
-    func note(_ resource: ResourceIdentity, of id: DownloadID) throws {
-        let sealed = try encode(resource, .resource, id)
-        try update(id, "resource = ?, length = ?", [sealed, resource.length.map { Int64(clamping: $0) }])
-    }
-
-    /// Bytes are flushed: called after the flush, never before.
+    /// Notes what has come. A part is noted before its file is there, so that the file is found however its process ends; its bytes are
+    /// noted after their flush, never before.
     ///
-    /// - Parameter isLasting: false where a change that lasts follows at once. A note that is lost only claims less.
-    func note(_ segment: SegmentRecord, of id: DownloadID, isLasting: Bool = true) throws {
-        let received = Int64(clamping: segment.end)
+    /// - Parameter isLasting: false for what a power cut may take back. The list claims fewer bytes then, or parts that are not there any
+    ///   more, and files that no row names are looked for by name.
+    func note(_ partial: PartialRecord, of id: DownloadID, isLasting: Bool = true) throws {
+        let sealed = try encode(partial, .resource, id)
+        let (received, length) = (Int64(clamping: partial.end), partial.resource.length.map { Int64(clamping: $0) })
         // New bytes, and not those that were there before a restart, make earlier failures forgotten.
         try update(
             id,
             """
-            received = ?, failures = CASE WHEN ? > furthest THEN 0 ELSE failures END, furthest = max(furthest, ?)
-            """, [received, received, received], lasting: isLasting
-        ) { database in
-            try database.execute(
-                sql: "UPDATE segments SET synced = ? WHERE download = ? AND number = ?",
-                arguments: [Int64(clamping: segment.synced), Data(id.bytes), segment.number])
-        }
-    }
-
-    /// All parts are in the first one now.
-    func joined(_ segment: SegmentRecord, of id: DownloadID) throws {
-        try update(id, "received = ?", [Int64(clamping: segment.end)]) { database in
-            try database.execute(
-                sql: "DELETE FROM segments WHERE download = ? AND number <> ?",
-                arguments: [Data(id.bytes), segment.number])
-            try database.execute(
-                sql: "UPDATE segments SET start = 0, synced = ? WHERE download = ? AND number = ?",
-                arguments: [Int64(clamping: segment.synced), Data(id.bytes), segment.number])
-        }
+            resource = ?, length = ?, received = ?, failures = CASE WHEN ? > furthest THEN 0 ELSE failures END, \
+            furthest = max(furthest, ?)
+            """, [sealed, length, received, received, received], lasting: isLasting)
     }
 
     /// Nothing of it is on disk any more.
-    func forgetSegments(of id: DownloadID) throws(DownloadError) {
+    func forgetParts(of id: DownloadID) throws(DownloadError) {
         try write { database in
-            try database.execute(sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
             try database.execute(
-                sql: "UPDATE downloads SET received = 0, isWhole = 0 WHERE id = ?", arguments: [Data(id.bytes)])
+                sql: "UPDATE downloads SET resource = NULL, received = 0 WHERE id = ?", arguments: [Data(id.bytes)])
         }
-    }
-
-    /// Every byte is there.
-    func noteWhole(_ id: DownloadID, length: UInt64, isLasting: Bool = true) throws {
-        try update(id, "isWhole = 1, length = ?", [Int64(clamping: length)], lasting: isLasting)
     }
 
     /// A try has failed and will be made again.
@@ -179,12 +102,10 @@ extension DownloadStore {
     func failAndForget(_ id: DownloadID, with failure: DownloadFailure) throws {
         let sealed = try encode(failure, .failure, id)
         try update(
-            id, "state = ?, failure = ?, failures = failures + 1, activity = 0, ended = ?, received = 0, isWhole = 0",
-            [DownloadState.failed.rawValue, sealed, Self.now]
-        ) { database in
-            try database.execute(
-                sql: "DELETE FROM segments WHERE download = ?", arguments: [Data(id.bytes)])
-        }
+            id,
+            """
+            state = ?, failure = ?, failures = failures + 1, activity = 0, ended = ?, received = 0, resource = NULL
+            """, [DownloadState.failed.rawValue, sealed, Self.now])
     }
 
     /// So much was sent; a word for people.
@@ -252,7 +173,7 @@ extension DownloadStore {
             ])
             guard failure == nil else { return }
             try Self.forgetCredentials(of: id, database)
-            try database.cachedStatement(sql: "DELETE FROM segments WHERE download = ?").execute(
+            try database.cachedStatement(sql: "UPDATE downloads SET resource = NULL WHERE id = ?").execute(
                 arguments: [Data(id.bytes)])
         }
         if isLasting { try write(body) } else { try writeWithoutFlush(body) }
@@ -264,7 +185,7 @@ extension DownloadStore {
         try write { database in
             try database.execute(
                 sql: """
-                    UPDATE downloads SET state = ?, result = NULL, received = 0, isWhole = 0
+                    UPDATE downloads SET state = ?, result = NULL, received = 0, resource = NULL
                     WHERE id = ? AND state = ?
                     """,
                 arguments: [DownloadState.queued.rawValue, Data(id.bytes), DownloadState.publishing.rawValue])

@@ -88,7 +88,7 @@ extension DownloadStore {
         for request in requests {
             let id = try DownloadID.random()
             var credentials: [SealedCredential] = []
-            for credential in request.credentials { credentials.append(try seal(credential)) }
+            for credential in request.credentials { credentials.append(try seal(credential, for: id)) }
             rows.append((id, try encode(StoredRequest(request), .request, id), credentials))
         }
         let now = Self.now
@@ -116,7 +116,7 @@ extension DownloadStore {
                     Data(row.id.bytes), DownloadState.queued.rawValue, request.priority, last + 1 + Int64(index), now,
                     now, row.request,
                 ])
-                for credential in row.credentials { try Self.insert(credential, for: row.id, database) }
+                for credential in row.credentials { try Self.insert(credential, database) }
             }
             return results
         }

@@ -56,8 +56,12 @@ final class GroupCommit: Sendable {
             let change = Change(isLasting) { value = try body($0) }
             try wait(for: change)
         }
-        return value!
+        guard let value else { throw NotMade() }
+        return value
     }
+
+    /// A change was neither made nor refused.
+    private struct NotMade: Error {}
 
     /// Makes a change with the next one that somebody waits for, or after a moment; before any that is asked for later. Errors
     /// are nobody's: it is for what only people want to know.
@@ -91,7 +95,8 @@ final class GroupCommit: Sendable {
         if !begins { change.done?.wait() }
         // Woken with it done, or because it is the first of those who wait.
         if change.result == nil { commitAll() }
-        try change.result!.get()
+        guard let result = change.result else { throw NotMade() }
+        try result.get()
     }
 
     private func commitAll() {

@@ -13,5 +13,7 @@ enum SealedColumn: String, Sendable {
     case trustExceptions = "trust-exceptions\0exceptions"
 
     /// What a value of this column is bound to. FORMAT.md §2.14.
+    ///
+    /// - Parameter row: the id of the row; of a credential the id of its download, then that of the row.
     func place(row: [UInt8]) -> [UInt8] { Array(rawValue.utf8) + [0] + row }
 }

@@ -5,7 +5,7 @@ import ProtectionKeys
 /// The key of the list's values, in a protected file of its own: `downloads/key`, class C. FORMAT.md §2.14.
 ///
 /// So it is there while locked and not before the first unlock; and a rotation of the class keys reaches it as it does every
-/// protected file.
+/// protected file. A file of class B is refused: anybody who has read the keybag can make one, and forge a list under its key.
 struct StoreKeyFile: Sendable {
     /// Where it was read into.
     final class Loaded: Sendable {
@@ -59,6 +59,10 @@ struct StoreKeyFile: Sendable {
             }
             guard count == StoreKey.length, try file.size() == Int64(count) else {
                 throw .damaged(path, .chunk, reason: "a key has \(StoreKey.length) bytes", offset: nil)
+            }
+            let protectionClass = try file.openedClass()
+            guard [.complete, .completeUntilFirstUserAuthentication].contains(protectionClass) else {
+                throw .damaged(path, .wrapRecord, reason: "it has a class that others can make files of", offset: nil)
             }
             try file.close()
             do throws(KeyError) { return Loaded(try StoreKey(secret: secret)) } catch { throw .cryptography(error) }

@@ -13,15 +13,13 @@ struct DownloadTry: Sendable {
 
     /// Ends in every case; what is there is flushed and noted then.
     func run() async -> EndOfTry {
+        store.beginTry(record.id)
         do {
-            store.beginTry(record.id)
-            do {
-                return try await ask(resource: record.resource)
-            } catch EndOfTry.askForAll {
-                // Once: a server that never gives what it announces is one that has failed.
-                return try await ask(resource: nil)
-            }
-        } catch EndOfTry.askForAll {
+            let end = try await ask(again: false)
+            guard case .askForAll = end else { return end }
+            // Once: a server that never gives what it announces is one that has failed.
+            let second = try await ask(again: true)
+            guard case .askForAll = second else { return second }
             return .failed(
                 .resourceChanged, DownloadFailure(.refused, "the server does not give the whole file"))
         } catch {
@@ -29,36 +27,31 @@ struct DownloadTry: Sendable {
         }
     }
 
-    private func ask(resource: ResourceIdentity?) async throws -> EndOfTry {
+    /// - Parameter again: for everything, as if nothing were there.
+    private func ask(again: Bool) async throws -> EndOfTry {
         let tokens = terms.tokens(of: record.id, request)
         var (plan, http) = try await BlockingWork.run {
             try partial.file.prepare()
-            let plan = ResumePlan(offset: partial.file.position, resource: resource)
+            let plan = ResumePlan(offset: partial.file.position, resource: again ? nil : partial.file.resource)
             return (plan, try terms.http(for: request, record.id, tokens))
         }
         http.headers += plan.headers
-        let receiver = PartialReceiver(request, plan, partial.file, store, progress)
-        let result: Result<Void, any Error>
-        do {
-            _ = try await transport.transfer(http, to: receiver)
-            result = .success(())
-        } catch {
-            result = .failure(error)
-            try await terms.note(error, tokens)
-        }
+        let receiver = PartialReceiver(request, plan, partial.file, progress)
+        var failure: HTTPError?
+        do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch { failure = error }
+        if let failure { try await terms.note(failure, tokens) }
         // Whatever has come is kept, in whichever way it ended.
         let isAll = partial.file.position == receiver.expectedEnd && partial.file.isInOnePiece
         var lost: (any Error)?
         do {
             // What is all in memory goes to its final place at once, if this is the end.
-            let isEnd = if case .success = result { true } else { false }
-            if !(isEnd && isAll && partial.file.isInMemory) {
+            if failure != nil || !isAll || !partial.file.isInMemory {
                 try await BlockingWork.run { try partial.file.sync(isLasting: !isAll) }
             }
         } catch {
             lost = error
         }
-        var end = ended(receiver, result)
+        var end = failure.map(receiver.end(after:)) ?? ended(receiver)
         if let lost {
             switch end {
             case .stopped, .failedForGood: break
@@ -66,19 +59,15 @@ struct DownloadTry: Sendable {
             default: end = EndOfTry(lost)
             }
         }
-        if case .askForAll = end { throw EndOfTry.askForAll }
         if case .whole = end, !partial.file.isInMemory {
             // One that is in parts may have to wait long for its end; of another one the next change lasts, and this one with it.
-            try await BlockingWork.run {
-                try store.noteWhole(
-                    record.id, length: partial.file.position, isLasting: !partial.file.isInOnePiece)
-            }
+            try await BlockingWork.run { try partial.file.noteWhole(isLasting: !partial.file.isInOnePiece) }
         }
         return end
     }
 
-    private func ended(_ receiver: PartialReceiver, _ result: Result<Void, any Error>) -> EndOfTry {
-        if case .failure(let error) = result { return EndOfTry(error) }
+    /// How a try has ended whose transfer has not failed.
+    private func ended(_ receiver: PartialReceiver) -> EndOfTry {
         let position = partial.file.position
         guard let expected = receiver.expectedEnd else {
             // Nothing announced an end: that the transfer is over is all there is.

@@ -1,7 +1,7 @@
 import DataProtection
 
 /// How a try has ended.
-enum EndOfTry: Error {
+enum EndOfTry {
     /// Every byte is there.
     case whole
     /// It may be tried again; what the user is told meanwhile.
@@ -20,7 +20,6 @@ enum EndOfTry: Error {
     /// What an error means that a try ended with.
     init(_ error: any Error) {
         switch error {
-        case let end as EndOfTry: self = end
         case is PartialFile.Locked: self = .locked
         case is Superseded, is CancellationError: self = .stopped
         case let error as HTTPError: self = Self.end(of: error)
@@ -81,6 +80,7 @@ enum EndOfTry: Error {
         case .protection(.handleFailed(let path, let errno)):
             .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
         case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
+        case .storeDamaged(_, let reason): .failedForGood(DownloadFailure(.disk, reason))
         case .store(let path, let code, let reason):
             .failedForGood(DownloadFailure(.disk, "the list \(path) cannot be used: \(reason) (\(code))"))
         case .cryptography(.libraryFailed(let operation, _)),
@@ -96,5 +96,28 @@ enum EndOfTry: Error {
         case .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory: .failed(.connection(isTransient: true), failure)
         default: .failedForGood(failure)
         }
+    }
+}
+
+/// Thrown by a receiver that wants no more of an answer. How the try has ended then, the receiver knows.
+struct EnoughOfAnswer: Error {}
+
+/// Who takes the answer to a try, and decides how the try ends where it wants no more of it.
+protocol AnswerReceiver: HTTPReceiver {
+    /// Set before ``EnoughOfAnswer`` is thrown.
+    var end: EndOfTry? { get set }
+}
+
+extension AnswerReceiver {
+    /// What to throw where the try has ended so.
+    func enough(_ end: EndOfTry) -> EnoughOfAnswer {
+        self.end = end
+        return EnoughOfAnswer()
+    }
+
+    /// How a try has ended whose transfer has failed.
+    func end(after error: HTTPError) -> EndOfTry {
+        if case .refused(by: is EnoughOfAnswer) = error, let end { return end }
+        return EndOfTry(error)
     }
 }

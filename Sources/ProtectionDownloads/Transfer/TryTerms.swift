@@ -23,8 +23,8 @@ struct TryTerms: Sendable {
     }
 
     /// Remembers a token that was not accepted, as other credentials are.
-    func note(_ error: any Error, _ tokens: TokensOfDownload) async throws {
-        guard case .credentialRefused(let space) = error as? HTTPError, space.method == .bearer else { return }
+    func note(_ error: HTTPError, _ tokens: TokensOfDownload) async throws {
+        guard case .credentialRefused(let space) = error, space.method == .bearer else { return }
         try await tokens.noteRefused()
     }
 
@@ -33,7 +33,7 @@ struct TryTerms: Sendable {
         do throws(TrustExceptionStoreError) { return try store.trustExceptions.exceptions() } catch .unauthenticated {
             return []
         } catch {
-            throw EndOfTry.failedForGood(DownloadFailure(.untrusted, "\(error)"))
+            throw DownloadError.failed(DownloadFailure(.untrusted, "\(error)"))
         }
     }
 }

@@ -28,7 +28,7 @@ struct UploadTry: Sendable {
             if request.upload == .post { http.headers.append(HTTPHeader("Idempotency-Key", "\"\(id)\"")) }
             do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch {
                 try await terms.note(error, tokens)
-                throw error
+                return receiver.end(after: error)
             }
             return .whole
         } catch {
@@ -48,23 +48,23 @@ struct UploadTry: Sendable {
 }
 
 /// The first bytes of an answer that says yes: it is noted before anything else happens, so that nothing is sent twice.
-private final class Acknowledgement: HTTPReceiver {
+private final class Acknowledgement: AnswerReceiver, @unchecked Sendable {  // one thread at a time
     private let store: DownloadStore
     private let id: DownloadID
     private let length: UInt64
+    var end: EndOfTry?
 
     init(_ store: DownloadStore, _ id: DownloadID, length: UInt64) {
         (self.store, self.id, self.length) = (store, id, length)
     }
 
     func begin(_ response: HTTPResponse) throws {
-        guard 200..<300 ~= response.status else { throw EndOfTry.refused(response) }
+        guard 200..<300 ~= response.status else { throw enough(.refused(response)) }
         guard response.acknowledgesBody else {
             // Not sent again by itself: the server that got it may have taken it.
             let host = response.url.host() ?? "another server"
-            throw EndOfTry.failedForGood(
-                DownloadFailure(
-                    .refused, "redirected to \(host), which did not get the file: nobody says that it was taken"))
+            let words = "redirected to \(host), which did not get the file: nobody says that it was taken"
+            throw enough(.failedForGood(DownloadFailure(.refused, words)))
         }
         let file = PublishedFile(
             fileID: [], temporary: [], length: length, isTamperProof: false)

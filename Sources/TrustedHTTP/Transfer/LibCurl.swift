@@ -30,6 +30,20 @@ enum LibCurl {
     static let largestPiece = Int(CURL_MAX_WRITE_SIZE)
 }
 
+/// A time in a header field (RFC 9110 §5.6.7).
+package enum HTTPDate {
+    /// Seconds since 1970; nil for what is no date. The C call is `curl_getdate`; see curl_getdate(3).
+    ///
+    ///     Sun, 06 Nov 1994 08:49:37 GMT     Sunday, 06-Nov-94 08:49:37 GMT     Sun Nov  6 08:49:37 1994
+    ///
+    /// It reads more than these three forms: other zones, a missing zone as GMT, a missing time of day as 00:00:00, and a day that the month
+    /// does not have as one of the next month. A year of two digits is one of 1971 to 2070.
+    package static func seconds(_ text: String) -> Int64? {
+        let seconds = curl_getdate(text, nil)
+        return seconds == -1 ? nil : Int64(seconds)
+    }
+}
+
 /// One request of libcurl's. Of one thread at a time.
 final class EasyHandle: @unchecked Sendable {  // whoever makes it hands it over to the engine's thread
     let pointer: UnsafeMutableRawPointer

@@ -45,6 +45,23 @@ import TrustedHTTP
         #expect(identity(["Last-Modified": modified]).validator == nil)
     }
 
+    /// The server gets its own text back, in whichever form. A text that stands for more than one second could be that of two versions.
+    @Test func believesOnlyDatesOfOneSecond() {
+        func validator(_ modified: String, _ date: String) -> String? {
+            ResourceIdentity(response(200, ["Last-Modified": modified, "Date": date]), length: 1).validator
+        }
+        let (early, late) = ("Sunday, 06-Nov-94 08:49:37 GMT", "Mon, 07 Nov 1994 08:49:37 GMT")
+        #expect(validator(early, late) == early)
+        for coarse in [
+            "Sun, 06 Nov 1994", "06 Nov 1994 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 +0100", "Sun, 06 Nov 1994 08:49:37 CET", "19941106", "a:b:c GMT",
+        ] {
+            #expect(validator(coarse, late) == nil, "\(coarse)")
+        }
+        // Two hours ahead of GMT, and of the very second.
+        #expect(validator("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 10:49:37") == nil)
+    }
+
     // MARK: what is answered
 
     @Test func theRestComes() {

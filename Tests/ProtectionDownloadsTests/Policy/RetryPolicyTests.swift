@@ -1,4 +1,5 @@
 import Testing
+import TrustedHTTP
 
 @testable import ProtectionDownloads
 
@@ -94,13 +95,21 @@ import Testing
         ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Sat, 31 Dec 2033 23:59:60 GMT", 2_019_686_400),
         ("Friday, 01-Jan-10 00:00:00 GMT", 1_262_304_000),
     ]) func dates(_ text: String, _ seconds: Int64) {
-        #expect(HTTPDate.seconds(text, now: 1_700_000_000) == seconds)
+        #expect(HTTPDate.seconds(text) == seconds)
+        #expect(RetryPolicy.seconds(retryAfter: text, now: seconds - 5) == 5)
     }
 
     @Test(arguments: [
-        "", "0", "Sun, 06 Nov 1994 08:49:37", "Sun, 6 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 94 08:49 GMT", "Sun, 06 Nov -994 08:49:37 GMT",
-        "Wed, 29 Feb 2100 00:00:00 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "a b c d e f", "Sun, 06 Nov 1994 8:9:7 GMT",
-        "Sunday, 06--94 08:49:37 GMT",
-    ]) func noDates(_ text: String) { #expect(HTTPDate.seconds(text, now: 1_700_000_000) == nil) }
+        "", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov -994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+        "a b c d e f", "Sunday, 06--94 08:49:37 GMT", "soon", "-5", "1.5", "120 s", "12:00:00",
+    ]) func noDates(_ text: String) {
+        #expect(HTTPDate.seconds(text) == nil)
+        #expect(RetryPolicy.seconds(retryAfter: text, now: 0) == nil)
+    }
+
+    /// Seconds are no date, however long the number is.
+    @Test func secondsThatLookLikeADate() {
+        #expect(HTTPDate.seconds("20040912") != nil)
+        #expect(RetryPolicy.seconds(retryAfter: "20040912", now: 0) == 20_040_912)
+    }
 }
