@@ -71,5 +71,7 @@ struct ProtectfsAgent {
         var limit = rlimit(rlim_cur: 1, rlim_max: 1)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         signal(SIGPIPE, SIG_IGN)
+        // A limit on the size of files must not keep it from locking.
+        signal(SIGXFSZ, SIG_IGN)
     }
 }

@@ -17,6 +17,8 @@ package enum ProcessHardening {
         // A lock must not end half way because nobody reads its warnings.
         sigaction(SIGPIPE, nil, &brokenPipe)
         signal(SIGPIPE, SIG_IGN)
+        // Nor because of a limit on the size of files (ulimit -f): the write says EFBIG then.
+        signal(SIGXFSZ, SIG_IGN)
     }
 
     /// For this process, and for the programs that it starts or becomes, which hold plaintext.
@@ -31,7 +33,10 @@ package enum ProcessHardening {
     }
 
     /// For the program that this process becomes.
-    package static func restoreBrokenPipe() { sigaction(SIGPIPE, &brokenPipe, nil) }
+    package static func restoreBrokenPipe() {
+        sigaction(SIGPIPE, &brokenPipe, nil)
+        signal(SIGXFSZ, SIG_DFL)
+    }
 
     /// A file that is opened must not become standard output. What stands in for a closed one fails on use.
     private static func occupyStandardDescriptors() {

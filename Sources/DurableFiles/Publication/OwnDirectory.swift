@@ -50,6 +50,31 @@ package enum OwnDirectory {
                 + "a keyring in which uid \(effective) does not lock")
     }
 
+    /// Refuses a directory in which, or on the way to which, another user could put something else in the place of what is made there.
+    ///
+    /// The directory and all above it must belong to this user or root. Where others may write, the sticky bit keeps them from renaming. The
+    /// uid that stands for users whom this user namespace does not know is root's, for example.
+    /// - Throws: `keybagUnsafe`, `system`.
+    package static func requireUnswappable(_ path: FilePath) throws(DataProtectionError) {
+        var current = try path.resolved()
+        while true {
+            var status = stat()
+            _ = try retrying(current, "lstat") { current.withPlatformString { lstat($0, &status) } }
+            guard [0, geteuid(), unmappedUser].contains(status.st_uid) else {
+                throw .keybagUnsafe(
+                    current, reason: "it belongs to uid \(status.st_uid), who could exchange what is in it")
+            }
+            guard status.st_mode & 0o002 == 0 || status.st_mode & S_ISVTX != 0 else {
+                throw .keybagUnsafe(current, reason: "others may write to it (mode \(octal(status.st_mode)))")
+            }
+            if current.components.isEmpty { return }
+            current.removeLastComponent()
+        }
+    }
+
+    /// `/proc/sys/kernel/overflowuid`: 65534 everywhere.
+    private static let unmappedUser: uid_t = 65534
+
     /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
     ///
     /// The path may be a link: the user names the directory.

@@ -63,6 +63,8 @@ extension Keybag {
         _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
+        // The files below are made by their paths.
+        try OwnDirectory.requireUnswappable(directory.directory)
         let unfinished = try UnfinishedDirectory(for: directory)
         do throws(DataProtectionError) {
             try KeybagFile(directory: unfinished.path).create(bytes)

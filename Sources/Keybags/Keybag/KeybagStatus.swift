@@ -45,7 +45,7 @@ extension Keybag {
             retryAfter: (try? attempts.remainingDelay()).map { .seconds($0) }, hasRecoveryCode: hasRecoveryCode)
     }
 
-    /// The same as ``state()``, for who must not take a key that cannot be read for one that is not there.
+    /// The same as ``state()``, for callers that must not take a key for absent only because it cannot be read or is another one.
     ///
     /// - Throws: `keysUnreadable`, `keyringUnavailable`.
     package func knownState() throws(DataProtectionError) -> ProtectionState {
@@ -56,7 +56,10 @@ extension Keybag {
             looks += 1
             usleep(10_000)
         }
-        return try state()
+        let state = try state()
+        // Something is there under the name of class keys A and B, and it is not those that the keybag names: one of the two was altered.
+        if state != .unlocked, ring.holdsUnlocked { throw .keysUnreadable(keybag: directory) }
+        return state
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
