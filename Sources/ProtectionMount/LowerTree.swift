@@ -50,7 +50,9 @@ final class LowerTree: Sendable {
 
     /// The directory that a node is in, and its name there.
     func place(of node: FuseNode) throws(Errno) -> (LowerDirectory, FilePath.Component) {
-        guard let names = nodes.withLock({ $0.names(to: node) }), let name = names.last else { throw .staleNFSFileHandle }
+        guard let names = nodes.withLock({ $0.names(to: node) }), let name = names.last else {
+            throw .staleNFSFileHandle
+        }
         var directory = root
         for name in names.dropLast() {
             directory = try refusing { () throws(DataProtectionError) in try directory.directory(name, staying: false) }

@@ -12,7 +12,11 @@ struct ProtectfsMount {
         do {
             var words = CommandLine.unsafeArguments.dropFirst()
             let isInBackground = words.first == "--background"
-            if isInBackground { words = words.dropFirst() }
+            if isInBackground {
+                words = words.dropFirst()
+                // Whoever waits for the end of a pipe that it gave to our parent must not wait for us.
+                closefrom(3)
+            }
             guard words.count == 3 else {
                 throw Failure(.usage, "wrong arguments", hint: "start it by: protectfs mount DIR POINT")
             }

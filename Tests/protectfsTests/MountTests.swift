@@ -116,7 +116,7 @@ struct MountTests {
         for number in 0..<Effort.count(100, 10_000) {
             try bed.store(MountBed.contents.prefix(5000), at: "d/many/\(number)")
         }
-        #expect(try sandbox.run("protect", "--recursive", "d/many").status == 0)
+        #expect(try sandbox.run("protect", "--recursive", "--yes", "d/many").status == 0)
         try bed.mount()
         let script = """
             import ctypes, mmap, os, signal, subprocess
@@ -234,7 +234,8 @@ struct MountTests {
         try sandbox.put("inside\n", at: "d/dir/secret")
         try bed.mount()
         #expect(try sandbox.shell("cat point/dir/secret").text == "inside\n")
-        let swapped = try sandbox.shell("mv d/dir d/kept && ln -s \"$PWD/outside\" d/dir && sleep 1.2 && cat point/dir/secret")
+        let swapped = try sandbox.shell(
+            "mv d/dir d/kept && ln -s \"$PWD/outside\" d/dir && sleep 1.2 && cat point/dir/secret")
         // The link is shown as the link that it is: it leads where it leads for every program.
         #expect(swapped.text == "outside\n", "\(swapped.errors)")
         let race = """

@@ -5,7 +5,8 @@ import Glibc
 /// Starts the program that serves a mount.
 struct Mount: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "mount", abstract: "Show a directory of protected files to other programs as plaintext, read-only.",
+        commandName: "mount",
+        abstract: "Show a directory of protected files to other programs as plaintext, read-only.",
         discussion: """
             Every program of yours can read the files below POINT while their class can be opened, and sees names, \
             sizes and times in every lock state. The mount stays while locked: locked files then fail with \
