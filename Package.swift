@@ -36,6 +36,7 @@ let package = Package(
         .library("ProtectionDownloads"),
         .executable("protectfs-download"),
         .executable("protectfs-secrets"),
+        .executable("protectfs-mount"),
         .library("PasswordHash"),
     ],
     dependencies: [
@@ -50,6 +51,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CLibSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CExtendedAttributes"),
         .systemLibrary(name: "CEventFiles"),
         .target(name: "CDirectoryEntries"),
@@ -144,6 +146,19 @@ let package = Package(
                 "CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys", "DataProtection",
                 "CSecretMemory", arguments, system,
             ], linkerSettings: bindNow),
+        // The kernel's FUSE driver. Knows nothing of protected files.
+        .target(name: "FuseSession", dependencies: ["POSIXThreads", "CFuse", system]),
+        .target(name: "MountRules", dependencies: ["ProtectionKeys", system]),
+        .target(
+            name: "ProtectionMount",
+            dependencies: [
+                "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection", "FuseSession",
+                "MountRules", system,
+            ]),
+        .executableTarget(
+            name: "protectfs-mount", dependencies: ["CommandLanguage", "DataProtection", "ProtectionMount"],
+            linkerSettings: bindNow),
+        .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),
         .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"]),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],
@@ -229,7 +244,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
+                "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets",
+                "ProtectionSecrets",
                 "CommandLanguage", "DataProtection", "ProtectedFiles", "Conformance", "CSpawn", "KeyQuota",
                 "PrivateBus", "FaultServer", "TestCertificates", "StormScript", "TestEffort", "storm-worker",
                 "PasswordHash", system,

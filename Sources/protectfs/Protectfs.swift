@@ -25,7 +25,7 @@ struct Protectfs: ParsableCommand {
             Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Import.self,
             Export.self, Passcode.self, Rotate.self, Recovery.self, BackUp.self, Restore.self, Erase.self, Queue.self,
             Verify.self, Repair.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self, Password.self,
-            SecretCommand.self, DownloadCommand.self,
+            SecretCommand.self, DownloadCommand.self, Mount.self, Unmount.self,
         ])
 
     static func main() {

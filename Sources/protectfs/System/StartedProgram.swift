@@ -15,7 +15,12 @@ final class StartedProgram {
     /// Starts a program, which is looked for in PATH if its name has no slash.
     ///
     /// - Throws: status 66 if there is none of that name; 71.
-    init(_ program: FilePath, _ arguments: [String] = []) throws(Failure) {
+    convenience init(_ program: FilePath, _ arguments: [String] = []) throws(Failure) {
+        try self.init(program, words: arguments.map { Array($0.utf8) })
+    }
+
+    /// The same, with arguments that need not be UTF-8, such as paths.
+    init(_ program: FilePath, words: [[UInt8]]) throws(Failure) {
         guard let toIt = Self.pipe() else { throw Self.failure(program, errno) }
         guard let fromIt = Self.pipe() else {
             let reason = errno
@@ -24,7 +29,7 @@ final class StartedProgram {
             throw Self.failure(program, reason)
         }
         var child: pid_t = 0
-        let error = Self.spawn(&child, program, arguments, input: toIt.reader, output: fromIt.writer)
+        let error = Self.spawn(&child, program, words, input: toIt.reader, output: fromIt.writer)
         close(toIt.reader)
         close(fromIt.writer)
         (input, output, pid) = (toIt.writer, fromIt.reader, child)
@@ -59,6 +64,14 @@ final class StartedProgram {
         return result
     }
 
+    /// Lets it go on: nobody waits for its end.
+    func leave() {
+        ended = 0
+        closeInput()
+        close(output)
+        output = -1
+    }
+
     /// A pipe whose ends are closed in every program that is started; nil: errno says why.
     private static func pipe() -> (reader: Int32, writer: Int32)? {
         var ends: [Int32] = [-1, -1]
@@ -68,7 +81,7 @@ final class StartedProgram {
     }
 
     private static func spawn(
-        _ child: inout pid_t, _ program: FilePath, _ arguments: [String], input: Int32, output: Int32
+        _ child: inout pid_t, _ program: FilePath, _ words: [[UInt8]], input: Int32, output: Int32
     ) -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -83,7 +96,7 @@ final class StartedProgram {
         posix_spawnattr_setsigdefault(&attributes, &usual)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-        let words = CWords([program.bytes] + arguments.map { Array($0.utf8) })
+        let words = CWords([program.bytes] + words)
         return words.pointers.withUnsafeMutableBufferPointer { words in
             posix_spawnp(&child, words[0]!, &actions, &attributes, words.baseAddress!, environ)
         }

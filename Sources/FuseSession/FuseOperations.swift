@@ -1,0 +1,221 @@
+import CFuse
+import Glibc
+import SystemPackage
+
+/// libfuse's callbacks: each turns a request into a call of the file system, and what that returns into the reply.
+///
+/// In a file of its own and outside any actor: a closure that Swift takes for one of the main actor crashes on libfuse's threads.
+enum FuseOperations {
+    static func make() -> fuse_lowlevel_ops {
+        var operations = fuse_lowlevel_ops()
+        operations.`init` = { FuseConnection.begin($1) }
+        operations.lookup = { FuseRequest($0).lookUp($2, in: $1) }
+        operations.forget = { FuseRequest($0).forget($1, $2) }
+        operations.forget_multi = { FuseRequest($0).forget(UnsafeBufferPointer(start: $2, count: $1)) }
+        operations.getattr = { request, node, _ in FuseRequest(request).attributes(of: node) }
+        operations.readlink = { FuseRequest($0).target(ofLink: $1) }
+        operations.statfs = { request, _ in FuseRequest(request).statistics() }
+        operations.open = { FuseRequest($0).open($1, $2) }
+        operations.read = { FuseRequest($0).read($1, from: $3, count: $2, $4) }
+        operations.release = { FuseRequest($0).release($1, $2) }
+        operations.opendir = { FuseRequest($0).openDirectory($1, $2) }
+        operations.readdirplus = { FuseRequest($0).list($1, from: $3, capacity: $2, $4) }
+        operations.releasedir = { request, _, info in FuseRequest(request).releaseDirectory(info) }
+        operations.getxattr = { FuseRequest($0).attribute($2, of: $1, capacity: $3) }
+        operations.listxattr = { FuseRequest($0).attributeNames(of: $1, capacity: $2) }
+        return operations
+    }
+}
+
+private enum FuseConnection {
+    static func begin(_ connection: UnsafeMutablePointer<fuse_conn_info>?) {
+        guard let connection else { return }
+        // Entries come with their attributes, always. Pages are never dirty, and replies are copied, so that buffers can be wiped.
+        let unwanted =
+            FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
+            | FUSE_CAP_SPLICE_MOVE
+        connection.pointee.want &= ~UInt32(unwanted)
+        connection.pointee.want |= connection.pointee.capable & UInt32(FUSE_CAP_READDIRPLUS)
+    }
+}
+
+/// A request of the kernel that waits for its reply. Each function here replies exactly once.
+private struct FuseRequest {
+    private let request: fuse_req_t?
+    private let files: any FuseFileSystem
+
+    init(_ request: fuse_req_t?) {
+        self.request = request
+        // Set at the session's beginning, and alive as long as it is.
+        files = Unmanaged<FuseSession.Served>.fromOpaque(fuse_req_userdata(request)).takeUnretainedValue().files
+    }
+
+    /// Runs what replies, or replies with the errno that it throws.
+    private func answer(_ body: () throws(Errno) -> Void) {
+        do throws(Errno) { try body() } catch { fuse_reply_err(request, error.rawValue) }
+    }
+
+    // MARK: names
+
+    func lookUp(_ name: UnsafePointer<CChar>?, in directory: fuse_ino_t) {
+        answer { () throws(Errno) in
+            guard let name = name.flatMap({ FilePath.Component(platformString: $0) }) else { throw .invalidArgument }
+            let entry = try files.lookUp(name, in: directory)
+            var parameter = entry.parameter
+            // A reply that does not arrive gives the kernel nothing that it would forget.
+            if fuse_reply_entry(request, &parameter) != 0 { files.forget(entry.node, 1) }
+        }
+    }
+
+    func forget(_ node: fuse_ino_t, _ count: UInt64) {
+        files.forget(node, count)
+        fuse_reply_none(request)
+    }
+
+    func forget(_ list: UnsafeBufferPointer<fuse_forget_data>) {
+        for forgotten in list { files.forget(forgotten.ino, forgotten.nlookup) }
+        fuse_reply_none(request)
+    }
+
+    func attributes(of node: fuse_ino_t) {
+        answer { () throws(Errno) in
+            let attributes = try files.attributes(of: node)
+            var status = attributes.status
+            fuse_reply_attr(request, &status, attributes.lifetime)
+        }
+    }
+
+    func target(ofLink node: fuse_ino_t) {
+        answer { () throws(Errno) in
+            let target = try files.target(ofLink: node) + [0]
+            target.withUnsafeBytes { bytes in
+                _ = fuse_reply_readlink(request, bytes.assumingMemoryBound(to: CChar.self).baseAddress)
+            }
+        }
+    }
+
+    func statistics() {
+        answer { () throws(Errno) in
+            var statistics = try files.statistics()
+            fuse_reply_statfs(request, &statistics)
+        }
+    }
+
+    // MARK: files
+
+    func open(_ node: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+        answer { () throws(Errno) in
+            guard let info else { throw .invalidArgument }
+            let handle = try files.open(node)
+            info.pointee.fh = handle
+            info.pointee.noflush = 1
+            if fuse_reply_open(request, info) != 0 { files.release(handle, of: node) }
+        }
+    }
+
+    func read(_ node: fuse_ino_t, from offset: off_t, count: Int, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+        answer { () throws(Errno) in
+            guard let info, offset >= 0 else { throw .invalidArgument }
+            try files.read(info.pointee.fh, of: node, from: UInt64(offset), count: count) { bytes in
+                let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+                _ = fuse_reply_buf(request, start, bytes.count)
+            }
+        }
+    }
+
+    func release(_ node: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+        if let info { files.release(info.pointee.fh, of: node) }
+        fuse_reply_err(request, 0)
+    }
+
+    // MARK: directories
+
+    func openDirectory(_ node: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+        answer { () throws(Errno) in
+            guard let info else { throw .invalidArgument }
+            let handle = try files.openDirectory(node)
+            info.pointee.fh = handle
+            if fuse_reply_open(request, info) != 0 { files.releaseDirectory(handle) }
+        }
+    }
+
+    func list(_ node: fuse_ino_t, from offset: off_t, capacity: Int, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+        answer { () throws(Errno) in
+            guard let info, offset >= 0 else { throw .invalidArgument }
+            let reply = EntryList(request: request, capacity: capacity, next: Int(offset))
+            try files.list(info.pointee.fh, of: node, from: Int(offset)) { reply.add($0, $1) }
+            fuse_reply_buf(request, reply.start, reply.count)
+        }
+    }
+
+    func releaseDirectory(_ info: UnsafeMutablePointer<fuse_file_info>?) {
+        if let info { files.releaseDirectory(info.pointee.fh) }
+        fuse_reply_err(request, 0)
+    }
+
+    // MARK: extended attributes
+
+    func attribute(_ name: UnsafePointer<CChar>?, of node: fuse_ino_t, capacity: Int) {
+        answer { () throws(Errno) in
+            guard let name else { throw .invalidArgument }
+            try reply(try files.attribute(String(cString: name), of: node), capacity: capacity)
+        }
+    }
+
+    func attributeNames(of node: fuse_ino_t, capacity: Int) {
+        answer { () throws(Errno) in try reply(try files.attributeNames(of: node), capacity: capacity) }
+    }
+
+    /// The value of an attribute, or with no room at all only its length: getxattr(2).
+    private func reply(_ value: [UInt8], capacity: Int) throws(Errno) {
+        if capacity == 0 {
+            fuse_reply_xattr(request, value.count)
+            return
+        }
+        guard value.count <= capacity else { throw .outOfRange }
+        value.withUnsafeBytes { bytes in
+            _ = fuse_reply_buf(request, bytes.assumingMemoryBound(to: CChar.self).baseAddress, bytes.count)
+        }
+    }
+}
+
+/// The reply to readdir(3), as it grows.
+private final class EntryList {
+    private let request: fuse_req_t?
+    let start: UnsafeMutablePointer<CChar>
+    private let capacity: Int
+    private(set) var count = 0
+    /// The number of the entry that comes next.
+    private var next: Int
+
+    init(request: fuse_req_t?, capacity: Int, next: Int) {
+        (self.request, self.capacity, self.next) = (request, capacity, next)
+        start = .allocate(capacity: max(capacity, 1))
+    }
+
+    deinit { start.deallocate() }
+
+    /// - Returns: false if there is no room for it.
+    func add(_ name: FilePath.Component, _ entry: FuseEntry) -> Bool {
+        var parameter = entry.parameter
+        let needed = name.withPlatformString {
+            fuse_add_direntry_plus(request, start + count, capacity - count, $0, &parameter, off_t(next + 1))
+        }
+        guard needed <= capacity - count else { return false }
+        count += needed
+        next += 1
+        return true
+    }
+}
+
+extension FuseEntry {
+    fileprivate var parameter: fuse_entry_param {
+        var parameter = fuse_entry_param()
+        parameter.ino = node
+        parameter.generation = 1  // numbers of nodes are not used again
+        parameter.attr = attributes.status
+        parameter.attr_timeout = attributes.lifetime
+        parameter.entry_timeout = attributes.lifetime
+        return parameter
+    }
+}

@@ -1,0 +1,119 @@
+import SystemPackage
+
+/// The files and directories of a mount that the kernel knows, each under a number of its own. No I/O.
+///
+/// A file with several names (hard links) is one node, so that it has one page cache. Numbers are never used again while the mount lives: what a
+/// program still means by an old one must not become another file.
+package struct NodeTable: Sendable {
+    /// What a file is below the mount.
+    package struct Identity: Hashable, Sendable {
+        package let device: UInt64
+        package let inode: UInt64
+
+        package init(device: UInt64, inode: UInt64) {
+            self.device = device
+            self.inode = inode
+        }
+    }
+
+    /// Where a file was found last.
+    package struct Place: Hashable, Sendable {
+        package let parent: UInt64
+        package let name: FilePath.Component
+    }
+
+    private struct Node: Sendable {
+        let identity: Identity
+        var place: Place?
+        /// Entries that the kernel has.
+        var lookups: UInt64 = 0
+        /// Nodes that were found in this one.
+        var children = 0
+    }
+
+    /// The number of the mount's root: `FUSE_ROOT_ID` of linux/fuse.h.
+    package static let root: UInt64 = 1
+
+    private var nodes: [UInt64: Node]
+    private var numbers: [Identity: UInt64]
+    private var next = root + 1
+
+    package init(root: Identity) {
+        nodes = [Self.root: Node(identity: root)]
+        numbers = [root: Self.root]
+    }
+
+    /// How many nodes there are.
+    package var count: Int { nodes.count }
+
+    /// Notes that the kernel is given an entry.
+    ///
+    /// - Returns: the node's number.
+    package mutating func found(_ identity: Identity, as name: FilePath.Component, in parent: UInt64) -> UInt64 {
+        let number: UInt64
+        if let known = numbers[identity] {
+            number = known
+        } else {
+            number = next
+            next += 1
+            numbers[identity] = number
+            nodes[number] = Node(identity: identity)
+        }
+        if number != Self.root { move(number, to: Place(parent: parent, name: name)) }
+        nodes[number]?.lookups += 1
+        return number
+    }
+
+    private mutating func move(_ number: UInt64, to place: Place) {
+        guard let old = nodes[number]?.place, old != place else {
+            if nodes[number]?.place == nil {
+                nodes[number]?.place = place
+                nodes[place.parent]?.children += 1
+            }
+            return
+        }
+        nodes[number]?.place = place
+        nodes[place.parent]?.children += 1
+        leave(old.parent)
+    }
+
+    /// The kernel drops entries.
+    ///
+    /// - Returns: the numbers of all nodes that are no more.
+    @discardableResult
+    package mutating func forget(_ number: UInt64, _ count: UInt64) -> [UInt64] {
+        guard number != Self.root, let lookups = nodes[number]?.lookups else { return [] }
+        nodes[number]?.lookups = lookups - min(count, lookups)
+        return removeUnused(number)
+    }
+
+    @discardableResult
+    private mutating func leave(_ parent: UInt64) -> [UInt64] {
+        nodes[parent]?.children -= 1
+        return removeUnused(parent)
+    }
+
+    private mutating func removeUnused(_ number: UInt64) -> [UInt64] {
+        guard number != Self.root, let node = nodes[number], node.lookups == 0, node.children == 0 else { return [] }
+        nodes[number] = nil
+        numbers[node.identity] = nil
+        guard let parent = node.place?.parent else { return [number] }
+        return [number] + leave(parent)
+    }
+
+    /// What a node is; nil if there is no such node.
+    package func identity(of number: UInt64) -> Identity? { nodes[number]?.identity }
+
+    /// The names that lead from the root to a node; nil if there is no such node.
+    package func names(to number: UInt64) -> [FilePath.Component]? {
+        var names: [FilePath.Component] = []
+        var current = number
+        while current != Self.root {
+            // Renames below the mount can make circles of places that were found at different times.
+            guard let place = nodes[current]?.place, names.count <= nodes.count else { return nil }
+            names.append(place.name)
+            current = place.parent
+        }
+        return names.reversed()
+    }
+}

@@ -1,0 +1,53 @@
+import CommandLanguage
+import DataProtection
+import Glibc
+import ProtectionMount
+
+/// The program that serves a mount. `protectfs mount` becomes or starts it when it has checked the arguments:
+/// `protectfs-mount KEYBAG DIR POINT`, and `--background` before them.
+@main
+struct ProtectfsMount {
+    static func main() {
+        ProcessHardening.apply()
+        do {
+            var words = CommandLine.unsafeArguments.dropFirst()
+            let isInBackground = words.first == "--background"
+            if isInBackground {
+                words = words.dropFirst()
+                // Whoever waits for the end of a pipe that it gave to our parent must not wait for us.
+                closefrom(3)
+            }
+            guard words.count == 3 else {
+                throw Failure(.usage, "wrong arguments", hint: "start it by: protectfs mount DIR POINT")
+            }
+            let paths = Array(words)
+            let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
+            let point = try MountPoint(paths[2], for: paths[1])
+            let mount = try Mount(paths[1], at: point, keybag: keybag)
+            UnmountAtSignal.watch(point.path)
+            if isInBackground { leaveTerminal() }
+            try mount.serve()
+        } catch {
+            let failure = Failure(error)
+            failure.report()
+            exit(failure.status.rawValue)
+        }
+    }
+
+    /// Tells whoever waits on standard output that the mount is there, and lets go of the terminal.
+    private static func leaveTerminal() {
+        _ = write(1, "\n", 1)
+        setsid()
+        _ = chdir("/")
+        let null = open("/dev/null", O_RDWR)
+        for descriptor: Int32 in 0...2 { dup2(null, descriptor) }
+        if null > 2 { close(null) }
+    }
+}
+
+extension CommandLine {
+    /// The arguments as they came: paths need not be UTF-8.
+    fileprivate static var unsafeArguments: [FilePath] {
+        (0..<Int(argc)).compactMap { unsafeArgv[$0].map { FilePath(platformString: $0) } }
+    }
+}

@@ -1,0 +1,68 @@
+import MountRules
+import SystemPackage
+import Testing
+
+@Suite("The nodes of a mount")
+struct NodeTableTests {
+    private static func identity(_ inode: UInt64) -> NodeTable.Identity { NodeTable.Identity(device: 1, inode: inode) }
+    private var table = NodeTable(root: Self.identity(2))
+
+    @Test("A file is one node under all its names, found at the last one")
+    mutating func hardLinks() {
+        let directory = table.found(Self.identity(10), as: "d", in: NodeTable.root)
+        let file = table.found(Self.identity(11), as: "a", in: directory)
+        let step1 = table.found(Self.identity(11), as: "b", in: NodeTable.root)
+        #expect(step1 == file)
+        #expect(table.names(to: file) == ["b"])
+        #expect(table.names(to: directory) == ["d"])
+        #expect(table.names(to: NodeTable.root) == [])
+    }
+
+    @Test("A node lives until the kernel has dropped all its entries, and those below it")
+    mutating func forgotten() {
+        let directory = table.found(Self.identity(10), as: "d", in: NodeTable.root)
+        let file = table.found(Self.identity(11), as: "a", in: directory)
+        let step2 = table.found(Self.identity(11), as: "a", in: directory)
+        #expect(step2 == file)
+        let step3 = table.forget(directory, 1)
+        #expect(step3 == [])
+        #expect(table.names(to: file) == ["d", "a"])
+        let step4 = table.forget(file, 1)
+        #expect(step4 == [])
+        let step5 = table.forget(file, 1)
+        #expect(step5 == [file, directory])
+        #expect(table.names(to: file) == nil)
+        #expect(table.count == 1)
+    }
+
+    @Test("A number is not used again, and the root is never forgotten")
+    mutating func numbers() {
+        let first = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        table.forget(first, 1)
+        let step6 = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        #expect(step6 != first)
+        let step7 = table.forget(NodeTable.root, 5)
+        #expect(step7 == [])
+        #expect(table.identity(of: NodeTable.root) == Self.identity(2))
+    }
+
+    @Test("Places that were found at different times can make a circle, which leads nowhere")
+    mutating func circle() {
+        let a = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        let b = table.found(Self.identity(11), as: "b", in: a)
+        let step8 = table.found(Self.identity(10), as: "a", in: b)
+        #expect(step8 == a)
+        #expect(table.names(to: b) == nil)
+    }
+
+    @Test("More is forgotten than was given out: nothing breaks")
+    mutating func tooMany() {
+        let file = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        let step9 = table.forget(file, 99)
+        #expect(step9 == [file])
+        let step10 = table.forget(file, 1)
+        #expect(step10 == [])
+        let step11 = table.forget(12345, 1)
+        #expect(step11 == [])
+    }
+}
