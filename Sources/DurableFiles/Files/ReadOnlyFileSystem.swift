@@ -8,7 +8,7 @@ extension LowerFile {
     /// nor one that can be mounted a second time from a server. False also without /proc. proc_pid_fdinfo(5), proc_pid_mountinfo(5).
     package var isOnReadOnlyFileSystem: Bool {
         guard !SharedFileSystem.holds(descriptor),
-            let about = try? LowerFile("/proc/self/fdinfo/\(descriptor)", flags: O_RDONLY).text(),
+            let about = try? LowerFile(FilePath("/proc/self/fdinfo/\(descriptor)"), flags: O_RDONLY).text(),
             let mounts = try? LowerFile("/proc/self/mountinfo", flags: O_RDONLY).text(),
             let mount = about.split(separator: "\n").first(where: { $0.hasPrefix("mnt_id:") })?.dropFirst(7)
                 .split(separator: "\t").last

@@ -2,7 +2,7 @@ import DurableFiles
 import Glibc
 import KernelKeyring
 import ProtectionFormat
-public import ProtectionKeys
+import ProtectionKeys
 import SystemPackage
 
 extension Keybag {

@@ -47,14 +47,9 @@ extension TransitionFile {
         case .unknown(let why): (doubt, failure) = (.unwritable(why), why)
         }
         try body(&record)
-        do throws(DataProtectionError) {
-            switch place {
-            case .own(let file) where failure == nil: try writeKeepingCounter(record, to: file)
-            case .behind(let file): try writeKeepingCounter(record, to: file)
-            default: break
-            }
-        } catch {
-            failure = failure ?? error.errno
+        // Without the flock nothing else is written: a lock that is armed stands, and is made up for at its deadline.
+        if case .own(let file) = place, failure == nil {
+            do throws(DataProtectionError) { try writeKeepingCounter(record, to: file) } catch { failure = error.errno }
         }
         return LockTurn(doubt: doubt, failure: failure)
     }

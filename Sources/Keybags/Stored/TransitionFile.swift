@@ -19,7 +19,7 @@ package struct TransitionFile: Sendable {
     /// Makes the file.
     ///
     /// - Parameter isNew: whether the keybag is new. Else an unlock may be under way that has seen a counter of an earlier file.
-    package func create(isNew: Bool) throws(DataProtectionError) {
+    package func create(isNew: Bool = true) throws(DataProtectionError) {
         let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
         try file.write((isNew ? TransitionRecord() : Self.newRecord()).encoded, at: 0)
         try file.flushAll()
