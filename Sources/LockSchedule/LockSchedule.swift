@@ -63,6 +63,9 @@ public struct LockSchedule: Hashable, Sendable {
         }
     }
 
+    /// Whether a lock has failed, and waits to be tried again.
+    public var owesLock: Bool { retry != nil }
+
     /// Before a lock that failed is tried again.
     static let pause = Duration.seconds(1)
 

@@ -13,19 +13,34 @@ public struct TransitionRecord: Hashable, Sendable {
 
     /// The bytes of the file.
     public static let length = 64
+    /// The bytes up to the end of the counter, and with them all that a lock writes without the flock.
+    public static let counterEnd = 16
     private static let magic = Array("PFSTRANS".utf8)
 
     /// Nothing has happened yet.
     public init() {}
 
-    /// What the file says; one that cannot be read says nothing.
-    public init(decoding bytes: [UInt8]) {
+    /// A record in the place of one that is missing or damaged. Its counter is one that nobody has seen before, and higher than earlier ones
+    /// unless the clock was set back: an unlock that began under any other one loads nothing.
+    ///
+    /// - Parameters:
+    ///   - seconds: now, in seconds since 1970. Only the low 33 bits count.
+    ///   - random: a random number. Only the low 31 bits count.
+    public init(beginningAnewAt seconds: UInt64, random: UInt64) {
+        counter = seconds << 31 | random & 0x7FFF_FFFF
+    }
+
+    /// What the file says; one that is damaged says nothing.
+    public init(decoding bytes: [UInt8]) { self = Self(validating: bytes) ?? Self() }
+
+    /// What the file says; nil if the bytes break a rule of FORMAT.md §2.4.
+    public init?(validating bytes: [UInt8]) {
         var reader = ByteReader(bytes, layer: .keybag)
         guard bytes.count == Self.length, (try? reader.take(8)) == Self.magic,
             let counter = try? reader.integer(UInt64.self), let deadline = try? reader.integer(UInt64.self),
             let bootID = try? reader.take(16), let changedAt = try? reader.integer(UInt64.self),
             let limit = try? reader.integer(UInt64.self), (try? reader.zero(8)) != nil
-        else { return }
+        else { return nil }
         self.counter = counter
         self.deadline = deadline
         self.bootID = bootID

@@ -37,7 +37,9 @@ struct Agent {
     }
 
     /// Follows until `endings` says so. What is armed then is locked at once: nobody else would before the kernel does.
-    mutating func run(_ events: SessionEvents, until endings: AsyncStream<Void>) async {
+    ///
+    /// - Returns: false if something was to be locked and is not known to be.
+    mutating func run(_ events: SessionEvents, until endings: AsyncStream<Void>) async -> Bool {
         let sources = [
             Task { [input] in for await event in events { input.yield(.session(event)) } },
             Task { [input] in for await _ in endings { input.yield(.end) } },
@@ -55,7 +57,8 @@ struct Agent {
             take(event)
         }
         timer?.cancel()
-        if keybags.isArmed { _ = keybags.finish() }
+        if schedule.owesLock { return keybags.lock() }
+        return !keybags.isArmed || keybags.finish()
     }
 
     private mutating func take(_ event: Input) {

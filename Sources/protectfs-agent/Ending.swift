@@ -50,6 +50,7 @@ extension DataProtectionError {
         case .keybagDamaged(let directory, let reason): "keybag '\(directory)' is damaged or altered: \(reason)"
         case .keybagUnsafe(let path, let reason): "'\(path)' is not used: \(reason)"
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
+        case .lockUnproven, .keysElsewhere: message
         case .lockIncomplete(let key, let errno): "\(key) is still in the kernel keyring: \(errno.spoken)"
         case .system(let path, let operation, let errno): "'\(path)': \(errno.spoken) (\(operation))"
         default: "\(self)"

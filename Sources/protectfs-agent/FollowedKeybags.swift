@@ -1,6 +1,7 @@
 import DataProtection
 import Glibc
 import Logging
+import Synchronization
 
 /// The keybags that the agent locks: one, and with `all` every other one that has keys in the ring when it matters.
 ///
@@ -11,6 +12,7 @@ struct FollowedKeybags {
     private let log: Logger
     /// What was armed, until it is finished or cancelled.
     private var armed: [Armed] = []
+    private let told = ToldFailures()
     /// For whose locks and unlocks somebody listens.
     private var observations: [KeybagUUID: LockListener.Observation] = [:]
 
@@ -97,14 +99,17 @@ struct FollowedKeybags {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
         var went = attempt("lock", own) { () throws(DataProtectionError) in _ = try own.lock(waiting: 0) }
-        if followsAll {
-            do throws(DataProtectionError) { try Keybag.lockAll() } catch {
-                log.error("not locked: \(error.logged)")
-                went = false
-            }
-        }
+        if followsAll { went = lockEach() && went }
         if went { tell(own.lockReport(waiting: 1)) }
         return went
+    }
+
+    private func lockEach() -> Bool {
+        var failures: [DataProtectionError]
+        do throws(DataProtectionError) { failures = try Keybag.lockEach().failures } catch { failures = [error] }
+        let texts = failures.map(\.logged)
+        if told.isNew(texts, of: "lock each") { for text in texts { log.error("not locked: \(text)") } }
+        return texts.isEmpty
     }
 
     /// When the keys were loaded that are there for longest, in seconds since 1970; nil: there are none.
@@ -167,12 +172,29 @@ struct FollowedKeybags {
     private func attempt(
         _ what: String, _ name: String, _ body: () throws(DataProtectionError) -> Void
     ) -> Bool {
+        let deed = "\(what) \(name)"
         do throws(DataProtectionError) {
             try body()
+            _ = told.isNew([], of: deed)
             return true
         } catch {
-            log.error("could not \(what) \(name): \(error.logged)")
+            if told.isNew([error.logged], of: deed) { log.error("could not \(deed): \(error.logged)") }
             return false
+        }
+    }
+}
+
+/// What is in the log already. A lock that fails is tried again every second, for hours perhaps, and each failure is logged once.
+private final class ToldFailures: Sendable {
+    private let failures = Mutex<[String: [String]]>([:])
+
+    /// Whether `deed` failed otherwise, or did not fail, the last time.
+    ///
+    /// - Parameter texts: why it failed now; none: it went well.
+    func isNew(_ texts: [String], of deed: String) -> Bool {
+        failures.withLock { failures in
+            defer { failures[deed] = texts.isEmpty ? nil : texts }
+            return failures[deed] ?? [] != texts
         }
     }
 }

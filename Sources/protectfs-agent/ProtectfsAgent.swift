@@ -32,8 +32,10 @@ struct ProtectfsAgent {
         let endings = endings()
         defer { withExtendedLifetime(endings.sources) {} }
         var agent = Agent(keybags, limits: arguments.limits, log: log)
-        await agent.run(events, until: endings.requests)
+        let isDone = await agent.run(events, until: endings.requests)
         log.info("ended")
+        // The log has why.
+        if !isDone { throw Ending(.notNow, nil) }
     }
 
     private static func hold(_ keybags: FollowedKeybags) throws(Ending) -> AgentRecord.Holder {

@@ -156,7 +156,6 @@ struct KeybagErasureTests {
         let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
         let keys = try OpenedKeys(loaded, key, bag.directory)
         _ = try KeybagErasure(at: bag.directory).perform()
-        // With the directory left, the counter begins anew and would be the same.
         #expect(throws: DataProtectionError.self) { try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter) }
         #expect(bag.ringContents == [])
     }

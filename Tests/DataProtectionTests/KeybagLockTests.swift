@@ -66,14 +66,17 @@ struct KeybagLockTests {
         #expect(bag.ringContents == [])
     }
 
-    @Test("Waits a second at most for who holds the transition file, then locks and raises the counter")
+    @Test(
+        "Waits a second at most for who holds the transition file, then locks, raises the counter, and says that it is not proven"
+    )
     func heldElsewhere() throws {
         let bag = try TestKeybag(state: .unlocked)
         let before = bag.keybag.transition.read().counter
         let holder = try LowerFile(bag.file("transition"), flags: O_RDWR)
         #expect(flock(holder.descriptor, LOCK_EX) == 0)
         // Should it wait for ever, this test would not end.
-        try bag.keybag.lock()
+        let error = expectError("lockUnproven") { try bag.keybag.lock() }
+        #expect(error == .lockUnproven(keybag: bag.directory, .held(processes: [getpid()])))
         #expect(try bag.keybag.state() == .locked)
         #expect(bag.keybag.transition.read().counter == before + 1)
     }
@@ -145,7 +148,8 @@ struct KeybagLockTests {
         try bag.file("rings").overwrite([])
         try Keybag.lock(bag.keybag.uuid)
         try bag.directory.remove()
-        #expect(try !Keybag.lock(unopened: bag.directory), "it cannot be known")
+        let (areRingsKnown, doubt) = try Keybag.lock(unopened: bag.directory)
+        #expect(!areRingsKnown && doubt == nil)
         try Keybag.lock(bag.keybag.uuid)
     }
 
@@ -162,7 +166,8 @@ struct KeybagLockTests {
     @Test("Nothing is written into a directory without a keybag")
     func noKeybag() throws {
         let directory = ScratchDirectory()
-        #expect(try Keybag.lock(unopened: directory.path))
+        let (areRingsKnown, doubt) = try Keybag.lock(unopened: directory.path)
+        #expect(areRingsKnown && doubt == nil)
         #expect(try directory.path.names() == [])
     }
 

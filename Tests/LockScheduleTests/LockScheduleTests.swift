@@ -48,6 +48,23 @@ struct LockScheduleTests {
             ])
     }
 
+    @Test("A lock that failed is owed until it is tried again, or a passcode is typed after it")
+    func owed() {
+        var schedule = LockSchedule(limits: Limits(grace: 0))
+        #expect(!schedule.owesLock)
+        _ = schedule.handle(.sessionLocked, at: .seconds(100))
+        #expect(!schedule.owesLock)
+        _ = schedule.handle(.lockFailed, at: .seconds(100))
+        #expect(schedule.owesLock)
+        _ = schedule.handle(.sessionUnlocked, at: .seconds(100))
+        #expect(schedule.owesLock)
+        var unlocked = schedule
+        _ = unlocked.handle(.unlockedByHand(at: .seconds(101)), at: .seconds(101))
+        #expect(!unlocked.owesLock)
+        _ = schedule.handle(.timer, at: .seconds(101))
+        #expect(!schedule.owesLock)
+    }
+
     @Test("What is due while the machine sleeps is done when it wakes")
     func dueInSleep() {
         #expect(

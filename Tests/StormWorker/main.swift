@@ -7,9 +7,10 @@ import SystemPackage
 //     storm-worker KEYBAG serve
 //     storm-worker KEYBAG remnants DIRECTORY
 //     storm-worker KEYBAG crowd ROLE DIRECTORY ARGUMENT…
+//     storm-worker KEYBAG turns ROLE ARGUMENT…
 //     storm-worker KEYBAG WORKLOAD SEED FIRST ARGUMENT…
 //
-// `crowd` works through locks and unlocks until there is a file `stop`, and says then what it met.
+// `turns` locks or unlocks, or stays in its turn between locks and unlocks. `crowd` works through locks and unlocks until there is a file `stop`, and says then what it met.
 // `serve` does what the lines on stdin say. A workload goes on until it is killed and writes the number of each step to
 // stdout when that step is acknowledged, from FIRST on. `remnants` uses keys in every way and waits to be searched for them.
 
@@ -24,6 +25,8 @@ do {
         Server(keybag: keybag).run()
     } else if arguments[1] == "remnants" {
         try Remnants(keybag, in: FilePath(arguments[2])).run()
+    } else if arguments[1] == "turns" {
+        try Turns(keybag, Array(arguments.dropFirst(2))).run()
     } else if arguments[1] == "crowd" {
         try Crowd(keybag, Array(arguments.dropFirst(2))).run()
     } else {

@@ -5,7 +5,7 @@ extension DataProtectionError: SpokenError {
     package var exitStatus: ExitStatus {
         switch self {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
-            .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse:
+            .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse, .lockUnproven:
             .notNow
         case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged, .otherKey:
             .damaged

@@ -19,7 +19,8 @@ extension DataProtectionError: LocalizedError {
         case .unsupported(_, let what): what
         case .mangled(_, let mangling): mangling.spoken
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
-            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno), .keybagUnconfirmed(_, let errno):
+            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno), .keybagUnconfirmed(_, let errno),
+            .lockUnproven(_, .unwritable(let errno)):
             errno.spoken
         default: nil
         }

@@ -22,7 +22,7 @@ extension DataProtectionError {
         case .locked, .lockedMeanwhile: .unlock
         case .throttled(_, let time): .wait(time)
         case .wrongPasscode(_, _, let time): time > .zero ? .wait(time) : nil
-        case .busy: .tryAgain
+        case .busy, .lockUnproven: .tryAgain
         case .handleFailed: .reopen
         default: nil
         }

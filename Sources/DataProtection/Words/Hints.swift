@@ -1,4 +1,5 @@
 package import DurableFiles
+import Glibc
 import Keybags
 import ProtectedFiles
 import ProtectionKeys
@@ -72,7 +73,10 @@ extension DataProtectionError {
             "put back an export: protectfs recovery restore\(ProposedKeybag.words(for: directory)) FILE; or a copy of the directory"
         case .keybagUnconfirmed:
             "the disk may be failing: keep the old and the new passcode and recovery code until one of them opens it after a restart"
-        case .keybagUnsafe(let path, _): "see who owns it: ls -ld \(quoted(path))"
+        case .keybagUnsafe(let path, _):
+            ownerHint(path) ?? "see who owns it: ls -ld \(quoted(path))"
+        case .lockUnproven(let directory, let doubt):
+            doubt.hint(directory, "protectfs lock\(ProposedKeybag.words(for: directory))")
         case .system(_, _, .noSpace): "free some disk space; nothing that was there before has changed"
         default: nil
         }
@@ -96,6 +100,12 @@ extension DataProtectionError {
     private func recoveryHint(_ directory: FilePath) -> String? {
         guard let keybag = try? Keybag(at: directory), keybag.hasRecoveryCode else { return nil }
         return "with the recovery code: protectfs passcode --with-recovery-code\(ProposedKeybag.words(for: directory))"
+    }
+
+    /// The way out when something belongs to another user.
+    private func ownerHint(_ path: FilePath) -> String? {
+        guard let owner = OwnDirectory.owner(of: path), owner != geteuid() else { return nil }
+        return "run the command as its owner, for example with sudo -u '#\(owner)'"
     }
 
     /// What names the keybag of a file; for one that is not protected, the keybag of this command.

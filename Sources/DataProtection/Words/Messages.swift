@@ -90,6 +90,9 @@ extension DataProtectionError {
         case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
         case .lockIncomplete(let keybag, let errno):
             "keys of \(keybag) are still in the kernel keyring: \(errno.spoken)"
+        case .lockUnproven(let keybag, let doubt):
+            "the keys of keybag \(quoted(keybag)) were evicted, but "
+                + doubt.spoken(quoted(keybag.appending(TransitionFile.name)))
         case .weakDerivation(let path, let iterations):
             "\(quoted(path)) asks for only \(iterations) PBKDF2 iterations; fewer than 600000 are not accepted"
         case .ownedByAnother(let path, let uid):
@@ -167,7 +170,7 @@ extension ProtectionWarning {
             "default-class in \(quoted(path)) is none, which is not allowed for a default; first-unlock is used"
         case .notRemembered(let uuid, let error): "keybag \(uuid) is not remembered: \(error.message)"
         case .lockNotPutOff(let path, let errno):
-            "the kernel sets no time limit for the keys of \(quoted(path)), so the lock is not put off: \(errno.spoken)"
+            "a later lock of \(quoted(path)) could not be relied on, so it is locked at once: \(errno.spoken)"
         case .manySeals(let path, let count):
             "\(quoted(path)) was written \(count) times under one key; give it a new one before 2147483648: "
                 + "protectfs class --rekey \(quoted(path))"

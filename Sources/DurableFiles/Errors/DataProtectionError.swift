@@ -99,6 +99,9 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case keyringUnavailable(Errno)
     /// A class key could not be removed from the keyring.
     case lockIncomplete(keybag: String, Errno)
+    /// The class keys were evicted, but an unlock that began before may load them again: `doubt` says why that is not certain. To be sure, lock
+    /// again when the cause is gone.
+    case lockUnproven(keybag: FilePath, LockDoubt)
     /// A key of the keybag is in the keyring, but this process may not read it: the lock state is not known.
     case keysUnreadable(keybag: FilePath)
     /// The keyrings of other user namespaces still hold class keys. `namespaces` are inode numbers, as in `/proc/PID/ns/user`.
@@ -137,11 +140,11 @@ extension DataProtectionError {
     public var errno: Errno {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
-        case .keysElsewhere, .tooManyNamespaces: .resourceBusy
+        case .keysElsewhere, .tooManyNamespaces, .lockUnproven(_, .held): .resourceBusy
         case .outOfReachOfLocks, .ownedByAnother: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
-            .keybagUnconfirmed(_, let errno):
+            .keybagUnconfirmed(_, let errno), .lockUnproven(_, .unwritable(let errno)):
             errno
         case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
             .unverifiedOrigin:

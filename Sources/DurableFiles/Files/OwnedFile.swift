@@ -2,13 +2,21 @@ import Glibc
 import SystemPackage
 
 extension LowerFile {
-    /// Opens a regular file to change its heads, also where its mode lets nobody write: as for chmod(2), owning it is enough.
+    /// Opens a regular file to change its heads, also where its mode lets nobody write.
     ///
-    /// A class is no content: `chmod a-w` keeps a file from being changed, not from being protected. The mode is widened
-    /// for the moment of open(2); a kill in that moment leaves its owner what the owner can have anyway.
+    /// A class is no content: `chmod a-w` keeps a file from being changed, not from being protected.
     /// - Parameter flags: of open(2), besides O_RDWR.
     /// - Throws: `notRegularFile`, `system`.
     package static func forHeads(of path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {
+        try asOwner(path, flags: flags)
+    }
+
+    /// Opens a regular file for reading and writing, also where its mode lets nobody do that: as for chmod(2), owning it is enough.
+    ///
+    /// The mode is widened for the moment of open(2); a kill in that moment leaves its owner what the owner can have anyway.
+    /// - Parameter flags: of open(2), besides O_RDWR.
+    /// - Throws: `notRegularFile`, `system`.
+    package static func asOwner(_ path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) { return try LowerFile(regular: path, flags: O_RDWR | flags) } catch {
             guard error.errno == .permissionDenied, let named = try? LowerFile(path, flags: openPath | flags),
                 let status = try? named.status(), status.st_mode & S_IFMT == S_IFREG

@@ -81,8 +81,7 @@ package enum OwnDirectory {
     /// - Throws: `keybagUnsafe`, `system`.
     package static func secure(directory path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError)
     {
-        var status = stat()
-        _ = try retrying(path, "stat") { path.withPlatformString { stat($0, &status) } }
+        let status = try Self.status(of: path)
         try requireOwn(path, status)
         narrow(path, status, to: 0o700, opening: O_DIRECTORY, warn: warn)
     }
@@ -97,10 +96,34 @@ package enum OwnDirectory {
         narrow(path, status, to: 0o600, opening: O_NOFOLLOW | O_NONBLOCK, warn: warn)
     }
 
-    private static func requireOwn(_ path: FilePath, _ status: stat) throws(DataProtectionError) {
+    /// Refuses what belongs to another user.
+    ///
+    /// - Throws: `keybagUnsafe`, `system`.
+    package static func requireOwner(of path: FilePath) throws(DataProtectionError) {
+        try requireOwner(path, try Self.status(of: path))
+    }
+
+    /// Refuses a directory that belongs to others or that others may write to.
+    ///
+    /// - Throws: `keybagUnsafe`, `system`.
+    package static func requireOnlyOwners(_ path: FilePath) throws(DataProtectionError) {
+        try requireOwn(path, try Self.status(of: path))
+    }
+
+    private static func status(of path: FilePath) throws(DataProtectionError) -> stat {
+        var status = stat()
+        _ = try retrying(path, "stat") { path.withPlatformString { stat($0, &status) } }
+        return status
+    }
+
+    private static func requireOwner(_ path: FilePath, _ status: stat) throws(DataProtectionError) {
         guard status.st_uid == geteuid() else {
             throw .keybagUnsafe(path, reason: "it belongs to uid \(status.st_uid), not to you (uid \(geteuid()))")
         }
+    }
+
+    private static func requireOwn(_ path: FilePath, _ status: stat) throws(DataProtectionError) {
+        try requireOwner(path, status)
         guard status.st_mode & 0o022 == 0 else {
             throw .keybagUnsafe(path, reason: "others may write to it (mode \(octal(status.st_mode)))")
         }

@@ -59,8 +59,10 @@ extension Keybag {
 
     /// Makes a keybag's directory with all its files; it appears whole or not at all. What one who was killed has left of the same
     /// directory goes.
+    ///
+    /// - Parameter isNew: whether nobody has seen this keybag before.
     package static func makeDirectory(
-        _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID
+        _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID, isNew: Bool = true
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
         // The files below are made by their paths.
@@ -69,7 +71,7 @@ extension Keybag {
         do throws(DataProtectionError) {
             try KeybagFile(directory: unfinished.path).create(bytes)
             try AttemptFile(directory: unfinished.path, keybag: uuid).create()
-            try TransitionFile(directory: unfinished.path).create()
+            try TransitionFile(directory: unfinished.path).create(isNew: isNew)
             try RingPlaces(directory: unfinished.path).noteOrigin()
             try AtomicReplace.flushDirectory(unfinished.path)
             try publish(unfinished.path, as: directory)

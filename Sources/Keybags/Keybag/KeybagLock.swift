@@ -2,16 +2,16 @@ import DurableFiles
 import Glibc
 import KernelKeyring
 import ProtectionFormat
-public import ProtectionKeys
+import ProtectionKeys
 import SystemPackage
 
 extension Keybag {
     /// Evicts class keys A and B private from the kernel keyring at once. Idempotent; a no-op before first unlock. Those of keybags
     /// that were used in this directory before go too.
     ///
-    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone. Then it waits
-    /// as ``lock(waiting:)`` does, one second at most.
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`, `keysElsewhere`.
+    /// Wins over any unlock that began before it. Returns only when a search for the keys says that they are gone, and when it is certain that no
+    /// unlock which began before it loads keys afterwards. Then it waits as ``lock(waiting:)`` does, one second at most.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`, `keysElsewhere`, `lockUnproven`.
     public func lock() throws(DataProtectionError) { _ = try lock(waiting: 1) }
 
     /// The same, and says what remains.
@@ -20,23 +20,34 @@ extension Keybag {
     /// a key have ended, and that what was written is committed.
     /// - Parameter seconds: how long they are waited for at most; not at all where nobody has files open.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
-    ///   keys. The keys in this process's keyring are gone even then.
+    ///   keys; `lockUnproven` if an unlock that is under way may load keys again. The keys in this process's keyring are gone even then, and
+    ///   nobody was waited for: ``lockReport(waiting:)`` does that.
     package func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
         try lock(waiting: seconds, keysWereThere: false)
     }
 
     /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
-    private func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
-        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
-            let areThere = ring.holdsUnlocked
-            try ring.evict()
-            rings.remove()
-            record.noteEviction(foundKeys: areThere || keysWereThere)
-            announce(.didBecomeUnavailable, record)
+    func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
+        // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
+        let wereThere = ring.holdsUnlocked || keysWereThere
+        try? ring.evict()
+        let turn: LockTurn
+        do throws(DataProtectionError) {
+            turn = try transition.lockTurn { record throws(DataProtectionError) in
+                let areThere = ring.holdsUnlocked
+                try ring.evict()
+                rings.remove()
+                record.noteEviction(foundKeys: areThere || wereThere)
+                announce(.didBecomeUnavailable, record)
+            }
+        } catch {
+            try? evictPredecessors()  // what led here is worse
+            throw error
         }
         try evictPredecessors()
         try rings.refuseElsewhere()
         followUp.perform(in: directory, warn: warn)
+        try turn.requireProof(of: directory)
         return lockReport(waiting: seconds)
     }
 
@@ -44,16 +55,15 @@ extension Keybag {
     ///
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
-    /// due earlier already, an armed lock or the end of a limited unlock, is not put off. Where the kernel refuses the timeout, this
-    /// locks at once and warns: nothing would take the keys away if the caller died.
+    /// due earlier already, an armed lock or the end of a limited unlock, is not put off. This locks at once and warns where the kernel refuses the
+    /// timeout, the deadline cannot be written down, or an unlock that is under way may load keys without it: nothing would take the keys away if
+    /// the caller died.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock, or nothing is left to.
     /// - Throws: what ``lock()`` throws.
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
-        // At once: no program can save a file of a keybag that is not there.
-        try evictPredecessors()
         var armed: ArmedLock?
         var refusal: Errno?
-        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+        let turn = try transition.lockTurn { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
@@ -77,11 +87,13 @@ extension Keybag {
             armed = ArmedLock(deadline: record.deadline)
             announce(.willBecomeUnavailable, record)
         }
-        if let refusal {
-            defer { warn(.lockNotPutOff(directory, refusal)) }
-            _ = try lock(waiting: 0)
-        }
-        return armed
+        // At once: no program can save a file of a keybag that is not there.
+        try evictPredecessors()
+        if armed != nil { refusal = refusal ?? turn.failure }
+        guard refusal != nil || turn.doubt != nil else { return armed }
+        defer { if let refusal { warn(.lockNotPutOff(directory, refusal)) } }
+        _ = try lock(waiting: 0)
+        return nil
     }
 
     /// The lock that is armed now, by whomever; nil if none is.
@@ -92,8 +104,8 @@ extension Keybag {
 
     /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
     public func isStanding(_ armed: ArmedLock) -> Bool {
-        // Where the file cannot be opened for writing nobody can unlock either.
-        guard let now = try? transition.readStrictly() else { return true }
+        // An unlock would have made it whole.
+        guard let now = transition.stored() else { return true }
         // Not the counter: who else arms the same deadline raises it, and ends nothing.
         return now.deadline == armed.deadline
     }
@@ -108,91 +120,17 @@ extension Keybag {
         return true
     }
 
-    /// Evicts the keys of every keybag in the ring of this user, as `lockAll()` of the layer above does.
-    package static func lockAll(followUp: LockFollowUp) throws(DataProtectionError) -> [KeybagUUID] {
-        let keybags = try RingKeys.keybagsInRing()
-        var failure: DataProtectionError?
-        // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
-        let unlocked = keybags.filter { RingKeys($0).holdsUnlocked }
-        for uuid in keybags { try? RingKeys(uuid).evict() }  // what fails is tried again
-        var remembered: [KeybagUUID] = []
-        do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { failure = error }
-        for uuid in Set(keybags).union(remembered) {
-            do throws(DataProtectionError) {
-                try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        try OwnDirectory.requireOneUser(for: Locations.keybag)
-        return keybags
-    }
-
-    /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
-    package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
-        try lock(uuid, keysWereThere: false, followUp)
-    }
-
-    private static func lock(
-        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
-    ) throws(DataProtectionError) {
-        // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
-            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
-        } else {
-            try RingKeys(uuid).evict()
-            guard let directory = target(of: uuid) else { return }
-            // Another keybag may be there now.
-            if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return }
-            _ = try settle(unopened: directory) { () throws(DataProtectionError) in try RingKeys(uuid).evict() }
-        }
-    }
-
-    /// Stops an unlock that is under way of a keybag that cannot be opened, which an earlier look at it may have allowed, and looks
-    /// for keys in other user namespaces. Call after all keybags have been locked; the keys that came meanwhile go too.
-    ///
-    /// - Parameter directory: the keybag's directory.
-    /// - Returns: false if the record of namespaces cannot be read, so that other keyrings may hold keys.
-    /// - Throws: `keysElsewhere`; `lockIncomplete`, `keyringUnavailable`.
-    package static func lock(unopened directory: FilePath) throws(DataProtectionError) -> Bool {
-        try settle(unopened: directory) { () throws(DataProtectionError) in
-            for uuid in try RingKeys.keybagsInRing() { try RingKeys(uuid).evict() }
-        }
-    }
-
-    private static func settle(
-        unopened directory: FilePath, evict: () throws(DataProtectionError) -> Void
-    ) throws(DataProtectionError) -> Bool {
-        let places = RingPlaces(directory: directory)
-        // Nothing is written where there is no keybag, nor where others may write: a name could be a second name of one of the
-        // user's files there.
-        if OwnDirectory.isOnlyOwners(directory), (try? KeybagFile(directory: directory).isAnythingThere()) ?? true {
-            try TransitionFile(directory: directory).exclusivelyOrAnyway { _ throws(DataProtectionError) in
-                try evict()
-                places.remove()
-            }
-        }
-        // A directory that is not there may be on a disk that is away.
-        guard OwnDirectory.exists(directory) else { return false }
-        do throws(DataProtectionError) { try places.refuseElsewhere() } catch {
-            if case .keysElsewhere = error { throw error }
-            return false
-        }
-        return true
-    }
-
-    /// The keybags of which any key is in the ring.
-    public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
-
     /// Empties the ring of this keybag, as a boot does. For tests, and for erasing.
+    ///
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`, `lockUnproven`.
     package func evictEverything() throws(DataProtectionError) {
-        try transition.exclusivelyOrAnyway { record throws(DataProtectionError) in
+        let turn = try transition.lockTurn { record throws(DataProtectionError) in
             let areThere = ring.holdsUnlocked
             try ring.evict(everything: true)
             record.noteEviction(foundKeys: areThere)
             announce(.didBecomeUnavailable, record)
         }
+        try turn.requireProof(of: directory)
     }
 }
 

@@ -65,8 +65,14 @@ extension Keybag {
     }
 
     /// Evicts their keys: nobody else would.
+    ///
+    /// - Throws: the last error, after all have been tried.
     package func evictPredecessors() throws(DataProtectionError) {
-        for predecessor in try Self.ringsOfPredecessors(of: uuid, in: directory) { try predecessor.ring.evict() }
+        var failure: DataProtectionError?
+        for predecessor in try Self.ringsOfPredecessors(of: uuid, in: directory) {
+            do throws(DataProtectionError) { try predecessor.ring.evict() } catch { failure = error }
+        }
+        if let failure { throw failure }
     }
 
     /// Whether a keybag was once used in that directory, which may be gone by now. An erased one does not count.

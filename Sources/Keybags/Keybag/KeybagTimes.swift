@@ -31,7 +31,8 @@ extension Keybag {
     /// a key have ended, and that what was written is committed.
     /// - Parameter time: how long they are waited for at most; not at all where nobody has files open.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
-    ///   keys. The keys in this process's keyring are gone even then.
+    ///   keys; `lockUnproven` if an unlock that is under way may load keys again. The keys in this process's keyring are gone even then, and
+    ///   nobody was waited for: ``lockReport(waiting:)`` does that.
     public func lock(waiting time: Duration) throws(DataProtectionError) -> LockReport {
         try lock(waiting: time.inSeconds)
     }
@@ -45,8 +46,9 @@ extension Keybag {
     ///
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
     /// ``finishLock(_:)`` when its ``ArmedLock/timeLeft`` is over. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes
-    /// it. What is due earlier already, an armed lock or the end of a limited unlock, is not put off. Where the kernel refuses the
-    /// timeout, this locks at once and warns: nothing would take the keys away if the caller died.
+    /// it. What is due earlier already, an armed lock or the end of a limited unlock, is not put off. This locks at once and warns where the
+    /// kernel refuses the timeout, the deadline cannot be written down, or an unlock that is under way may load keys without it: nothing would
+    /// take the keys away if the caller died.
     /// - Parameter time: in whole seconds, rounded up.
     /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock, or nothing is left to.
     /// - Throws: what ``lock()`` throws.

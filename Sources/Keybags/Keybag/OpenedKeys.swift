@@ -93,6 +93,8 @@ extension Keybag {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
                 guard try file.isAnythingThere() else { throw .keybagNotFound(directory) }
+                // Nor where a lock would not write its counter.
+                try OwnDirectory.requireOnlyOwners(directory)
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
                 guard keys.extent == .all else {
                     do throws(Errno) { try put(keys, seconds: 0) } catch { throw .keyringUnavailable(error) }
@@ -168,9 +170,7 @@ extension Keybag {
             return try body(&record)
         }
         // A lock that could not get the flock in time has raised the counter all the same, and it wins.
-        guard let now = try? transition.readStrictly(), now.counter == counter else {
-            throw .lockedMeanwhile(keybag: directory)
-        }
+        guard transition.stored()?.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
         return result
     }
 

@@ -51,7 +51,7 @@ extension Keybag {
                 warn(.damagedCopyKept(damaged))
             }
         } else {
-            try makeDirectory(directory, holding: export.copy, of: export.keybag)
+            try makeDirectory(directory, holding: export.copy, of: export.keybag, isNew: false)
         }
         let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)
         keybag.remember()
@@ -64,7 +64,7 @@ extension Keybag {
             try AttemptFile(directory: directory, keybag: uuid).create()
         }
         if !OwnDirectory.exists(directory.appending(TransitionFile.name)) {
-            try TransitionFile(directory: directory).create()
+            try TransitionFile(directory: directory).create(isNew: false)
         }
     }
 

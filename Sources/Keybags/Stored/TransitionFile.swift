@@ -11,44 +11,56 @@ package struct TransitionFile: Sendable {
 
     package init(directory: FilePath) { self.directory = directory }
 
-    private var path: FilePath { directory.appending(Self.name) }
+    package var path: FilePath { directory.appending(Self.name) }
 
-    /// Makes the file of a new keybag.
-    package func create() throws(DataProtectionError) {
+    /// Of open(2). Who opens it reads and writes at offsets: a FIFO in its place must make nobody wait.
+    static let flags = O_NOFOLLOW | O_NONBLOCK
+
+    /// Makes the file.
+    ///
+    /// - Parameter isNew: whether the keybag is new. Else an unlock may be under way that has seen a counter of an earlier file.
+    package func create(isNew: Bool = true) throws(DataProtectionError) {
         let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
-        try file.write(TransitionRecord().encoded, at: 0)
+        try file.write((isNew ? TransitionRecord() : Self.newRecord()).encoded, at: 0)
         try file.flushAll()
     }
 
-    /// What the file says now; nothing if it cannot be read. None is made, perhaps where a keybag has just been erased.
-    package func read() -> TransitionRecord {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK),
-            let bytes = try? file.bytes(at: 0, count: TransitionRecord.length)
-        else { return TransitionRecord() }
-        return TransitionRecord(decoding: bytes)
-    }
+    // MARK: looking
 
-    /// What the file says now.
-    package func readStrictly() throws(DataProtectionError) -> TransitionRecord {
-        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-        return TransitionRecord(decoding: try file.bytes(at: 0, count: TransitionRecord.length))
+    /// What the file says now; nothing if it cannot be read. None is made, perhaps where a keybag has just been erased.
+    package func read() -> TransitionRecord { stored() ?? TransitionRecord() }
+
+    /// The same, but nil if it cannot be read, or is damaged.
+    package func stored() -> TransitionRecord? {
+        let file = try? LowerFile(path, flags: O_RDONLY | Self.flags)
+        return (try? file?.bytes(at: 0, count: TransitionRecord.length)).flatMap(TransitionRecord.init(validating:))
     }
 
     /// What the file says while nobody locks or unlocks; nil if somebody does. Waits for nobody, but may hold a lock up for
     /// some milliseconds: not for what is done often.
     package func readAtRest() -> TransitionRecord? {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK),
+        guard let file = try? LowerFile(path, flags: O_RDONLY | Self.flags),
             flock(file.descriptor, LOCK_SH | LOCK_NB) == 0,
             let bytes = try? file.bytes(at: 0, count: TransitionRecord.length)
         else { return nil }
         return TransitionRecord(decoding: bytes)
     }
 
+    /// What the file says now, for who is about to load keys. A file that is missing or damaged begins anew.
+    package func readStrictly() throws(DataProtectionError) -> TransitionRecord {
+        let file = try openForWriting()
+        let bytes = try file.bytes(at: 0, count: TransitionRecord.length)
+        if let record = TransitionRecord(validating: bytes) { return record }
+        return try exclusively { record in record }
+    }
+
     /// Runs `body` under the lock, if nobody has it, or if there is no such file.
     package func ifFree(_ body: () -> Void) {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW | O_NONBLOCK) else { return body() }
+        guard let file = try? LowerFile(path, flags: O_RDWR | Self.flags) else { return body() }
         if flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 { body() }
     }
+
+    // MARK: turns
 
     /// Changes the record under the lock; `body` may act in between, for example on the ring. It also sets the time if keys came
     /// or went.
@@ -58,61 +70,60 @@ package struct TransitionFile: Sendable {
     package func exclusively<R>(
         isPatient: Bool = true, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-        if isPatient {
-            _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
-        } else {
-            guard waitsForLock(of: file) else { throw .busy(path) }
+        let end = Self.endOfPatience()
+        // Whoever waited may have the flock of a file that has been removed, or replaced, meanwhile: that is nobody's turn.
+        for _ in 0..<8 {
+            let file = try flocked(try openForWriting(), until: isPatient ? nil : end)
+            defer { file.giveBackFlock() }
+            if try file.isNamed(path) { return try change(file, body) }
         }
-        return try change(file, body)
+        throw .busy(path)
     }
 
-    /// - Returns: whether it came in a second.
-    private func waitsForLock(of file: LowerFile) -> Bool {
-        let deadline = Clock.monotonic() + 1_000_000_000
-        while flock(file.descriptor, LOCK_EX | LOCK_NB) != 0 {
-            guard Clock.monotonic() < deadline else { return false }
-            usleep(5_000)
+    private func flocked(_ file: LowerFile, until end: UInt64?) throws(DataProtectionError) -> LowerFile {
+        if let end {
+            guard let file = try file.flocked(until: end) else { throw .busy(path) }
+            return file
         }
-        return true
+        _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
+        return file
     }
 
-    /// The same for a lock, which waits at most a second for the others and then goes on without them. Raises the counter.
-    package func exclusivelyOrAnyway(_ body: (inout TransitionRecord) throws(DataProtectionError) -> Void)
-        throws(DataProtectionError)
-    {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK) else {
-            // A directory that is gone or read-only must not keep anybody from locking.
-            var record = TransitionRecord()
-            return try body(&record)
-        }
-        _ = waitsForLock(of: file)
-        var record = TransitionRecord(decoding: (try? file.bytes(at: 0, count: TransitionRecord.length)) ?? [])
-        record.counter &+= 1  // a file altered to hold the last number must not keep anybody from locking
-        // Raised before the keys go: an unlock that is under way sees it and loads nothing.
-        try? file.write(record.encoded, at: 0)
-        try body(&record)
-        try? writeKeepingCounter(record, to: file)
+    /// A second from now, in nanoseconds of CLOCK_MONOTONIC.
+    static func endOfPatience() -> UInt64 { Clock.monotonic() + 1_000_000_000 }
+
+    private func openForWriting() throws(DataProtectionError) -> LowerFile {
+        try LowerFile(path, flags: O_RDWR | O_CREAT | Self.flags)
     }
 
     private func change<R>(
         _ file: LowerFile, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        let stored = try file.bytes(at: 0, count: TransitionRecord.length)
-        var record = TransitionRecord(decoding: stored)
-        if stored != record.encoded { try file.write(record.encoded, at: 0) }  // damaged: it begins anew
-        let before = record
+        let before: TransitionRecord
+        if let stored = TransitionRecord(validating: try file.bytes(at: 0, count: TransitionRecord.length)) {
+            before = stored
+        } else {
+            before = Self.newRecord()
+            try file.write(before.encoded, at: 0)
+        }
+        var record = before
         let result = try body(&record)
         if record != before { try writeKeepingCounter(record, to: file) }
         return result
     }
 
+    /// In the place of one that is missing or damaged.
+    static func newRecord() -> TransitionRecord {
+        TransitionRecord(beginningAnewAt: Clock.now(), random: UInt64.random(in: 0...UInt64.max))
+    }
+
     /// Writes all but magic and counter. A lock that waited in vain for the flock raises the counter without it: whoever
     /// holds the flock must not take that back.
-    private func writeKeepingCounter(
+    func writeKeepingCounter(
         _ record: TransitionRecord, to file: LowerFile
     ) throws(DataProtectionError) {
-        try file.write(Array(record.encoded[16...]), at: 16)
+        let offset = TransitionRecord.counterEnd
+        try file.write(Array(record.encoded[offset...]), at: UInt64(offset))
     }
 }
 

@@ -111,16 +111,28 @@ extension Keybag {
 
     /// Evicts the keys of every keybag in the ring of this user: for a lock that must not depend on any file.
     ///
+    /// A keybag that was once used here and belongs to another user now is left out, unless its keys were there.
     /// - Returns: the keybags that had keys there.
-    /// - Throws: the last error, after all have been tried.
+    /// - Throws: the last error, after all have been tried: also `lockUnproven` as ``lock()`` does, and `keybagUnsafe` if the keybags that this
+    ///   process knows of are another user's (`HOME`, `XDG_STATE_HOME`).
     @discardableResult
     public static func lockAll() throws(DataProtectionError) -> [KeybagUUID] {
-        try lockAll(followUp: .classChanges)
+        let locked = try lockEach()
+        if let failure = locked.failures.last { throw failure }
+        return locked.keybags
+    }
+
+    /// The same, and says of each keybag that is not known to be locked why.
+    ///
+    /// - Throws: `keyringUnavailable`: then none was locked.
+    package static func lockEach() throws(DataProtectionError) -> LockedKeybags {
+        try lockEach(followUp: .classChanges)
     }
 
     /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
     ///
-    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` as ``lock()`` does, if its directory can be read.
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` and `lockUnproven` as ``lock()`` does, if its directory is there;
+    ///   `keybagUnsafe` if its keys were there and its directory belongs to another user.
     public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
         try lock(uuid, followUp: .classChanges)
     }

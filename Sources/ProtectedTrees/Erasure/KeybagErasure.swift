@@ -42,8 +42,8 @@ public struct KeybagErasure: Sendable {
     ///
     /// Killed half way, it is finished by the next one. Flash memory, snapshots and backups can keep what was overwritten.
     /// - Returns: what else is in the directory, which is left with it.
-    /// - Throws: `keysElsewhere` if the keyring of another user namespace still holds the keys: nothing is removed then;
-    ///   `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `keybagUnsafe`, `system`.
+    /// - Throws: `keysElsewhere` if the keyring of another user namespace still holds the keys, `lockUnproven` if an unlock that is under way may load
+    ///   them again, `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `keybagUnsafe`, `system`.
     public func perform() throws(DataProtectionError) -> [FilePath] {
         let links = try Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
@@ -118,10 +118,13 @@ public struct KeybagErasure: Sendable {
                 continue
             }
             // The counter stops an unlock that began before.
-            try TransitionFile(directory: directory).exclusivelyOrAnyway { record throws(DataProtectionError) in
+            let transition = TransitionFile(directory: directory)
+            let turn = try transition.lockTurn(makesFile: OwnDirectory.isOnlyOwners(directory)) {
+                record throws(DataProtectionError) in
                 try ring.evict(everything: true)
                 (record.deadline, record.limit) = (0, 0)
             }
+            try turn.requireProof(of: directory)
         }
     }
 

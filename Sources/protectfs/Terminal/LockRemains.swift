@@ -4,10 +4,19 @@ import Glibc
 /// What remains after a lock, said to people or to a script; nothing for people if nothing remains.
 struct LockRemains {
     private let reports: [(keybag: Keybag, report: LockReport)]
+    private let failures: [DataProtectionError]
 
-    init(_ reports: [(Keybag, LockReport)]) { self.reports = reports.map { (keybag: $0.0, report: $0.1) } }
+    /// Waits a second at most for the programs that have files of each keybag open.
+    ///
+    /// - Parameters:
+    ///   - keybags: whose keys have gone.
+    ///   - failures: what of the lock is not proven, or did not succeed.
+    init(_ keybags: [Keybag], _ failures: [DataProtectionError]) {
+        reports = keybags.map { (keybag: $0, report: $0.lockReport(waiting: 1)) }
+        self.failures = failures
+    }
 
-    /// - Throws: status 75 if it is not clean and had to be.
+    /// - Throws: the status of the failures; status 75 if it is not clean and had to be.
     func tell(asJSON: Bool, requireClean: Bool) throws {
         for keybag in reports.map(\.keybag) {
             for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
@@ -19,7 +28,14 @@ struct LockRemains {
             if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
-        guard requireClean, reports.contains(where: { !$0.report.isClean }) else { return }
+        let outcome = Outcome()
+        for failure in failures { outcome.record(failure) }
+        try outcome.leave()
+        if requireClean { try refuseRemains() }
+    }
+
+    private func refuseRemains() throws(Failure) {
+        guard reports.contains(where: { !$0.report.isClean }) else { return }
         let silent = silentOrHolding.count { !$0.hasAnswered }
         let programs = isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
         if isIncomplete || silent > 0 {
@@ -71,11 +87,30 @@ struct LockRemains {
 
     private func members(_ keybag: Keybag, _ report: LockReport) -> JSON {
         let isOpen = Self.opensFirstUnlock(keybag)
+        let doubt = doubt(of: keybag.directory)
         return .object(
             [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
-                ("clean", .bool(report.isClean)), ("firstUnlock", .string(isOpen ? "open" : "locked")),
+                ("clean", .bool(report.isClean && doubt == nil)), ("proven", .bool(doubt == nil)),
+                ("reason", doubt.map { .string($0.word) } ?? .null),
+                ("firstUnlock", .string(isOpen ? "open" : "locked")),
                 ("clients", .array(report.clients.map(\.json))),
             ])
+    }
+
+    /// Why an unlock that is under way may load its keys again; nil: none can.
+    private func doubt(of directory: FilePath) -> LockDoubt? {
+        for case .lockUnproven(directory, let doubt) in failures { return doubt }
+        return nil
+    }
+}
+
+extension LockDoubt {
+    /// For a script.
+    fileprivate var word: String {
+        switch self {
+        case .held: "held"
+        case .unwritable: "unwritable"
+        }
     }
 }
 

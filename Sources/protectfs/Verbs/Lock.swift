@@ -11,8 +11,9 @@ struct Lock: ParsableCommand {
             files open. It lists programs that did not respond, that have unless-open files open, or that still hold \
             plaintext from protectfs run or protectfs edit.
 
-            If the keybag cannot be opened, the keys of every keybag are evicted. With --grace the command waits \
-            first; if it is killed meanwhile, the kernel lets the keys expire at the same time.
+            If the keybag cannot be opened, the keys of every keybag are evicted. If an unlock that began before may \
+            still load keys, lock exits with status 75 and says why. With --grace the command waits first; if it is \
+            killed meanwhile, the kernel lets the keys expire at the same time.
             """)
 
     @Option(
@@ -42,48 +43,95 @@ struct Lock: ParsableCommand {
             return try lockAnyway(error)
         }
         if let grace, grace > 0 { return try lock(keybag, after: grace) }
-        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
+        try tell(keybag, after: lockNow)
+    }
+
+    private func lockNow(_ keybag: Keybag) throws(DataProtectionError) { _ = try keybag.lock(waiting: 0) }
+
+    /// Says what remains after `lock`, also if that is not proven.
+    private func tell(_ keybag: Keybag, after lock: (Keybag) throws(DataProtectionError) -> Void) throws {
+        var failures: [DataProtectionError] = []
+        do throws(DataProtectionError) { try lock(keybag) } catch {
+            guard case .lockUnproven = error else { throw error }
+            failures = [error]
+        }
+        try LockRemains([keybag], failures).tell(asJSON: json, requireClean: requireClean)
     }
 
     /// The keybag cannot be read, but its keys are in the ring under a name that only it knows: all go.
     private func lockAnyway(_ error: DataProtectionError) throws {
-        if let owner = OwnDirectory.owner(of: KeybagOption.opened), owner != geteuid() { throw error }
-        let locked = try Keybag.lockAll()
-        defer { if json { try? LockRemains([]).tell(asJSON: true, requireClean: false) } }
-        let evicted = "the keys of every keybag were evicted (\(locked.count))"
-        if case .keybagNotFound = error, keybag.isExplicit || locked.isEmpty {
+        guard !isAnothers else { throw error }
+        let locked = try Keybag.lockEach()
+        let evicted = "the keys of every keybag were evicted (\(locked.keybags.count))"
+        var failures = locked.failures
+        if case .keybagNotFound = error, keybag.isExplicit || locked.keybags.isEmpty {
             // The name may be mistyped, so that the keybag that was meant is not known to be locked.
-            if !locked.isEmpty { StandardError.line(.warning, evicted) }
-            throw error
+            if !locked.keybags.isEmpty { StandardError.line(.warning, evicted) }
+            failures.append(error)
+        } else {
+            StandardError.line(.warning, error.message)
+            StandardError.line(.warning, "so \(evicted)")
+            if let hint = error.hint { StandardError.line(.hint, hint) }
+            stopUnlock(&failures)
         }
-        StandardError.line(.warning, error.message)
-        StandardError.line(.warning, "so \(evicted)")
-        if let hint = error.hint { StandardError.line(.hint, hint) }
-        guard try !Keybag.lock(unopened: KeybagOption.opened) else { return }
-        let record = quoted(KeybagOption.opened.appending("rings"))
-        StandardError.line(
-            .warning, "\(record) cannot be read, so keys in other user namespaces cannot be ruled out")
-        StandardError.line(.hint, "if you unlocked in a container or namespace, lock there too")
+        for stranger in locked.ofOthers { stranger.tell() }
+        try LockRemains([], failures).tell(asJSON: json, requireClean: false)
+    }
+
+    /// Whether the keybag that this command is about belongs to another user, whose keys are in another ring.
+    private var isAnothers: Bool { OwnDirectory.owner(of: KeybagOption.opened).map { $0 != geteuid() } ?? false }
+
+    /// One that is under way, of the keybag that this command is about and that cannot be opened.
+    private func stopUnlock(_ failures: inout [DataProtectionError]) {
+        let directory = KeybagOption.opened
+        do throws(DataProtectionError) {
+            let (areRingsKnown, doubt) = try Keybag.lock(unopened: directory)
+            if !areRingsKnown {
+                let record = quoted(directory.appending("rings"))
+                StandardError.line(
+                    .warning, "\(record) cannot be read, so keys in other user namespaces cannot be ruled out")
+                StandardError.line(.hint, "if you unlocked in a container or namespace, lock there too")
+            }
+            if let doubt { throw .lockUnproven(keybag: directory, doubt) }
+        } catch {
+            if !failures.contains(error) { failures.append(error) }
+        }
     }
 
     private func lockAll() throws {
-        // The keys first; then each keybag that is there notes it, so that an unlock under way loses.
-        var locked: [(Keybag, LockReport)] = []
-        for uuid in try Keybag.lockAll() {
-            if let known = try? Keybag.remembered(uuid) { locked.append((known, try known.lock(waiting: 1))) }
+        let locked = try Keybag.lockEach()
+        var failures = locked.failures
+        var keybags = locked.keybags.compactMap { try? Keybag.remembered($0) }
+        do throws(DataProtectionError) {
+            let own = try keybag.open()
+            if !keybags.contains(where: { $0.uuid == own.uuid }) {
+                keybags.append(own)
+                do throws(DataProtectionError) { try lockNow(own) } catch {
+                    if !failures.contains(error) { failures.append(error) }
+                }
+            }
+        } catch .keybagNotFound {
+            // Then no key of it can be loaded.
+        } catch {
+            if isAnothers {
+                failures.append(error)
+            } else {
+                StandardError.line(.warning, error.message)
+                stopUnlock(&failures)
+            }
         }
-        if let own = try? keybag.open(), !locked.contains(where: { $0.0.uuid == own.uuid }) {
-            locked.append((own, try own.lock(waiting: 1)))
-        }
-        try LockRemains(locked).tell(asJSON: json, requireClean: requireClean)
+        for stranger in locked.ofOthers { stranger.tell() }
+        try LockRemains(keybags, failures).tell(asJSON: json, requireClean: requireClean)
     }
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
         Interruption.watch()
-        guard var armed = try keybag.armLock(seconds: seconds) else {
-            // There is nothing to lock.
-            let report = keybag.lockReport(waiting: 1)
-            return try LockRemains([(keybag, report)]).tell(asJSON: json, requireClean: requireClean)
+        let found: ArmedLock?
+        do throws(DataProtectionError) { found = try keybag.armLock(seconds: seconds) } catch {
+            return try tell(keybag) { _ throws(DataProtectionError) in throw error }  // it was locked at once
+        }
+        guard var armed = found else {
+            return try tell(keybag) { _ throws(DataProtectionError) in }  // there is nothing to lock
         }
         while armed.secondsLeft > 0 {
             if !keybag.isStanding(armed) {
@@ -103,6 +151,16 @@ struct Lock: ParsableCommand {
             throw Failure(.notNow, "\(quoted(keybag.directory)) was unlocked meanwhile and stays unlocked")
         }
         // Also after another lock that came first: keys in other namespaces, and programs, are this command's to report.
-        try LockRemains([(keybag, keybag.lock(waiting: 1))]).tell(asJSON: json, requireClean: requireClean)
+        try tell(keybag, after: lockNow)
+    }
+}
+
+extension LockedKeybags.Stranger {
+    /// Says that it is not locked here, and how it is forgotten.
+    fileprivate func tell() {
+        StandardError.line(
+            .warning, "keybag \(quoted(directory)) was used here and belongs to uid \(owner) now; it is not locked")
+        StandardError.line(
+            .hint, "lock it as that user, for example with sudo -u '#\(owner)'; to forget it here: rm \(quoted(link))")
     }
 }

@@ -125,16 +125,35 @@ struct AgentTests {
         #expect(try bed.becomes(.locked) == .locked)
     }
 
-    @Test("Sleep is held up for as long as the lock takes")
-    func slowLock() throws {
+    @Test("A lock that is not proven is tried again until it is; sleep is held up, and the log says why once")
+    func unprovenLock() throws {
         let bed = try AgentBed("--grace", "1000")
-        // Who holds this makes a lock wait for a second.
+        // As an unlock that was stopped in its turn.
+        let transition = open(bed.sandbox.keybagDirectory + "/transition", O_RDWR | O_CLOEXEC)
+        #expect(flock(transition, LOCK_EX) == 0)
+        let before = bed.keybag.transition.read().counter
+        try bed.bus.prepareForSleep(true)
+        #expect(try bed.becomes(.locked) == .locked)
+        #expect(waits(for: { bed.keybag.transition.read().counter > before + 2 }), "it is tried again")
+        #expect(try bed.bus.inhibitors().count == 1)
+        let holder = "process \(getpid()) did not give back its lock"
+        #expect(bed.agent.log.split(separator: "\n").filter { $0.contains(holder) }.count == 1, "\(bed.agent.log)")
+        #expect(!bed.agent.log.contains("the machine is about to sleep: locked"))
+        close(transition)
+        #expect(try waits(for: { try bed.bus.inhibitors().isEmpty }))
+        #expect(try bed.state == .locked)
+    }
+
+    @Test("A signal does not end it well while a lock is not proven")
+    func endsUnproven() throws {
+        let bed = try AgentBed("--grace", "0")
         let transition = open(bed.sandbox.keybagDirectory + "/transition", O_RDWR | O_CLOEXEC)
         #expect(flock(transition, LOCK_EX) == 0)
         defer { close(transition) }
-        try bed.bus.prepareForSleep(true)
-        #expect(try bed.bus.inhibitors().count == 1)
-        #expect(try waits(for: { try bed.bus.inhibitors().isEmpty }))
+        try bed.bus.lock("1")
+        #expect(waits(for: { bed.agent.log.contains("did not give back its lock") }))
+        bed.agent.kill(SIGTERM)
+        #expect(bed.agent.status() == 75)
         #expect(try bed.state == .locked)
     }
 

@@ -1,0 +1,125 @@
+import Dispatch
+import Glibc
+import POSIXThreads
+import Synchronization
+import SystemPackage
+
+extension LowerFile {
+    /// Takes flock(2) of the file exclusively, and waits in the kernel's queue for those who have it.
+    ///
+    /// A process that asks again and again (LOCK_NB) can be starved by others that block in flock(2): the kernel serves those in order. So this
+    /// blocks too, on a thread of its own, because nothing else ends a wait. It costs that thread only where the flock is not free.
+    /// - Parameter end: when to give up, in nanoseconds of CLOCK_MONOTONIC.
+    /// - Returns: the open file that has the flock, this one or another one of the same file; nil if somebody kept it until `end`.
+    /// - Throws: `system`, for example where the file system has no flock(2), or the system makes no thread.
+    package func flocked(until end: UInt64) throws(DataProtectionError) -> LowerFile? {
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return self }
+        let error = Errno(rawValue: errno)
+        guard error == .wouldBlock else { throw .system(path, operation: "flock", error) }
+        return try FlockWaiter.waiting(for: self).wait(until: end)
+    }
+
+    /// Gives flock(2) back at once. Closing is not enough: a child between fork(2) and exec(2) has the open file too.
+    package func giveBackFlock() { _ = flock(descriptor, LOCK_UN) }
+
+    /// The processes that hold flock(2) of this file exclusively, as they are numbered here.
+    ///
+    /// Those of other PID namespaces and of other machines are not listed, nor any where the file system numbers its devices otherwise than
+    /// stat(2) does (btrfs). proc_locks(5).
+    package func flockHolders() -> [pid_t] {
+        guard let status = try? status(), let text = try? LowerFile("/proc/locks", flags: O_RDONLY).text() else {
+            return []
+        }
+        let device = UInt64(status.st_dev)
+        let major = device >> 8 & 0xFFF | device >> 32 & ~0xFFF
+        let minor = device & 0xFF | device >> 12 & ~0xFF
+        func digits(_ number: UInt64) -> String { (number < 16 ? "0" : "") + String(number, radix: 16) }
+        let file = "\(digits(major)):\(digits(minor)):\(status.st_ino)"
+        return text.split(separator: "\n").compactMap { line in
+            // number: kind advisory access process device:inode start end; whoever only waits has an arrow behind the number.
+            let fields = line.split(separator: " ")
+            guard fields.count > 5, fields[1] == "FLOCK", fields[3] == "WRITE", fields[5] == file else { return nil }
+            return pid_t(fields[4]).flatMap { $0 > 0 ? $0 : nil }
+        }
+    }
+}
+
+/// A thread that waits in flock(2) for as long as that takes.
+///
+/// If its caller has given up, it gives the flock back at once when it gets it, and ends. Until then the next caller of this process that wants
+/// the same file takes it over, with its place in the queue. So a process has one such thread for a file, however often it tries; more only if
+/// several of its threads want the file at the same time.
+private final class FlockWaiter: @unchecked Sendable {  // `state` is used under the lock of `abandoned` only
+    private enum State {
+        case wanted
+        /// Its caller has given up, and nobody else wants it.
+        case abandoned
+        /// It has the flock; or the errno of flock(2).
+        case ended(Errno?)
+    }
+
+    /// Those in the state of that name, each as long as its thread waits.
+    private static let abandoned = Mutex<[FlockWaiter]>([])
+
+    private let file: LowerFile
+    private let status: stat
+    private let owner = getpid()
+    private var state = State.wanted
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// One that was abandoned, or a new one.
+    static func waiting(for file: LowerFile) throws(DataProtectionError) -> FlockWaiter {
+        let status = try file.status()
+        let found = abandoned.withLock { abandoned -> FlockWaiter? in
+            // A child of fork(2) has none of its parent's threads.
+            abandoned.removeAll { $0.owner != getpid() }
+            guard let index = abandoned.firstIndex(where: { $0.status.isSameItem(as: status) }) else { return nil }
+            abandoned[index].state = .wanted
+            return abandoned.remove(at: index)
+        }
+        if let found { return found }
+        let waiter = FlockWaiter(file, status)
+        do throws(POSIXThread.Refusal) {
+            // The application's signals are for its own threads.
+            try POSIXThread.detach(blocksSignals: true) { waiter.run() }
+        } catch {
+            throw .system(file.path, operation: "pthread_create", Errno(rawValue: error.code))
+        }
+        return waiter
+    }
+
+    private init(_ file: LowerFile, _ status: stat) { (self.file, self.status) = (file, status) }
+
+    /// The thread. It keeps the file open.
+    private func run() {
+        var failure: Errno?
+        while flock(file.descriptor, LOCK_EX) != 0 {
+            failure = Errno(rawValue: errno)
+            if failure != .interrupted { break }
+            failure = nil
+        }
+        let isWanted = Self.abandoned.withLock { abandoned in
+            let isWanted = if case .wanted = state { true } else { false }
+            state = .ended(failure)
+            abandoned.removeAll { $0 === self }
+            return isWanted
+        }
+        if isWanted { ended.signal() } else { file.giveBackFlock() }
+    }
+
+    /// - Returns: the open file that has the flock; nil if it did not come until `end`.
+    func wait(until end: UInt64) throws(DataProtectionError) -> LowerFile? {
+        // In short times: a test moves the clock.
+        while ended.wait(timeout: .now() + .milliseconds(20)) == .timedOut, Clock.monotonic() < end {}
+        let outcome = Self.abandoned.withLock { abandoned in
+            if case .wanted = state {
+                state = .abandoned
+                abandoned.append(self)
+            }
+            return state
+        }
+        guard case .ended(let failure) = outcome else { return nil }
+        if let failure { throw .system(file.path, operation: "flock", failure) }
+        return file
+    }
+}

@@ -1,0 +1,131 @@
+import DurableFiles
+import Glibc
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+// Locks that do not depend on an open keybag.
+
+/// What came of locking every keybag of this user.
+package struct LockedKeybags: Sendable {
+    /// The keybags of which a key was in the ring.
+    package let keybags: [KeybagUUID]
+    /// Of the keybags that are not known to be locked.
+    package fileprivate(set) var failures: [DataProtectionError] = []
+    /// Keybags once used here whose directories belong to other users now. No key of theirs was in the ring.
+    package fileprivate(set) var ofOthers: [Stranger] = []
+
+    /// A keybag of another user that this user's registry still leads to.
+    package struct Stranger: Hashable, Sendable {
+        /// The link in the registry. Without it the keybag is not looked for any more.
+        package let link: FilePath
+        package let directory: FilePath
+        package let owner: UInt32
+    }
+}
+
+extension Keybag {
+    /// Evicts the keys of every keybag in the ring of this user, as `lockEach()` of the layer above does.
+    package static func lockEach(followUp: LockFollowUp) throws(DataProtectionError) -> LockedKeybags {
+        let found = try RingKeys.keybagsInRing()
+        var locked = LockedKeybags(keybags: found)
+        // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
+        let unlocked = found.filter { RingKeys($0).holdsUnlocked }
+        for uuid in found { try? RingKeys(uuid).evict() }  // what fails is tried again
+        var remembered: [KeybagUUID] = []
+        do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { locked.failures.append(error) }
+        for uuid in Set(found).union(remembered).sorted(by: { $0.description < $1.description }) {
+            do throws(DataProtectionError) {
+                let stranger = try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
+                if let stranger { locked.ofOthers.append(stranger) }
+            } catch {
+                locked.failures.append(error)
+            }
+        }
+        do throws(DataProtectionError) {
+            try OwnDirectory.requireOneUser(for: Locations.keybag)
+            // As with sudo(8) and the HOME of somebody else: then these are that user's keybags, and this is another user's ring.
+            if OwnDirectory.exists(Locations.registry) { try OwnDirectory.requireOwner(of: Locations.registry) }
+        } catch {
+            locked.failures.append(error)
+            locked.ofOthers = []
+        }
+        return locked
+    }
+
+    /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
+    package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
+        _ = try lock(uuid, keysWereThere: false, followUp)
+    }
+
+    /// - Returns: the keybag's directory, if that belongs to another user and no keys were there.
+    /// - Throws: also `keybagUnsafe` if the directory belongs to another user and keys were there: in that user's ring they may be still.
+    private static func lock(
+        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
+    ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
+        // Where the keybag is there, its counter stops an unlock that is under way.
+        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
+            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+            return nil
+        }
+        let keysAreThere = RingKeys(uuid).holdsUnlocked
+        try RingKeys(uuid).evict()
+        guard let directory = target(of: uuid) else { return nil }
+        if let owner = OwnDirectory.owner(of: directory), owner != geteuid() {
+            if keysWereThere || keysAreThere { try OwnDirectory.requireOwner(of: directory) }
+            let link = Locations.registry.appending(uuid.description)
+            return LockedKeybags.Stranger(link: link, directory: directory, owner: owner)
+        }
+        // Another keybag may be there now.
+        if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return nil }
+        let doubt = try settle(unopened: directory) { () throws(DataProtectionError) in try RingKeys(uuid).evict() }
+            .doubt
+        if let doubt { throw .lockUnproven(keybag: directory, doubt) }
+        return nil
+    }
+
+    /// Stops an unlock that is under way of a keybag that cannot be opened, which an earlier look at it may have allowed, and looks
+    /// for keys in other user namespaces. Call after all keybags have been locked; the keys that came meanwhile go too.
+    ///
+    /// - Parameter directory: the keybag's directory.
+    /// - Returns: whether the record of namespaces can be read (if not, other keyrings may hold keys); and why an unlock that is under way may load
+    ///   keys again, if it may.
+    /// - Throws: `keysElsewhere`; `keybagUnsafe` if the directory belongs to another user; `lockIncomplete`, `keyringUnavailable`.
+    package static func lock(
+        unopened directory: FilePath
+    ) throws(DataProtectionError) -> (areRingsKnown: Bool, doubt: LockDoubt?) {
+        try settle(unopened: directory) { () throws(DataProtectionError) in
+            for uuid in try RingKeys.keybagsInRing() { try RingKeys(uuid).evict() }
+        }
+    }
+
+    private static func settle(
+        unopened directory: FilePath, evict: () throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) -> (areRingsKnown: Bool, doubt: LockDoubt?) {
+        let (transition, places) = (TransitionFile(directory: directory), RingPlaces(directory: directory))
+        do throws(DataProtectionError) { try OwnDirectory.requireOwner(of: directory) } catch {
+            // A directory that is not there may be on a disk that is away.
+            if error.isAbsence { return (areRingsKnown: false, doubt: nil) }
+            guard case .system(_, _, let errno) = error else { throw error }
+            return (areRingsKnown: false, doubt: .unwritable(errno))
+        }
+        var turn: LockTurn?
+        // Nothing is made where there is no keybag, nor where others may write: a name could be a second name of one of the user's
+        // files there.
+        if (try? KeybagFile(directory: directory).isAnythingThere()) ?? true {
+            let isSafe = OwnDirectory.isOnlyOwners(directory)
+            turn = try transition.lockTurn(makesFile: isSafe) { _ throws(DataProtectionError) in
+                try evict()
+                if isSafe { places.remove() }
+            }
+        }
+        do throws(DataProtectionError) { try places.refuseElsewhere() } catch {
+            if case .keysElsewhere = error { throw error }
+            return (areRingsKnown: false, doubt: turn?.doubt)
+        }
+        return (areRingsKnown: true, doubt: turn?.doubt)
+    }
+
+    /// The keybags of which any key is in the ring.
+    public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
+}

@@ -1,0 +1,45 @@
+import Glibc
+import ProtectionKeys
+import SystemPackage
+import TestEffort
+import Testing
+
+@testable import DataProtection
+
+/// Many processes in the order of locks and unlocks.
+@Suite("Locks in a storm")
+struct LockProofStormTests {
+    @Test("Many lockers and unlockers starve no lock", .timeLimit(.minutes(20)))
+    func storm() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let turns = Effort.count(60, 1_000)
+        let lockers = try (0..<6).map { _ in try StormProcess(bag.directory, ["turns", "lock", "\(turns)"]) }
+        let unlockers = try (0..<6).map { _ in
+            try StormProcess(bag.directory, ["turns", "unlock", "\(turns)", TestKeybag.passcode])
+        }
+        let locked = try lockers.map { try #require(try $0.line()) }
+        let unlocked = try unlockers.map { try #require(try $0.line()) }
+        for line in locked { #expect(line == "\(turns) 0", "nobody was stopped") }
+        for line in unlocked {
+            #expect(line.split(separator: " ").compactMap { Int($0) }.reduce(0, +) == turns, "\(line)")
+        }
+        print("locks proven, not proven: \(locked); unlocks that won, that met a lock: \(unlocked)")
+        try bag.keybag.lock()
+        #expect(bag.ringContents == [2])
+    }
+
+    @Test("Beside a stopped process no lock is proven, and each is again when that goes on")
+    func stopped() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let holder = try StormProcess(bag.directory, ["turns", "stay"])
+        #expect(try holder.line() == "ready")
+        kill(holder.pid, SIGSTOP)
+        let stopped = try (0..<4).map { _ in try StormProcess(bag.directory, ["turns", "lock", "2"]) }
+        for locker in stopped { #expect(try locker.line() == "0 2") }
+        try holder.say("go on")
+        kill(holder.pid, SIGCONT)
+        #expect(try holder.line() == "done")
+        let free = try (0..<4).map { _ in try StormProcess(bag.directory, ["turns", "lock", "20"]) }
+        for locker in free { #expect(try locker.line() == "20 0") }
+    }
+}
