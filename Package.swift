@@ -115,7 +115,7 @@ let package = Package(
             name: "CommandLanguage",
             dependencies: ["POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", arguments, system]),
         // How programs that run for long tell what they do.
-        .target(name: "LineLog", dependencies: [logging]),
+        .target(name: "LineLog", dependencies: ["DataProtection", logging]),
         // The words of `protectfs download`, without what does them.
         .target(name: "DownloadVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
         // The words of `protectfs secret`, without what does them.

@@ -1,11 +1,19 @@
-import Glibc
+package import Glibc
 import SystemPackage
 
 /// Bytes that this user can still write on the file system of an open file; nil if it does not say.
 package func roomOnFileSystem(of descriptor: Int32) -> UInt64? {
     var space = statvfs()
     guard fstatvfs(descriptor, &space) == 0 else { return nil }
-    return UInt64(space.f_bavail) * UInt64(space.f_frsize)
+    return space.room
+}
+
+extension statvfs {
+    /// The bytes that an ordinary user can still write. A file system can report any numbers, so the product may not fit.
+    package var room: UInt64 {
+        let (bytes, overflow) = UInt64(f_bavail).multipliedReportingOverflow(by: UInt64(f_frsize))
+        return overflow ? .max : bytes
+    }
 }
 
 extension LowerFile {
