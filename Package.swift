@@ -229,8 +229,9 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-secrets", "ProtectionSecrets",
-                "CommandLanguage", "DataProtection", "ProtectedFiles", "Conformance", "CSpawn", "KeyQuota",
-                "PrivateBus", "FaultServer", "TestCertificates", "StormScript", "TestEffort", "storm-worker",
+                "CommandLanguage", "DataProtection", "ProtectedFiles", "ProtectionFormat", "Conformance",
+                "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates", "StormScript", "TestEffort",
+                "storm-worker",
                 "PasswordHash", system,
             ]),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.

@@ -133,7 +133,7 @@ struct LsAndClassTests {
         #expect((try json.json() as? [[String: Any]])?.count == 1)
     }
 
-    @Test("A file of a remembered keybag is read without naming it, and changed only with its name; of an unknown one it is 66")
+    @Test("A file of a remembered keybag is read without --keybag, and changed with it; of an unknown one it is 66")
     func otherKeybags() throws {
         let other = sandbox.path("other")
         try sandbox.makeKeybag(in: other)
