@@ -1,19 +1,17 @@
-package import Glibc
+import Glibc
 import SystemPackage
 
 /// Bytes that this user can still write on the file system of an open file; nil if it does not say.
 package func roomOnFileSystem(of descriptor: Int32) -> UInt64? {
     var space = statvfs()
     guard fstatvfs(descriptor, &space) == 0 else { return nil }
-    return space.room
+    return byteCount(ofBlocks: UInt64(space.f_bavail), of: UInt64(space.f_frsize))
 }
 
-extension statvfs {
-    /// The bytes that an ordinary user can still write. A file system can report any numbers, so the product may not fit.
-    package var room: UInt64 {
-        let (bytes, overflow) = UInt64(f_bavail).multipliedReportingOverflow(by: UInt64(f_frsize))
-        return overflow ? .max : bytes
-    }
+/// The bytes of `count` blocks. A file system can report any numbers: what does not fit is the highest number.
+package func byteCount(ofBlocks count: UInt64, of size: UInt64) -> UInt64 {
+    let (bytes, overflow) = count.multipliedReportingOverflow(by: size)
+    return overflow ? .max : bytes
 }
 
 extension LowerFile {

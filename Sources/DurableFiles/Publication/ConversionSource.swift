@@ -44,10 +44,7 @@ package final class ConversionSource {
     /// In bytes.
     package var size: UInt64 { UInt64(before.st_size) }
     /// What it takes on disk, in bytes.
-    package var allocated: UInt64 {
-        let (bytes, overflow) = UInt64(clamping: before.st_blocks).multipliedReportingOverflow(by: 512)
-        return overflow ? .max : bytes
-    }
+    package var allocated: UInt64 { byteCount(ofBlocks: UInt64(clamping: before.st_blocks), of: 512) }
     /// Whether parts of it take no place there.
     package var isSparse: Bool { allocated < size }
 
