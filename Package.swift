@@ -117,7 +117,7 @@ let package = Package(
             name: "CommandLanguage",
             dependencies: ["POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", arguments, system]),
         // How programs that run for long tell what they do.
-        .target(name: "LineLog", dependencies: [logging]),
+        .target(name: "LineLog", dependencies: ["DataProtection", logging]),
         // The words of `protectfs download`, without what does them.
         .target(name: "DownloadVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
         // The words of `protectfs secret`, without what does them.
@@ -245,9 +245,9 @@ let package = Package(
             name: "protectfsTests",
             dependencies: [
                 "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets",
-                "ProtectionSecrets",
-                "CommandLanguage", "DataProtection", "ProtectedFiles", "Conformance", "CSpawn", "KeyQuota",
-                "PrivateBus", "FaultServer", "TestCertificates", "StormScript", "TestEffort", "storm-worker",
+                "ProtectionSecrets", "CommandLanguage", "DataProtection", "ProtectedFiles", "ProtectionFormat",
+                "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates", "StormScript",
+                "TestEffort", "storm-worker",
                 "PasswordHash", system,
             ]),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.

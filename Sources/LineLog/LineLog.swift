@@ -1,8 +1,10 @@
+import DataProtection
 import Glibc
 package import Logging
 
 /// A swift-log handler that writes lines to standard error, as the journal likes them: with a priority in front that
-/// sd-daemon(3) describes, and no time, which the journal knows. Elsewhere as the command speaks.
+/// sd-daemon(3) describes, and no time, which the journal knows. Elsewhere as the command speaks. What a terminal would obey is written
+/// as a number, because paths and program names are in these lines.
 package struct LineLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var logLevel = Logger.Level.info
@@ -21,7 +23,7 @@ package struct LineLog: LogHandler {
         let line =
             isForJournal
             ? "<\(event.level.priority)>\(event.message)" : "\(program): \(event.level): \(event.message)"
-        var text = line.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) } + "\n"
+        var text = printable(line.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) }) + "\n"
         // One call a line: the lines of several processes stay whole.
         text.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
     }

@@ -133,7 +133,7 @@ struct LsAndClassTests {
         #expect((try json.json() as? [[String: Any]])?.count == 1)
     }
 
-    @Test("A file of a remembered keybag opens without naming it; of an unknown one it is 66")
+    @Test("A file of a remembered keybag is read without --keybag, and changed with it; of an unknown one it is 66")
     func otherKeybags() throws {
         let other = sandbox.path("other")
         try sandbox.makeKeybag(in: other)
@@ -141,10 +141,11 @@ struct LsAndClassTests {
         try sandbox.unlock("--keybag", other)
         #expect(try sandbox.run("write", "file", "--keybag", other, input: Data("x".utf8)).status == 0)
         #expect(try sandbox.run("cat", "file").text == "x")
-        #expect(try sandbox.run("class", "file", "complete").status == 0)
-        #expect(try sandbox.run("write", "file", input: Data("y".utf8)).status == 0)
-        #expect(try sandbox.run("write", "--append", "file", input: Data("z".utf8)).status == 0)
-        #expect(try sandbox.run("cat", "file", "--keybag", other).text == "yz")
+        #expect(try sandbox.run("class", "file", "complete").status == 66)
+        #expect(try sandbox.run("class", "file", "complete", "--keybag", other).status == 0)
+        #expect(try sandbox.run("write", "--append", "file", input: Data("y".utf8)).status == 66)
+        #expect(try sandbox.run("write", "--append", "file", "--keybag", other, input: Data("z".utf8)).status == 0)
+        #expect(try sandbox.run("cat", "file", "--keybag", other).text == "xz")
         try FileManager.default.removeItem(atPath: sandbox.path("state/protectfs/keybags"))
         let done = try sandbox.run("cat", "file")
         #expect(done.status == 66)

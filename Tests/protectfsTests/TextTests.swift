@@ -11,7 +11,7 @@ struct TextTests {
         arguments: [
             ("plain", "'plain'"), ("two words", "'two words'"), ("it's", "'it'\\''s'"), ("ünïcode", "'ünïcode'"),
             ("a\nb", "$'a\\nb'"), ("a\u{1B}[31m'", "$'a\\x1b[31m\\''"), ("a\u{202E}b", "$'a\\xe2\\x80\\xaeb'"),
-            ("a\u{9B}", "$'a\\xc2\\x9b'"),
+            ("a\u{9B}", "$'a\\xc2\\x9b'"), ("a\u{61C}b", "$'a\\xd8\\x9cb'"),
         ])
     func quotes(text: String, expected: String) { #expect(quoted(text) == expected) }
 
@@ -26,7 +26,7 @@ struct TextTests {
 
     @Test("JSON is read back by another reader")
     func json() throws {
-        let texts = ["", "\"\\/", "\u{0}\u{1}\n\t\r", "\u{7F}\u{9B}\u{202E}", "ünï𝄞"]
+        let texts = ["", "\"\\/", "\u{0}\u{1}\n\t\r", "\u{7F}\u{9B}\u{202E}\u{61C}", "ünï𝄞"]
         let value = JSON.object([
             ("texts", .array(texts.map { .string($0) })), ("none", .null), ("yes", .bool(true)),
             ("number", .number(.min)), ("empty", .array([])), ("nothing", .object([])),
@@ -34,7 +34,9 @@ struct TextTests {
         let read = try JSONSerialization.jsonObject(with: Data(value.encoded.utf8)) as? [String: Any]
         #expect(read?["texts"] as? [String] == texts)
         #expect(read?["number"] as? Int64 == .min)
-        #expect(value.encoded.unicodeScalars.allSatisfy { $0.value != 0x9B && $0.value != 0x202E })
+        #expect(value.encoded.unicodeScalars.allSatisfy { ![0x9B, 0x202E, 0x61C].contains($0.value) })
+        let directions = (0...0xFFFF).compactMap { Unicode.Scalar($0) }.filter { $0.properties.isBidiControl }
+        #expect(directions.count == 12 && directions.allSatisfy { hasUnprintable(Array(String($0).utf8)) })
     }
 
     @Test("A name that is not UTF-8 comes in Base64 too", arguments: 0...5)

@@ -47,7 +47,7 @@ extension Keybag {
     }
 }
 
-/// The keybag of this command, and the remembered ones of files that belong elsewhere.
+/// The keybag of this command, and the remembered ones under which files that belong elsewhere are read.
 ///
 /// May be used by several threads at once.
 package final class Keybags: Sendable {
@@ -70,32 +70,89 @@ package final class Keybags: Sendable {
         }
     }
 
-    /// Runs `body` with our keybag or, if the file at `path` belongs to another one that this user knows, with that one.
-    package func using<R>(
-        for path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
+    // MARK: files of other keybags
+
+    // Nobody authenticates the link by which a keybag is remembered, nor what the head of a file says of its keybag. Whoever can write to
+    // the disk can make both lead to a keybag of their own, and then reads what is written under it. So only `--keybag` gives a
+    // keybag that is written under, and what is read under another one is said.
+
+    /// Runs `body`, which only reads the file at `path`, with our keybag. If the file belongs to another one that this user knows, runs it
+    /// with that one, after a warning.
+    package func reading<R>(
+        _ path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        let keybag: Keybag
-        do throws(DataProtectionError) { keybag = try own() } catch {
-            guard case .keybagNotFound(let directory) = error, let info = try? ProtectedFileInfo(of: path) else {
-                throw error
-            }
-            guard let other = known(info.keybag) else {
-                throw Keybag.wasUsed(in: directory, as: info.keybag) ? error : .foreignKeybag(path, info.keybag)
-            }
-            return try body(other)
-        }
-        do throws(DataProtectionError) { return try body(keybag) } catch {
-            guard case .foreignKeybag(_, let uuid) = error, let other = known(uuid) else { throw error }
+        do throws(DataProtectionError) { return try body(own()) } catch {
+            guard let uuid = owner(of: path, after: error) else { throw error }
+            guard let other = known(uuid) else { throw foreign(path, uuid, error) }
+            warn(of: other, reading: path)
             return try body(other)
         }
     }
 
-    /// The keybag for a file that replaces the one at `path`: a keybag that was named wins, else the old file's.
-    package func forReplacing(_ path: FilePath) throws(DataProtectionError) -> Keybag {
-        guard !option.isExplicit, let info = try? ProtectedFileInfo(of: path), let other = known(info.keybag) else {
-            return try own()
+    /// Runs `body`, which changes the file at `path`, with our keybag, and with no other one.
+    ///
+    /// - Parameter command: what to type behind `protectfs`, without `--keybag`.
+    /// - Throws: a `Failure` with the command that names the file's keybag, if the file belongs to another one that this user knows.
+    package func changing<R>(
+        _ path: FilePath, by command: String, _ body: (Keybag) throws(DataProtectionError) -> R
+    ) throws -> R {
+        do throws(DataProtectionError) { return try body(own()) } catch {
+            guard let uuid = owner(of: path, after: error) else { throw error }
+            guard let other = known(uuid) else { throw foreign(path, uuid, error) }
+            throw Failure(
+                .notFound,
+                "\(quoted(path)) belongs to keybag \(uuid) in \(quoted(other.directory)), not to the keybag of this command, "
+                    + quoted(option.location),
+                hint: "if that keybag is yours: protectfs \(command)\(KeybagOption.words(for: other.directory))")
         }
-        return other
+    }
+
+    /// Runs `body`, which puts a new file in the place of the one at `path`, with our keybag. To which one the old file belongs decides
+    /// nothing; a warning says so.
+    package func replacing<R>(
+        _ path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
+    ) throws -> R {
+        let own = try own()
+        guard let info = try? ProtectedFileInfo(of: path), info.keybag != own.uuid else { return try body(own) }
+        StandardError.line(
+            .warning,
+            "\(quoted(path)) belongs to another keybag, \(info.keybag); the new file belongs to \(quoted(own.directory))"
+        )
+        do throws(DataProtectionError) { return try body(own) } catch {
+            guard error.isLocked else { throw error }
+            // The usual hint names the keybag of the old file.
+            throw Failure(
+                error.exitStatus, error.message,
+                hint: "unlock first: protectfs unlock\(KeybagOption.words(for: own.directory))")
+        }
+    }
+
+    /// Warns that a file is read under another keybag than ours.
+    package func warn(of other: Keybag, reading path: FilePath) {
+        StandardError.line(
+            .warning,
+            "\(quoted(path)) belongs to another keybag, \(quoted(other.directory)), and is read with it; "
+                + "if you do not know that keybag, somebody else may have written the file")
+    }
+
+    /// Whether a keybag is another one than that of this command.
+    package func isOther(_ keybag: Keybag) -> Bool { (try? own())?.uuid != keybag.uuid }
+
+    /// The keybag of the file, if `error` means that it is not ours.
+    private func owner(of path: FilePath, after error: DataProtectionError) -> KeybagUUID? {
+        switch error {
+        case .foreignKeybag(_, let uuid): uuid
+        case .keybagNotFound: (try? ProtectedFileInfo(of: path))?.keybag
+        default: nil
+        }
+    }
+
+    /// The error for a file whose keybag is not known.
+    private func foreign(_ path: FilePath, _ uuid: KeybagUUID, _ error: DataProtectionError) -> DataProtectionError {
+        guard case .keybagNotFound(let directory) = error, !Keybag.wasUsed(in: directory, as: uuid) else {
+            return error
+        }
+        return .foreignKeybag(path, uuid)
     }
 
     /// The keybag of that name, if it is this command's, or is known and there.

@@ -89,7 +89,7 @@ package indirect enum JSON {
             case 0x5C: text += "\\\\"
             case 0x0A: text += "\\n"
             case 0x09: text += "\\t"
-            case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
+            case _ where isUnprintable(scalar):
                 let digits = String(scalar.value, radix: 16)
                 text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: text.unicodeScalars.append(scalar)

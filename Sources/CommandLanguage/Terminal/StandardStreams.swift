@@ -7,10 +7,11 @@ package enum StandardError {
         case error, warning, note, hint
     }
 
-    /// Prints one line, after taking away a progress bar that stands there.
+    /// Prints one line, after taking away a progress bar that stands there. What a terminal would obey is written as a number: messages
+    /// quote files, names and settings in which others have a say.
     package static func line(_ kind: Kind, _ text: String) {
         Progress.clear()
-        raw("protectfs: \(kind.rawValue): \(text)\n")
+        raw("protectfs: \(kind.rawValue): \(printable(text))\n")
     }
 
     /// Prints as it is. That nobody reads it is no reason to stop.

@@ -109,7 +109,9 @@ extension Data {
         do throws(DataProtectionError) {
             let own = try file.openedClass()
             // New bytes are never in the weaker class, and old bytes keep their class until they are gone.
-            if let explicit, explicit > own { try keybag.setProtection(explicit, of: file.lower) }
+            if let explicit, explicit > own {
+                try keybag.setProtection(explicit, of: file.lower, allowsWeaker: false)
+            }
             try file.truncate(to: 0)
             try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
             if let explicit, explicit <= own {

@@ -40,9 +40,11 @@ package func hasUnprintable(_ bytes: [UInt8]) -> Bool {
     return text.unicodeScalars.contains(where: isUnprintable)
 }
 
-private func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
+/// Whether a terminal obeys it instead of showing it: control characters, ends of lines, and all twelve characters of Unicode's property
+/// Bidi_Control.
+package func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
-    case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
     default: false
     }
 }

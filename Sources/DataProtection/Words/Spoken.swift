@@ -13,7 +13,7 @@ package func spoken(time seconds: UInt64) -> String {
 }
 
 /// The same of a `Date`.
-package func spoken(time: Date) -> String { spoken(time: UInt64(max(0, time.timeIntervalSince1970))) }
+package func spoken(time: Date) -> String { spoken(time: UInt64(clamping: time.timeIntervalSince1970)) }
 
 /// As ``spoken(seconds:)``; of a part of a second, the whole.
 package func spoken(_ time: Duration) -> String { spoken(seconds: Int(clamping: time.wholeSeconds)) }

@@ -30,6 +30,16 @@ package enum ExtendedAttributes {
         _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }
     }
 
+    /// Sets a value of an open directory, whatever its path leads to by now.
+    package static func set(
+        _ name: String, to value: [UInt8], of directory: LowerDirectory
+    ) throws(DataProtectionError) {
+        // fsetxattr(2) takes no descriptor that is only good for looking up names.
+        _ = try retrying(directory.path, "setxattr") {
+            directory.descriptorPath.withPlatformString { setxattr($0, name, value, value.count, 0) }
+        }
+    }
+
     /// Takes the attribute away. The C call is `removexattr`.
     package static func remove(_ name: String, of path: FilePath) throws(DataProtectionError) {
         _ = try retrying(path, "removexattr") { path.withPlatformString { removexattr($0, name) } }

@@ -5,7 +5,13 @@ import SystemPackage
 package func roomOnFileSystem(of descriptor: Int32) -> UInt64? {
     var space = statvfs()
     guard fstatvfs(descriptor, &space) == 0 else { return nil }
-    return UInt64(space.f_bavail) * UInt64(space.f_frsize)
+    return byteCount(ofBlocks: UInt64(space.f_bavail), of: UInt64(space.f_frsize))
+}
+
+/// The bytes of `count` blocks. A file system can report any numbers: what does not fit is the highest number.
+package func byteCount(ofBlocks count: UInt64, of size: UInt64) -> UInt64 {
+    let (bytes, overflow) = count.multipliedReportingOverflow(by: size)
+    return overflow ? .max : bytes
 }
 
 extension LowerFile {

@@ -11,6 +11,16 @@ extension Duration {
 }
 
 extension Date {
-    /// A time as the keybag's files have it.
-    package init(secondsSince1970 seconds: UInt64) { self.init(timeIntervalSince1970: Double(seconds)) }
+    /// A time as the keybag's files have it. Nobody authenticates some of these files, so a number that no clock shows counts as
+    /// `distantFuture`: dates far beyond it crash calendars and formatters.
+    package init(secondsSince1970 seconds: UInt64) {
+        self = min(Date(timeIntervalSince1970: Double(seconds)), .distantFuture)
+    }
+}
+
+extension FixedWidthInteger {
+    /// The whole part of `value`, or the nearest number that there is; 0 for what is no number. `Int(value)` would trap instead.
+    package init(clamping value: Double) {
+        self = Self(exactly: value.rounded(.towardZero)) ?? (value.isNaN ? 0 : value < 0 ? .min : .max)
+    }
 }

@@ -44,7 +44,7 @@ package final class ConversionSource {
     /// In bytes.
     package var size: UInt64 { UInt64(before.st_size) }
     /// What it takes on disk, in bytes.
-    package var allocated: UInt64 { UInt64(before.st_blocks) * 512 }
+    package var allocated: UInt64 { byteCount(ofBlocks: UInt64(clamping: before.st_blocks), of: 512) }
     /// Whether parts of it take no place there.
     package var isSparse: Bool { allocated < size }
 

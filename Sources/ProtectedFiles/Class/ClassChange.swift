@@ -10,25 +10,34 @@ extension Keybag {
     ///
     /// Open handles follow at their next operation. Returns when no slot of the file holds the old wrap any more. The owner
     /// of a file needs no permission to write to it.
-    /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none.
+    /// - Parameters:
+    ///   - protectionClass: the class.
+    ///   - path: the file or directory; links are followed.
+    ///   - allowsWeaker: false: a class that is weaker than the present one is an error. The two are compared on the open file, under the
+    ///     lock of its heads, so that nothing can come in between: not another file under the name, and no other change.
+    /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none. `wouldWeaken`.
     ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
     public func setProtection(
-        _ protectionClass: ProtectionClass, ofItemAt path: FilePath
+        _ protectionClass: ProtectionClass, ofItemAt path: FilePath, allowsWeaker: Bool = true
     ) throws(DataProtectionError) {
-        if DirectoryDefault.isDirectory(path) { return try DirectoryDefault.set(protectionClass, of: path) }
+        if DirectoryDefault.isDirectory(path) {
+            return try DirectoryDefault.set(protectionClass, of: path, allowsWeaker: allowsWeaker)
+        }
         let file: LowerFile
         do throws(DataProtectionError) { file = try .forHeads(of: path) } catch {
             // No change, where nothing could be changed.
             guard hasAlready(protectionClass, path) else { throw error }
             return
         }
-        try setProtection(protectionClass, of: file)
+        try setProtection(protectionClass, of: file, allowsWeaker: allowsWeaker)
     }
 
     /// The same for an open file, whatever its name leads to by now.
-    package func setProtection(_ protectionClass: ProtectionClass, of file: LowerFile) throws(DataProtectionError) {
+    package func setProtection(
+        _ protectionClass: ProtectionClass, of file: LowerFile, allowsWeaker: Bool = true
+    ) throws(DataProtectionError) {
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-            try change(file, to: protectionClass)
+            try change(file, to: protectionClass, allowsWeaker: allowsWeaker)
         }
     }
 
@@ -43,10 +52,14 @@ extension Keybag {
     }
 
     /// FORMAT.md §4 rule 12. Under the slot lock.
-    package func change(_ file: LowerFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
+    package func change(
+        _ file: LowerFile, to protectionClass: ProtectionClass, allowsWeaker: Bool = true
+    ) throws(DataProtectionError) {
         let heads = try HeadPair(of: file)
         let head = heads.head
         guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
+        // `rewrap` authenticates this head, and with it the class that is compared.
+        if !allowsWeaker { try protectionClass.requireNotWeaker(than: head.wrap.classKey.protectionClass, file.path) }
         if head.wrap.classKey.protectionClass == protectionClass {
             return try ClassChange.removeStaleWrap(heads, file, warn: warn)
         }
@@ -97,6 +110,13 @@ extension Keybag {
         try file.write(bytes, at: UInt64(heads.inForce * Head.length))
         try file.flush()
         intent?.finished()
+    }
+}
+
+extension ProtectionClass {
+    /// - Throws: `wouldWeaken` if this class is weaker than `old`, which the file at `path` has.
+    package func requireNotWeaker(than old: ProtectionClass, _ path: FilePath) throws(DataProtectionError) {
+        guard self >= old else { throw .wouldWeaken(path, from: old, to: self) }
     }
 }
 

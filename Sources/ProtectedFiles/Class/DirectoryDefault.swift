@@ -18,7 +18,16 @@ package enum DirectoryDefault {
         return String(decoding: value, as: UTF8.self)
     }
 
-    package static func set(_ protectionClass: ProtectionClass, of directory: FilePath) throws(DataProtectionError) {
+    /// - Parameter allowsWeaker: false: a class that is weaker than the one that the directory itself has is an error. It is asked and
+    ///   set on the open directory, whatever the path leads to by then.
+    package static func set(
+        _ protectionClass: ProtectionClass, of path: FilePath, allowsWeaker: Bool = true
+    ) throws(DataProtectionError) {
+        let directory = try LowerDirectory(lookingAt: path)
+        if !allowsWeaker, try directory.status().st_uid == geteuid(), let value = try value(in: directory) {
+            let now = DefaultClass(directory: value).resolve().protectionClass
+            try protectionClass.requireNotWeaker(than: now, path)
+        }
         try ExtendedAttributes.set(attribute, to: Array(protectionClass.shortName.utf8), of: directory)
     }
 

@@ -19,22 +19,29 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     private let promised: PromisedClass?
     /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
     private let old: LowerFile?
+    /// The class that the file is going to have, where it must not be weaker than that of the file that is replaced.
+    private let wanted: ProtectionClass?
     private let turn = Mutex(false)  // whether the file is finished or given up
 
     /// Begins a file, as `init(_:as:raiseTo:keybag:replacing:)` of the layer above does.
     ///
-    /// - Parameter size: how many bytes it is going to have; nil: not known.
+    /// - Parameters:
+    ///   - size: how many bytes it is going to have; nil: not known.
+    ///   - allowsWeaker: false: if a class was given or promised that is weaker than that of the file that is replaced, this or
+    ///     ``finish()`` throws `wouldWeaken`.
     package init(
         _ path: FilePath, as protectionClass: ProtectionClass?, promising promised: PromisedClass?, keybag: Keybag,
-        replacing: Bool, expecting size: Int?
+        replacing: Bool, expecting size: Int?, allowsWeaker: Bool = true
     ) throws(DataProtectionError) {
         self.path = path
         isReplacing = replacing
         self.promised = promised
+        wanted = allowsWeaker ? nil : promised?.protectionClass ?? protectionClass
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
+        if let replaced { try wanted?.requireNotWeaker(than: replaced.claimed, path) }
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
@@ -60,8 +67,17 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             isOver = true
             defer { new.forgetKeys() }
             try new.finish()
+            try refuseWeakening()
             if isReplacing, let old { try new.keybag.keepAppendedBytes(of: old) }
             try new.publish(replacing: isReplacing, promising: promised)?.perform()
+        }
+    }
+
+    /// What has the name now may be another file than at the beginning, and that one may have been given another class.
+    private func refuseWeakening() throws(DataProtectionError) {
+        guard isReplacing, let wanted, let now = try Self.existing(path) else { return }
+        if let replaced = try new.keybag.inheritedClass(of: now) {
+            try wanted.requireNotWeaker(than: replaced.claimed, path)
         }
     }
 

@@ -28,10 +28,14 @@ extension Keybag {
         try rekey(fileAt: path, as: Optional.none, progress: progress)
     }
 
-    /// - Parameter protectionClass: nil: the one that it has.
+    /// - Parameters:
+    ///   - protectionClass: nil: the one that it has.
+    ///   - allowsWeaker: false: a class that is weaker than the one that it has is the error `wouldWeaken`. The two are compared on the
+    ///     file that is replaced, which nobody else can open for writing meanwhile.
     @_disfavoredOverload
     package func rekey(
-        fileAt path: FilePath, as protectionClass: ProtectionClass?, progress: (Int64) -> Void = { _ in }
+        fileAt path: FilePath, as protectionClass: ProtectionClass?, allowsWeaker: Bool = true,
+        progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) {
         let source = try ConversionSource(path)
         try source.file.requireOneOfOurs()
@@ -41,6 +45,9 @@ extension Keybag {
         let size = try open.size(.open)
         guard let state = open.state else { throw .busy(path) }
         let head = state.heads.head
+        if !allowsWeaker {
+            try protectionClass?.requireNotWeaker(than: head.wrap.classKey.protectionClass, path)
+        }
         let new = try NewFile(
             source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
             carrying: try verdict(of: head))

@@ -148,11 +148,11 @@ extension ProtectedFileWriter {
     @_disfavoredOverload
     package convenience init(
         _ path: FilePath, as protectionClass: ProtectionClass?, raiseTo: ProtectionClass? = nil, keybag: Keybag,
-        replacing: Bool = true
+        replacing: Bool = true, allowsWeaker: Bool = true
     ) throws(DataProtectionError) {
         try self.init(
             path, as: protectionClass, promising: raiseTo.map { PromisedClass($0) }, keybag: keybag,
-            replacing: replacing, expecting: nil)
+            replacing: replacing, expecting: nil, allowsWeaker: allowsWeaker)
     }
 }
 

@@ -5,6 +5,8 @@ struct ExplainedKeybag {
     /// Nil where it cannot be used.
     var state: ProtectionState?
     var keybag: Keybag?
+    /// Whether it is another one than that of this command: under such a one files are only read.
+    var isOther = false
     /// Where it is and what state it is in, or why it cannot be used.
     var spoken: String
     /// What would help where it cannot be used.
@@ -41,5 +43,8 @@ struct ExplainedKeybag {
             }
             throw .foreignKeybag("", uuid)
         }
+        guard let keybag, keybags.isOther(keybag) else { return }
+        isOther = true
+        spoken += ", not the keybag of this command"
     }
 }

@@ -3,8 +3,11 @@ import Glibc
 
 extension Explanation {
     /// A protected file.
+    ///
+    /// - Parameter own: the keybag of this command, which a file in its place belongs to.
     init(
-        of info: ProtectedFileInfo, at path: FilePath, _ keybag: ExplainedKeybag, mayWrite: Bool, mayReplace: Bool
+        of info: ProtectedFileInfo, at path: FilePath, _ keybag: ExplainedKeybag, replacedUnder own: ExplainedKeybag,
+        mayWrite: Bool, mayReplace: Bool
     ) throws(DataProtectionError) {
         let name = info.protectionClass.shortName
         self.init("protected", "protected, class \(name), \(spoken(info.size, "byte"))")
@@ -20,7 +23,12 @@ extension Explanation {
             help = problem.hint
         } else {
             add(.openToRead, named: "read", info.protectionClass, in: state)
-            if mayWrite {
+            if keybag.isOther {
+                for action in ["write", "change class"] {
+                    add(action, false, "it belongs to another keybag: name that one")
+                }
+                help = help ?? "protectfs explain\(keybagOption) \(quoted(path))"
+            } else if mayWrite {
                 add(.openToWrite, named: "write", info.protectionClass, in: state)
                 addClassChange(from: info.protectionClass, in: state)
             } else {
@@ -31,8 +39,14 @@ extension Explanation {
         }
         if mayReplace {
             let next = try ClassChoice(
-                forNewFileAt: path, keybag: keybag.keybag, fallback: Keybag.fallbackForCommands)
-            add(.create, named: "replace", next.protectionClass, in: state)
+                forNewFileAt: path, keybag: own.keybag, fallback: Keybag.fallbackForCommands)
+            if let state = own.state {
+                keybagOption = own.directory.map { KeybagOption.words(for: $0) } ?? ""
+                deviceKeyProblem = own.deviceKeyProblem
+                add(.create, named: "replace", next.protectionClass, in: state)
+            } else {
+                add("replace", false, "the keybag of this command cannot be used")
+            }
         } else {
             add("replace", false, "the permissions of its directory do not let you")
         }

@@ -41,7 +41,7 @@ final class EditedFile {
                 .protectionClass
             return
         }
-        keybag = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+        keybag = try keybags.changing(path, by: "edit \(quoted(path))") { keybag throws(DataProtectionError) in
             try ProtectedFile.open(path, keybag: keybag).close()
             return keybag
         }

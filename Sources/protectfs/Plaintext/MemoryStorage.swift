@@ -42,7 +42,7 @@ enum MemoryStorage {
         var status = statvfs()
         // ramfs says that it has no blocks at all.
         if let directory, directory.withPlatformString({ statvfs($0, &status) }) == 0, status.f_blocks > 0 {
-            room = min(room, Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
+            room = min(room, Int64(clamping: byteCount(ofBlocks: UInt64(status.f_bavail), of: UInt64(status.f_frsize))))
         }
         guard bytes > room / 4 else { return }
         throw Failure(

@@ -16,7 +16,7 @@ struct SealedPlaintext: ~Copyable {
         let memory = protectfs_memory_file()
         guard memory >= 0 else { throw Self.failure(path) }
         defer { close(memory) }
-        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+        let file = try keybags.reading(path) { keybag throws(DataProtectionError) in
             let file = try ProtectedFile.open(path, keybag: keybag)
             if try file.openedClass().isShutByLock { holders.add(path, of: keybag) }
             return file

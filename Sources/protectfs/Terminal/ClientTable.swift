@@ -21,7 +21,7 @@ struct ClientTable {
         let widths = (0..<4).map { column in rows.map { $0[column].count }.max()! }
         return rows.map { row in
             let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return Array((cells + [row[4]]).joined(separator: "  ").utf8)
+            return Array(printable((cells + [row[4]]).joined(separator: "  ")).utf8)
         }
     }
 }

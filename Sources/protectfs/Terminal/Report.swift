@@ -36,9 +36,10 @@ struct Report {
 
     private func lines(named path: FilePath) -> [[UInt8]] {
         let width = rows.map(\.name.count).max() ?? 0
-        return [listed(path) + Array(": \(title)".utf8)]
+        return [listed(path) + Array(": \(printable(title))".utf8)]
             + rows.map { row in
-                Array("  \(row.name)\(String(repeating: " ", count: width + 2 - row.name.count))\(row.text)".utf8)
+                let space = String(repeating: " ", count: width + 2 - row.name.count)
+                return Array("  \(row.name)\(space)\(printable(row.text))".utf8)
             }
     }
 }

@@ -52,7 +52,7 @@ final class VerificationRun {
         if Interruption.isRequested { return nil }
         var seen: Int64 = 0
         do throws(DataProtectionError) {
-            let found = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+            let found = try keybags.reading(path) { keybag throws(DataProtectionError) in
                 try keybag.verify(path) { bytes in
                     done.add(bytes - seen)
                     seen = bytes

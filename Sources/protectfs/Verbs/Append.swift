@@ -16,7 +16,7 @@ struct Append {
     }
 
     func run() throws {
-        let target = try inSegments ? Target.log(SegmentedLog(path, keybag: keybags.own())) : .file(open())
+        let target = try inSegments ? openLog() : .file(open())
         let input = StandardInput(pieceSize: 256 * 1024)
         var (written, taken) = (Int64(0), 0)
         do {
@@ -57,12 +57,20 @@ struct Append {
         }
     }
 
+    /// What to type behind `protectfs`.
+    private func command(_ flags: String) -> String {
+        "write \(flags)\(protectionClass.map { " --class \($0.shortName)" } ?? "") \(quoted(path))"
+    }
+
+    private func openLog() throws -> Target {
+        .log(
+            try keybags.changing(path, by: command("--append --segments")) { keybag throws(DataProtectionError) in
+                try SegmentedLog(path, keybag: keybag)
+            })
+    }
+
     private func open() throws -> ProtectedFile {
-        do throws(DataProtectionError) {
-            return try openExisting()
-        } catch {
-            guard error.errno == .noSuchFileOrDirectory, case .system = error else { throw error }
-        }
+        do { return try openExisting() } catch DataProtectionError.system(_, _, .noSuchFileOrDirectory) {}
         do throws(DataProtectionError) {
             return try ProtectedFile.create(
                 path, as: protectionClass, raiseTo: raiseTo, keybag: keybags.own())
@@ -73,13 +81,13 @@ struct Append {
     }
 
     /// A class that was asked for is honoured or refused, never quietly missed.
-    private func openExisting() throws(DataProtectionError) -> ProtectedFile {
-        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+    private func openExisting() throws -> ProtectedFile {
+        let file = try keybags.changing(path, by: command("--append")) { keybag throws(DataProtectionError) in
             try ProtectedFile.open(path, .readWrite, keybag: keybag)
         }
         let own = try file.protectionClass()
         if let protectionClass, own < protectionClass {
-            throw .wouldWeaken(path, from: protectionClass, to: own)
+            throw DataProtectionError.wouldWeaken(path, from: protectionClass, to: own)
         }
         return file
     }

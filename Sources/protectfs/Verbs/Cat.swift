@@ -48,7 +48,7 @@ struct Cat: ParsableCommand {
     private func copy(
         _ path: FilePath, _ keybags: Keybags, through buffer: UnsafeMutableRawBufferPointer
     ) throws {
-        let file = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+        let file = try keybags.reading(path) { keybag throws(DataProtectionError) in
             try ProtectedFile.open(path, keybag: keybag)
         }
         var wanted: Range<Int64> = 0..<Int64.max

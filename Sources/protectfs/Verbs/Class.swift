@@ -88,8 +88,9 @@ struct Class: ParsableCommand {
         for path in paths where !Interruption.isRequested {
             do {
                 if !rekey { try refuseDefaultOfNone(path, protectionClass) }
-                try progress.during(size(of: [path])) { step throws(DataProtectionError) in
-                    try keybags.using(for: path) { keybag throws(DataProtectionError) in
+                try progress.during(size(of: [path])) { step in
+                    try keybags.changing(path, by: command(path, protectionClass)) {
+                        keybag throws(DataProtectionError) in
                         try change(path, to: protectionClass, keybag, step)
                     }
                 }
@@ -115,16 +116,19 @@ struct Class: ParsableCommand {
             hint: "give it for each file: protectfs write --class none")
     }
 
+    /// What to type behind `protectfs` for one of the paths.
+    private func command(_ path: FilePath, _ protectionClass: ProtectionClass?) -> String {
+        let flags = (rekey ? " --rekey" : "") + (allowWeaker ? " --allow-weaker" : "")
+        return "class\(flags) \(quoted(path))" + (protectionClass.map { " \($0.shortName)" } ?? "")
+    }
+
     private func change(
         _ path: FilePath, to protectionClass: ProtectionClass?, _ keybag: Keybag, _ step: (Int64) -> Void
     ) throws(DataProtectionError) {
-        if let protectionClass, let now = try currentClass(of: path), protectionClass < now, !allowWeaker {
-            throw .wouldWeaken(path, from: now, to: protectionClass)
-        }
         if rekey {
-            try keybag.rekey(fileAt: path, as: protectionClass, progress: step)
+            try keybag.rekey(fileAt: path, as: protectionClass, allowsWeaker: allowWeaker, progress: step)
         } else if let protectionClass {
-            try keybag.setProtection(protectionClass, ofItemAt: path)
+            try keybag.setProtection(protectionClass, ofItemAt: path, allowsWeaker: allowWeaker)
         }
     }
 }

@@ -21,7 +21,7 @@ struct Doctor: ParsableCommand {
             try JSON.array(findings.map(\.members)).print()
         } else {
             var lines = OutputLines()
-            for line in findings.flatMap({ $0.lines }) { try lines.add(Array(line.utf8)) }
+            for line in findings.flatMap({ $0.lines }) { try lines.add(Array(printable(line).utf8)) }
             try lines.finish()
         }
         if findings.contains(where: { $0.level == .problem }) { throw ExitStatus.configuration }

@@ -40,8 +40,10 @@ struct Explain: ParsableCommand {
         let mayReplace = access(W_OK | X_OK, directory.isEmpty ? "." : directory)
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
+            let keybag = ExplainedKeybag(of: info.keybag, among: keybags)
+            if keybag.isOther, let other = keybag.keybag { keybags.warn(of: other, reading: path) }
             return try Explanation(
-                of: info, at: path, ExplainedKeybag(of: info.keybag, among: keybags),
+                of: info, at: path, keybag, replacedUnder: keybag.isOther ? ExplainedKeybag(keybags.own) : keybag,
                 mayWrite: access(W_OK, path), mayReplace: mayReplace)
         } catch {
             switch error {

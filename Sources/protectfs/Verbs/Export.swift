@@ -40,7 +40,7 @@ struct Export: ParsableCommand {
             throw Failure(.usage, "an RNCryptor file is no text for a terminal", hint: "name a file: -o FILE")
         }
         let before = FileVersion(path, following: true)
-        let file = try Keybags(keybag).using(for: path) { keybag throws(DataProtectionError) in
+        let file = try Keybags(keybag).reading(path) { keybag throws(DataProtectionError) in
             try ProtectedFile.open(path, keybag: keybag)
         }
         let target = isToStandardOutput ? nil : try writer()

@@ -72,10 +72,12 @@ struct Import: ParsableCommand {
         let path = output.path
         // Everything that can be said before somebody types a password, or a pipe is read.
         if NamedItem.exists(path), !replace { throw Self.exists(path) }
-        if !allowWeaker { try Weakening.refuse(path, to: protectionClass) }
         if source.isFile { _ = try MessageOpening(source, through: buffer) }
-        let keybag = try Keybags(keybag).forReplacing(path)
-        let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: keybag, replacing: replace)
+        let (keybag, writer) = try Keybags(keybag).replacing(path) { keybag throws(DataProtectionError) in
+            let writer = try ProtectedFileWriter(
+                path, as: protectionClass, keybag: keybag, replacing: replace, allowsWeaker: allowWeaker)
+            return (keybag, writer)
+        }
         try source.takeIn {
             try ProtectedSpool(beside: path, as: writer.protectionClass, keybag: keybag)
         } checking: { start in

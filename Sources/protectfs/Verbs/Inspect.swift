@@ -35,7 +35,10 @@ struct Inspect: ParsableCommand {
         }
         var file = try FileInspection(of: path, keybag: nil)
         let keybag = file.identity.flatMap { keybags.named($0.keybag) }
-        if let keybag { file = try FileInspection(of: path, keybag: keybag) }
+        if let keybag {
+            if keybags.isOther(keybag) { keybags.warn(of: keybag, reading: path) }
+            file = try FileInspection(of: path, keybag: keybag)
+        }
         if let problem = file.problem {
             outcome.record(problem)
         } else if case .refused(let error) = file.authenticity {

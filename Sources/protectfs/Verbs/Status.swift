@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+
 import struct FoundationEssentials.Date
 
 /// Says what is locked.
@@ -113,7 +114,7 @@ struct Status: ParsableCommand {
                     ("unlockedSince", .optional(status.unlockedSeconds)),
                     ("firstUnlockSince", .optional(status.firstUnlockSeconds)),
                     ("lastTransition", .optional(status.lastTransitionSeconds)),
-                    ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64($0.rounded(.up)) })),
+                    ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64(clamping: $0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter?.wholeSeconds)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
                     ("generation", .number(Int64(keybag.activeGeneration))),
@@ -132,7 +133,7 @@ extension KeybagStatus {
         case .beforeFirstUnlock: return "locked, not unlocked since the machine started"
         case .locked: return "locked" + since(lastTransition)
         case .unlocked:
-            let end = secondsUntilLock.map { ", locks in \(spoken(seconds: Int($0.rounded(.up))))" } ?? ""
+            let end = secondsUntilLock.map { ", locks in \(spoken(seconds: Int(clamping: $0.rounded(.up))))" } ?? ""
             return "unlocked" + since(unlockedSince) + end
         }
     }

@@ -38,7 +38,7 @@ struct Unprotect: ParsableCommand {
         for item in items.items {
             TreeWalk(crossesFileSystems: false).walk(item.path, recordingIn: outcome) { item in
                 if Interruption.isRequested { return .stop }
-                do throws(DataProtectionError) {
+                do {
                     switch item.kind {
                     case .directory: try Keybag.removeDefaultProtection(of: item.path)
                     case .file: try convert(item, keybags, progress)
@@ -60,7 +60,7 @@ struct Unprotect: ParsableCommand {
         let outcome = Outcome()
         for path in paths.paths {
             do throws(DataProtectionError) {
-                let result = try keybags.using(for: path) { keybag throws(DataProtectionError) in
+                let result = try keybags.reading(path) { keybag throws(DataProtectionError) in
                     try keybag.salvage(path)
                 }
                 for bytes in result.missing {
@@ -81,9 +81,10 @@ struct Unprotect: ParsableCommand {
 
     private func convert(
         _ item: NamedItem, _ keybags: Keybags, _ progress: Progress
-    ) throws(DataProtectionError) {
-        try progress.during(item.size) { step throws(DataProtectionError) in
-            _ = try keybags.using(for: item.path) { keybag throws(DataProtectionError) in
+    ) throws {
+        let command = "unprotect\(allowOtherOwner ? " --allow-other-owner" : "") \(quoted(item.path))"
+        try progress.during(item.size) { step in
+            _ = try keybags.changing(item.path, by: command) { keybag throws(DataProtectionError) in
                 try keybag.unprotect(item.path, allowsOtherOwner: allowOtherOwner, progress: step)
             }
         }

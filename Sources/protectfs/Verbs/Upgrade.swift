@@ -154,7 +154,7 @@ private final class UpgradeRun {
         files: Int, bytes: Int64, of total: (files: Int, bytes: Int64), after seconds: Double
     ) -> String {
         let share = Double(bytes + Int64(files) << 16) / max(1, Double(total.bytes + Int64(total.files) << 16))
-        let left = share > 0.01 ? Int(seconds / share - seconds) : nil
+        let left = share > 0.01 ? Int(clamping: seconds / share - seconds) : nil
         let time = left.map { $0 < 100 ? "\($0) s left" : "\($0 / 60) min left" } ?? "…"
         return "\(files)/\(total.files) files, \(bytes >> 20) MiB, \(time)"
     }

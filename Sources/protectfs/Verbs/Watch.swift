@@ -32,7 +32,7 @@ struct Watch: ParsableCommand {
     private func print(_ event: ProtectedDataEvent) throws {
         switch event {
         case .willBecomeUnavailable(let deadline):
-            let left = Int64(max(0, ((deadline - .now) / .seconds(1)).rounded(.up)))
+            let left = max(0, Int64(clamping: ((deadline - .now) / .seconds(1)).rounded(.up)))
             try print("willBecomeUnavailable", "unlocked", secondsUntilLock: left)
         case .didBecomeUnavailable: try print("didBecomeUnavailable", "locked")
         case .didBecomeAvailable: try print("didBecomeAvailable", "unlocked")

@@ -63,9 +63,10 @@ struct Write: ParsableCommand {
     }
 
     private func replace(_ path: FilePath) throws {
-        if !allowWeaker { try Weakening.refuse(path, to: raiseTo ?? protectionClass) }
-        let writer = try ProtectedFileWriter(
-            path, as: protectionClass, raiseTo: raiseTo, keybag: Keybags(keybag).forReplacing(path))
+        let writer = try Keybags(keybag).replacing(path) { keybag throws(DataProtectionError) in
+            try ProtectedFileWriter(
+                path, as: protectionClass, raiseTo: raiseTo, keybag: keybag, allowsWeaker: allowWeaker)
+        }
         let input = StandardInput(pieceSize: 1 << 20)
         let progress = Progress("writing", total: StandardInput.size, isTyped: isatty(0) == 1)
         var done: Int64 = 0
