@@ -55,7 +55,7 @@ extension TransitionFile {
     }
 
     /// Where a lock stands in the order of locks and unlocks.
-    private enum Place {
+    private enum Standing {
         /// It has the flock of this file, and can write to it.
         case own(LowerFile)
         /// Somebody else kept the flock of this file.
@@ -75,7 +75,7 @@ extension TransitionFile {
         }
     }
 
-    private func place(_ makesFile: Bool) -> Place {
+    private func place(_ makesFile: Bool) -> Standing {
         let end = Self.endOfPatience()
         repeat {
             let file: LowerFile
@@ -104,7 +104,7 @@ extension TransitionFile {
     }
 
     /// - Parameter refusal: why the file cannot be opened for writing.
-    private func placeWithoutWriting(_ refusal: Errno, until end: UInt64) -> Place {
+    private func placeWithoutWriting(_ refusal: Errno, until end: UInt64) -> Standing {
         var status = stat()
         do throws(DataProtectionError) {
             _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }

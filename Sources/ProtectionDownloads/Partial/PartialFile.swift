@@ -11,7 +11,7 @@ final class PartialFile {
     struct Locked: Error {}
 
     /// Where the bytes that have come are.
-    enum State {
+    enum Phase {
         /// Nobody has looked yet, or what was there changed: the list and the directory say it.
         case unread
         /// Nowhere: neither the list nor the directory has anything of this download.
@@ -30,7 +30,7 @@ final class PartialFile {
     let keys: [String: IntegrityKey]
     private var id: DownloadID { name.id }
 
-    var state: State
+    var state: Phase
     let buffer = WriteBuffer()
     /// When everything that had come was flushed last.
     var lastSync = Clock.monotonic()
@@ -260,7 +260,7 @@ final class PartialFile {
         case .unread, .nothing, .closed: throw Self.nothingIsThere
         case .inMemory: if isLate { try sync() }
         case .open(let part):
-            part.flushAhead()
+            part.beginFlush()
             // In between, the disk is busy enough.
             if part.unsynced >= Self.syncBytes || (isLate && !part.isFlushing) { try sync() }
         }
