@@ -53,6 +53,10 @@ struct StoreKeyFile: Sendable {
     private func read() throws(DownloadError) -> Loaded? {
         do throws(DataProtectionError) {
             let file = try ProtectedFile.open(path, keybag: keybag)
+            // Class B's public key or the device key is enough to make a file of another class, and rows that open under its key.
+            guard try file.openedClass() == .completeUntilFirstUserAuthentication else {
+                throw .damaged(path, .wrapRecord, reason: "its class must be first-unlock", offset: nil)
+            }
             var count = 0
             let secret = try SecretBytes(byteCount: StoreKey.length) { slot throws(DataProtectionError) in
                 count = try file.read(into: slot, at: 0)
