@@ -20,7 +20,7 @@ struct BackupAppendedTests {
 
     private func append(to path: FilePath) throws { try path.overwrite(try path.contents() + line) }
 
-    private func change(_ seed: UInt8) throws { try beds.bed.make("f", .complete, pattern(seed, count: 20_000)) }
+    private func change(_ seed: UInt64) throws { try beds.bed.make("f", .complete, pattern(seed, count: 20_000)) }
 
     /// What was saved of copies of the file, oldest first.
     private func saved() throws -> [[UInt8]] {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import ProtectionKeys
 import Testing
 
 @testable import DataProtection

@@ -76,7 +76,9 @@ package struct ReplacedFile {
         let open = keybag.map { OpenFile(file, keybag: $0, isWritable: false) }
         // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
         let keys = try? open?.operateLocked(.open)
-        return try FileTail(of: open?.state ?? found, in: file, length: length, keys).foreign.map { .appended(from: $0) }
+        return try FileTail(of: open?.state ?? found, in: file, length: length, keys).foreign.map {
+            .appended(from: $0)
+        }
     }
 
     /// In bytes: as much is compared. Longer ones are saved without a look.

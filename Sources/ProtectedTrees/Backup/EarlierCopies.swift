@@ -71,7 +71,8 @@ package struct EarlierCopies {
     ) throws(DataProtectionError) -> [LowerDirectory] {
         var path = [directory]
         for name in [tree] + names(above: entry) {
-            do throws(DataProtectionError) { path.append(try path.last!.subdirectory(name).0) } catch .exists(let place) {
+            do throws(DataProtectionError) { path.append(try path.last!.subdirectory(name).0) } catch .exists(let place)
+            {
                 throw .system(place, operation: "mkdir", .notDirectory)
             }
         }

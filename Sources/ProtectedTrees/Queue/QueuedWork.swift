@@ -151,7 +151,8 @@ extension Keybag {
             let outcome: QueuedWorkResult.Outcome
             switch note.records.first {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
-            case .join(let segment, let path, let seal): outcome = try join(segment, to: path, by: seal, &note, into: log)
+            case .join(let segment, let path, let seal):
+                outcome = try join(segment, to: path, by: seal, &note, into: log)
             case .upgrade(let upgrade):
                 let summary = try self.upgrade(upgrade, showing: show)
                 for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
