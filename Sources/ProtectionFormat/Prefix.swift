@@ -83,4 +83,5 @@ public enum SealKind: UInt8, Sendable {
     case contentRecord = 2
     case inlineFile = 3
     case chunk = 4
+    case joinNote = 5
 }

@@ -8,26 +8,13 @@ import Testing
 
 /// Notes that somebody wrote into the queue while the keybag was locked.
 @Suite struct QueueForgeryTests {
-    private func reference(_ path: FilePath) throws -> FileReference {
-        let file = try LowerFile(path, flags: O_RDONLY)
-        return try FileReference(file, try #require(try file.fileID()), named: path)
-    }
-
-    /// Writes a note as its forger would, with whatever records.
-    private func forge(_ bed: FileTestBed, _ records: [QueueRecord]) throws {
-        var note = try QueueNote(records[0], in: bed.keybag.directory)
-        for record in records.dropFirst() { try note.add(record) }
-    }
-
     /// A secret is not appended to a file that everybody can read, and not removed.
     @Test(arguments: ["secret", "public.segment-1"], [ProtectionClass.complete, .completeUnlessOpen])
     func aJoinThatWouldWeaken(_ name: String, _ protectionClass: ProtectionClass) throws {
         let bed = try FileTestBed()
         let secret = try bed.makeWhole(name, protectionClass, Array("secret".utf8))
         let target = try bed.makeWhole("public", .none, Array("public".utf8))
-        try bed.keybag.lock()
-        try forge(bed, [.join(try reference(secret), log: target)])
-        try bed.enter(.unlocked)
+        try bed.forgeJoin(secret, to: target)
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
         if name == "secret" {
             #expect(outcomes == [], "no segment has this name")
@@ -44,9 +31,7 @@ import Testing
         let bed = try FileTestBed()
         let segment = try bed.makeWhole("log.segment-1", .completeUnlessOpen, Array("secret".utf8))
         let log = try bed.makePlanted("log")
-        try bed.keybag.lock()
-        try forge(bed, [.join(try reference(segment), log: log)])
-        try bed.enter(.unlocked)
+        try bed.forgeJoin(segment, to: log)
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.unverifiedOrigin(log, .unverified))])
         #expect(try bed.read(log) == [])
         #expect(try bed.read(segment) == Array("secret".utf8))
@@ -58,8 +43,8 @@ import Testing
         let first = try bed.makeWhole("first", .completeUnlessOpen, Array("first".utf8))
         let secret = try bed.makeWhole("log.segment-1", .complete, Array("secret".utf8))
         let log = try bed.makeWhole("log", .complete, Array("line".utf8))
-        try forge(bed, [.raise(try reference(first), from: .completeUnlessOpen, to: .complete)])
-        try forge(bed, [.join(try reference(secret), log: log)])
+        try bed.forge([.raise(try bed.reference(first), from: .completeUnlessOpen, to: .complete)])
+        try bed.forgeJoin(secret, to: log)
         let numbers = try QueueNote.numbers(in: bed.keybag.directory)
         let paths = numbers.map { bed.keybag.directory.appending("queue").appending("\($0)") }
         let results = try bed.keybag.performQueuedWork(
@@ -84,7 +69,7 @@ import Testing
         try bed.keybag.lock()
         try bed.log("2")
         let note = bed.keybag.directory.appending("queue/1")
-        let log = try reference(bed.path("log"))
+        let log = try bed.reference(bed.path("log"))
         let forged = claims.map { QueueRecord.begun(log, offset: $0.offset, from: $0.from, count: $0.count) }
         try note.overwrite(try note.contents() + forged.flatMap(\.encoded))
         try bed.enter(.unlocked)
@@ -101,7 +86,7 @@ import Testing
         try bed.keybag.lock()
         try bed.log("2")
         let note = bed.keybag.directory.appending("queue/1")
-        let forged = QueueRecord.begun(try reference(other), offset: 5, from: 0, count: 2)
+        let forged = QueueRecord.begun(try bed.reference(other), offset: 5, from: 0, count: 2)
         try note.overwrite(try note.contents() + forged.encoded)
         try bed.enter(.unlocked)
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
@@ -178,5 +163,24 @@ import Testing
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
         #expect(try ProtectedFileInfo(of: bed.path("first")).protectionClass == .complete)
         #expect(try bed.keybag.directory.appending("queue").names() == [])
+    }
+}
+
+extension FileTestBed {
+    /// The file of that name, as a note names it.
+    func reference(_ path: FilePath) throws -> FileReference {
+        let file = try LowerFile(path, flags: O_RDONLY)
+        return try FileReference(file, try #require(try file.fileID()), named: path)
+    }
+
+    /// Writes a note as its forger would, with whatever records.
+    func forge(_ records: [QueueRecord]) throws {
+        var note = try QueueNote(records[0], in: keybag.directory)
+        for record in records.dropFirst() { try note.add(record) }
+    }
+
+    /// Queues a file as a segment, with a seal as only its maker can make it.
+    func forgeJoin(_ segment: FilePath, to log: FilePath) throws {
+        try forge([.join(try reference(segment), log: log, seal: try joinSeal(of: segment, for: log))])
     }
 }

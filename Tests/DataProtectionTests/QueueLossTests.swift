@@ -159,7 +159,7 @@ import Testing
             "/" + Array(repeating: String(repeating: "n", count: 200), count: 19).joined(separator: "/"))
         let file = FileReference(
             device: 1, inode: 2, path: directory.appending("log"), fileID: try FileID(bytes: 0..<16))
-        var note = try QueueNote(.join(file, log: file.path), in: bed.keybag.directory)
+        var note = try QueueNote(.join(file, log: file.path, seal: []), in: bed.keybag.directory)
         for number in 0..<40 as Range<UInt64> {
             try note.add(.begun(file, offset: number, from: 0, count: 1))
             try note.add(.failed(.noSpace, at: number))

@@ -13,7 +13,8 @@ import Testing
         let id = try! FileID(bytes: 0..<16)
         let file = FileReference(device: 2064, inode: 12, path: FilePath(bytes: Array("/a\n \u{FF}b".utf8)), fileID: id)
         return [
-            .raise(file, from: .completeUnlessOpen, to: .complete), .join(file, log: "/log\nfile"),
+            .raise(file, from: .completeUnlessOpen, to: .complete), .join(file, log: "/log\nfile", seal: Array(7..<35)),
+            .join(file, log: "/log\nfile", seal: []),
             .begun(file, offset: 5, from: 0, count: .max), .failed(.ioError, at: 1_700_000_000),
         ]
     }()
@@ -51,6 +52,23 @@ import Testing
             let bytes = Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}\(sum)\u{0}\u{0}\n".utf8)
             #expect(QueueRecord.decode(bytes) == [], "\(sum)")
         }
+    }
+
+    /// A record that is written anew must take as many bytes as it was read from.
+    @Test(arguments: ["", "0", "upper", "colons", "short", "long", "two"]) func aSealHasOneForm(_ form: String) throws {
+        let good = Self.records[1].encoded
+        let seal = Array(good.dropLast(2).suffix(56))
+        #expect(QueueRecord.decode(good) == [Self.records[1]])
+        let other: [UInt8] =
+            switch form {
+            case "upper": Array(String(decoding: seal, as: UTF8.self).uppercased().utf8)
+            case "colons": Array(stride(from: 0, to: 56, by: 2).map { seal[$0..<$0 + 2] }.joined(separator: [0x3A]))
+            case "short": seal.dropLast(2)
+            case "long": seal + seal
+            case "two": seal + [0] + seal
+            default: Array(form.utf8)
+            }
+        #expect(QueueRecord.decode(Array(good.dropLast(58)) + other + [0, 0x0A]) == [])
     }
 
     @Test func anythingElseIsNoNote() throws {

@@ -75,6 +75,32 @@ import Testing
         #expect(try bed.contents() == bytes)
     }
 
+    /// What somebody is about to commit to the file that is replaced would be lost: a small file waits for that as a large one does.
+    @Test(arguments: memories) func waitsWhileSomebodyWrites(_ memory: Int) async throws {
+        let bed = try DownloadBed()
+        bed.server["file"] = .init(bytes: bytes)
+        #expect(try await bed.result(memory: memory).state == .finished)
+        let writer = try ProtectedFile.open(bed.path("file"), .readWrite, keybag: bed.keybag)
+        try [UInt8]([1]).withUnsafeBytes { try writer.write($0, at: 0) }
+        let before = try ProtectedFile.fileID(at: bed.path("file"))
+        var request = bed.request()
+        request.replacesExisting = true
+        let queue = try bed.queue(memory: memory)
+        let download = try await queue.add(request)
+        let run = Task { try await queue.run(untilIdle: true) }
+        var state = DownloadState.queued
+        for _ in 0..<3000 where ![.publishing, .finished, .failed].contains(state) {
+            try await Task.sleep(for: .milliseconds(10))
+            state = try queue.store.record(download.id).state
+        }
+        #expect(try ProtectedFile.fileID(at: bed.path("file")) == before, "it is \(state)")
+        try writer.close()
+        try await run.value
+        #expect(try await queue.download(download.id).state == .finished)
+        #expect(try bed.contents() == bytes)
+        #expect(try bed.names() == ["file"])
+    }
+
     @Test func killedAfterTheRename() async throws {
         let bed = try DownloadBed()
         let id = try await publishing(bed, renamed: true)

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import ProtectionKeys
 import Testing
 
 @testable import DataProtection
@@ -173,6 +174,23 @@ import Testing
             }
         }
         #expect(!FileManager.default.fileExists(atPath: key.string))
+    }
+
+    /// Class B's public key, or the device key, is enough to make a key and rows that open under it: an upload of whatever file.
+    @Test(arguments: [ProtectionClass.completeUnlessOpen, .none]) func aPlantedKey(_ protectionClass: ProtectionClass)
+        async throws
+    {
+        let bed = try DownloadBed()
+        _ = try await bed.queue().add(bed.request())
+        let key = bed.keybag.directory.appending("downloads/key")
+        let writer = try ProtectedFileWriter(key, as: protectionClass, keybag: bed.keybag)
+        try [UInt8](repeating: 7, count: StoreKey.length).withUnsafeBytes { try writer.append($0) }
+        try writer.finish()
+        let error = await #expect(throws: DownloadError.self) { try await bed.queue().downloads() }
+        guard case .storeDamaged(key, _)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
     }
 
     /// Everything that a request can say comes back as it was.

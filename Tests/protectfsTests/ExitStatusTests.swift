@@ -35,6 +35,7 @@ struct ExitStatusTests {
         (.database("f", of: "f"), 77), (.database("f-wal", of: "f"), 77), (.databaseInUse("f", holding: "f-wal"), 75),
         (.notProtected("f"), 65), (.damaged("f", .chunk, reason: "r", offset: 5), 65),
         (.unsupported("f", what: "w"), 65), (.unverifiedOrigin("f", .unverified), 65),
+        (.notASegment("f.segment-1", of: "f"), 65),
         (.foreignKeybag("f", one), 66),
         (.keyLost("f", .complete, generation: 1), 66), (.keyLost("f", .none, generation: 2, isNewer: true), 66),
         (.otherKey("f", .complete, generation: 2), 65), (.busy("f"), 75), (.needsRekey("f"), 77),

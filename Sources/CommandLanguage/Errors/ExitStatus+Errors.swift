@@ -7,7 +7,8 @@ extension DataProtectionError: SpokenError {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
             .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse, .lockUnproven:
             .notNow
-        case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .keybagDamaged, .otherKey:
+        case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .notASegment, .keybagDamaged,
+            .otherKey:
             .damaged
         case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
             .backupNotFound:

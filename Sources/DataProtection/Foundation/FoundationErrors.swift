@@ -57,7 +57,8 @@ extension DataProtectionError {
         case .exists: .fileWriteFileExists
         case .unknownClass: .featureUnsupported
         case .damaged, .mangled, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
-        case .locked, .foreignKeybag, .keyLost, .otherKey, .unverifiedOrigin, .system(_, _, .permissionDenied),
+        case .locked, .foreignKeybag, .keyLost, .otherKey, .unverifiedOrigin, .notASegment,
+            .system(_, _, .permissionDenied),
             .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice, .ownedByAnother:
             isWriting ? .fileWriteNoPermission : .fileReadNoPermission
         default: isWriting ? .fileWriteUnknown : .fileReadUnknown

@@ -138,9 +138,10 @@ extension ProtectedFile {
     }
 
     /// Copies a protected file as it is stored, as `copyCiphertext(from:to:replacing:)` does with a path.
+    @discardableResult
     public static func copyCiphertext(
         from source: URL, to target: URL, replacing: Bool = false
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> ProtectionWarning? {
         try copyCiphertext(from: try source.filePath(), to: try target.filePath(), replacing: replacing)
     }
 }

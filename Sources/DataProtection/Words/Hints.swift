@@ -24,6 +24,9 @@ extension DataProtectionError {
         case .otherKey: "if another device has a copy of this keybag and rotated it, read the file there"
         case .unverifiedOrigin(let path, _):
             "if you trust its contents, copy them to a new file: protectfs cat \(quoted(path)) | protectfs write NEW"
+        case .notASegment(let path, let log):
+            "look at it: protectfs cat \(quoted(path)); if its lines belong to the log: "
+                + "protectfs cat \(quoted(path)) | protectfs write --append \(quoted(log)); then: rm \(quoted(path)) && protectfs queue run"
         case .wouldWeaken: "to allow that: --allow-weaker"
         case .ownedByAnother: "if its owner may read the plaintext: --allow-other-owner"
         case .needsRekey(let path): "give it a new one: protectfs class --rekey \(quoted(path))"

@@ -28,6 +28,8 @@ extension DataProtectionError {
             "\(quoted(path)) does not open under class key \(protectionClass.shortName), generation \(generation), of its keybag: "
                 + "another device made a key with that number, or the file was altered on purpose"
         case .unverifiedOrigin(let path, _): "\(quoted(path)) could have been made by somebody else"
+        case .notASegment(let path, let log):
+            "\(quoted(path)) is not appended to \(quoted(log)): nothing proves that it was written as a part of that log"
         case .busy(let path): "\(quoted(path)) is being written to by another program"
         case .needsRekey(let path): "\(quoted(path)) has used up its key"
         case .handleFailed(let path, let errno):
@@ -193,6 +195,8 @@ extension ProtectionWarning {
         case .lockStatePolled(let path, let errno):
             "\(quoted(path)) cannot be watched for changes, so it is checked once a second: \(errno.spoken)"
         case .queueNoteUnreadable(let path): "\(quoted(path)) is not a valid queue note, and its work is not done"
+        case .segmentLeftOut(let path, let log, let error):
+            "the lines of \(quoted(path)) are missing in \(quoted(log)), and later lines are appended without them: \(error.message)"
         case .queuedFileGone(let path):
             "\(quoted(path)) no longer exists, and its queued work is dropped; if you moved it to another directory, set its class "
                 + "there, or append it to its log"

@@ -29,6 +29,8 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     /// Somebody else could have made the file, and would know its file key. A `completeUnlessOpen` file of unverified origin is
     /// refused for writing and for a class change; a caller that asked for a verified origin gets this for other files, too.
     case unverifiedOrigin(FilePath, OriginMark.Verdict)
+    /// Nothing proves that the file was made to be appended to the log `of`: somebody else may have put it there, or queued it. It stays as it is.
+    case notASegment(FilePath, of: FilePath)
     /// Another handle is writing to the file, or it changed while it was being converted.
     case busy(FilePath)
     /// 2^31 seals were made under the file's key; it must be encrypted anew.
@@ -147,7 +149,7 @@ extension DataProtectionError {
             .keybagUnconfirmed(_, let errno), .lockUnproven(_, .unwritable(let errno)):
             errno
         case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
-            .unverifiedOrigin:
+            .unverifiedOrigin, .notASegment:
             .badMessage
         case .foreignKeybag, .keyLost, .otherKey, .otherDevice, .deviceKeyUnusable, .keyNotInBackup:
             Errno(rawValue: 126)

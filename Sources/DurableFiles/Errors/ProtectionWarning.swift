@@ -36,6 +36,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     case forgottenKeysLeft(FilePath)
     /// A note of queued work makes no sense, and so its work is not done.
     case queueNoteUnreadable(FilePath)
+    /// A segment cannot be appended to the log `of`, and never could. It stays where it is, and later lines come before its own.
+    case segmentLeftOut(FilePath, of: FilePath, DataProtectionError)
     /// The file of a queued work is neither under its name nor under another one in its directory; the work is dropped.
     case queuedFileGone(FilePath)
     /// inotify(7) cannot be used for that keybag, and so its lock state is looked at once a second.

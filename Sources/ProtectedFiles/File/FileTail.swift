@@ -129,7 +129,7 @@ extension ChunkLayout {
 
 extension LowerFile {
     /// Whether the last 16 bytes of the file are text, and lie behind `place`: sealed bytes are text in one of millions of cases.
-    fileprivate func endsInText(behind place: UInt64) throws(DataProtectionError) -> Bool {
+    package func endsInText(behind place: UInt64) throws(DataProtectionError) -> Bool {
         let count = 16
         let length = try length()
         guard length >= place + UInt64(count) else { return false }

@@ -27,13 +27,15 @@ package enum KeptBeside {
         return try save(file, as: "remains", [0..<min(heads, end), min(max(heads, start), end)..<end], movedBy: 0)
     }
 
-    private static func save(
-        _ file: LowerFile, as mark: String, _ ranges: [Range<UInt64>], movedBy distance: UInt64
+    /// - Parameter entry: beside which the new file gets its name; nil: beside the file itself.
+    package static func save(
+        _ file: LowerFile, as mark: String, _ ranges: [Range<UInt64>], movedBy distance: UInt64,
+        beside entry: DirectoryEntry? = nil
     ) throws(DataProtectionError) -> FilePath? {
         guard try file.status().st_nlink > 0 else { return nil }
         // Where the file is by now, and not by the links that may have led to it.
-        let path = try file.descriptorPath.resolved()
-        let kept = try UnnamedFile(path)
+        let named = if let entry { entry } else { try DirectoryEntry(file.descriptorPath.resolved()) }
+        let kept = try UnnamedFile(named)
         for range in ranges {
             var place = range.lowerBound
             while place < range.upperBound, let data = try file.nextData(in: place..<range.upperBound) {
@@ -103,31 +105,5 @@ extension OpenFile {
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
             try keepForeignBytes(keys, cutting: false)
         }
-    }
-}
-
-extension Keybag {
-    /// Does as ``keepAppendedBytes(of:)`` for what is about to lose its name `path`, if it is a protected file that nobody writes to.
-    package func keepAppendedBytes(ofFileAt path: FilePath) throws(DataProtectionError) {
-        // What is not there, or cannot be read, has nothing that can be saved. A link is replaced, and not what it leads to.
-        guard let old = try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW),
-            try old.tryByteLock(OpenFile.writerLock, .shared)
-        else { return }
-        try keepAppendedBytes(of: old)
-    }
-
-    /// Saves what was appended to a file that is about to be replaced by whatever contents, in every lock state, and warns.
-    ///
-    /// Called while nobody writes to it. A file that cannot be judged has no known end.
-    package func keepAppendedBytes(of old: LowerFile) throws(DataProtectionError) {
-        guard let found = try? ProtectedFileInfo.state(of: old) else { return }
-        let length = try old.length()
-        guard length > (found.hasArea ? found.areaEnd : found.extent) else { return }
-        let open = OpenFile(old, keybag: self, isWritable: false)
-        // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
-        let keys = try? open.operateLocked(.open)
-        let tail = try FileTail(of: open.state ?? found, in: old, length: length, keys)
-        guard let start = tail.foreign, let kept = try KeptBeside.appended(old, from: start, to: length) else { return }
-        warn(.appendedBytesSaved(old.path, byteCount: length - start, in: kept))
     }
 }

@@ -7,24 +7,28 @@ public import SystemPackage
 extension ProtectedFile {
     /// Copies a protected file as it is stored: for backups, in every lock state. No key is needed or touched.
     ///
-    /// - Throws: `busy` while somebody is writing to the file, `exists`, `notProtected`, `system`. Nothing is left then.
+    /// - Returns: nil, or a warning: another program had appended bytes to the file that was replaced, and they are saved beside it.
+    /// - Throws: `busy` while somebody is writing to either file, `exists`, `notProtected`; `system`, also if what is to be replaced cannot be
+    ///   read, or what was appended to it cannot be saved. Nothing is replaced then.
+    @discardableResult
     public static func copyCiphertext(
         from source: FilePath, to target: FilePath, replacing: Bool = false
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> ProtectionWarning? {
         let file = try LowerFile(source, flags: O_RDONLY | O_NONBLOCK)
         try file.requireRegular()
         try file.requireOneOfOurs()
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source) }
-        let old = replacing ? try? LowerFile(target, flags: O_RDONLY | O_NONBLOCK) : nil
-        if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target) }
-        defer { withExtendedLifetime(old) {} }
         let copy = try UnnamedFile(target)
+        let replaced = replacing ? try ReplacedFile(copy.entry) : nil
+        defer { withExtendedLifetime(replaced) {} }
         try file.withByteLock(OpenFile.slotLock, .shared) { () throws(DataProtectionError) in
             try copyBytes(from: file, to: copy.file)
         }
         try FileAttributes.inherit(from: file, to: copy.file)
         try copy.file.flushAll()
+        let saved = try replaced?.keepAppendedBytes(nil)
         try copy.publish(replacing: replacing)
+        return saved
     }
 
     /// Copies the stored bytes while somebody may be writing: what comes out is what a kill of the writer at some moment of this

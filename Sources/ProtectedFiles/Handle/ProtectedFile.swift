@@ -199,6 +199,26 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
+    /// Whether `seal` proves that the file was made to be appended to `log`, and the file that somebody with a key made it: class B's public
+    /// key makes files, too.
+    package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
+            do throws(DataProtectionError) { try open.keybag.requireOrigin(of: head, path: path) } catch {
+                guard case .unverifiedOrigin = error else { throw error }
+                return false
+            }
+            return try open.operate(.read, needsHead: true) { state, keys throws(Trouble) in
+                try certainly { () throws(DataProtectionError) in
+                    try withKeys { () throws(KeyError) in
+                        try JoinSeal.isGood(
+                            seal, log: log.bytes, in: state.heads.head.prefix, under: keys.head().bytes)
+                    }
+                }
+            }
+        }
+    }
+
     /// The class that the file has now, as its head says in clear.
     public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in

@@ -60,7 +60,10 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         }
     }
 
-    /// Gives the file its name. When this returns it survives a crash and a power cut.
+    /// Gives the file its name. When this returns it survives a crash and a power cut. What another program has appended to a file that is
+    /// replaced is saved beside it.
+    ///
+    /// - Throws: `busy` if somebody writes to a file that has the name since this one was begun, `exists`, `system`. There is no new file then.
     public func finish() throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
             guard !isOver else { throw .notOpen(path, for: .write) }
@@ -68,7 +71,9 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             defer { new.forgetKeys() }
             try new.finish()
             try refuseWeakening()
-            if isReplacing, let old { try new.keybag.keepAppendedBytes(of: old) }
+            // Another file than at the beginning may have the name by now.
+            let replaced = isReplacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+            defer { withExtendedLifetime(replaced) {} }
             try new.publish(replacing: isReplacing, promising: promised)?.perform()
         }
     }

@@ -23,13 +23,15 @@ package struct WholeFile {
     /// The 16 bytes that name it whatever it is called.
     package var fileID: [UInt8] { new.fileID.bytes }
 
-    /// Gives it its name, and makes that last.
+    /// Gives it its name, and makes that last. What another program has appended to a file that is replaced is saved beside it.
     ///
-    /// - Throws: `exists` if there is something under that name and `replacing` is false; `keyLost` if its class key was rotated and
-    ///   forgotten since it was written.
+    /// - Throws: `exists` if there is something under that name and `replacing` is false; `busy` while somebody writes to what is replaced, and
+    ///   `system` if that cannot be read; `keyLost` if its class key was rotated and forgotten since it was written.
     package func publish(replacing: Bool) throws(DataProtectionError) {
         // No pass of a rotation finds it before, and what was noted in between may have taken its time.
         try new.followRotations()
+        let replaced = replacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+        defer { withExtendedLifetime(replaced) {} }
         try new.publish(replacing: replacing)
     }
 }

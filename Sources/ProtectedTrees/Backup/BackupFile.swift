@@ -17,11 +17,11 @@ package struct BackupFile {
     package let earlier: EarlierCopies
 
     /// Copies a file, unless the copy that is there is the same. One that cannot be verified now takes the place of another only after that
-    /// one was kept.
+    /// one was kept. What another program has appended to a copy is kept, too.
     ///
     /// - Returns: whether it was copied; the name does not last before the directory is flushed.
     /// - Throws: `notProtected`; `foreignKeybag`, `keyLost`, `keyNotInBackup` if the copy could never be opened; `damaged` if the file
-    ///   is: then it was copied only if no undamaged copy would have been replaced.
+    ///   is: then it was copied only if no undamaged copy would have been replaced; `system`, also if the copy that is there cannot be read.
     package func copy(_ source: DirectoryEntry, into directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         let state = try ProtectedFileInfo.state(of: file)
@@ -55,15 +55,11 @@ package struct BackupFile {
         }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
-        if let kept { try earlier.keep(kept, of: target) }
+        let isKept = try kept.map { kept throws(DataProtectionError) in try earlier.keep(kept, of: target) } ?? false
+        if let old, !isKept { try earlier.keepAppendedBytes(of: old, target, unlessIn: copy.file, keybag) }
         try copy.publish(replacing: true, isLast: false)
         switch wholeness {
-        case .whole:
-            // The new name must last first.
-            if kept == nil, try earlierCopyIsOpen(of: target) {
-                try directory.flush()
-                try earlier.remove(of: target)
-            }
+        case .whole: if kept == nil { try removeEarlier(of: target, copy.file) }
         case .damaged(let damage): throw damage
         case .unknown: break
         }
@@ -77,16 +73,19 @@ package struct BackupFile {
         guard try earlier.copy(of: target) != nil else { return }
         let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
         switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
-        case .whole: if try earlierCopyIsOpen(of: target) { try earlier.remove(of: target) }
+        case .whole: try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage
         case .unknown: break
         }
     }
 
-    /// Whether there is an earlier copy whose class key is here: only then has the user had a chance to see what took its place.
-    private func earlierCopyIsOpen(of target: DirectoryEntry) throws(DataProtectionError) -> Bool {
-        guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry) else { return false }
-        return isOpen(file)
+    /// Removes the earlier copy if its class key is here: only then has the user had a chance to see what took its place.
+    private func removeEarlier(of target: DirectoryEntry, _ copy: LowerFile) throws(DataProtectionError) {
+        guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry), isOpen(file) else { return }
+        // The new name must last first.
+        try target.directory.flush()
+        try earlier.keepAppendedBytes(of: file, target, unlessIn: copy, keybag)
+        try earlier.remove(of: target)
     }
 
     /// Whether the class key of a copy is here.
@@ -127,12 +126,14 @@ package struct BackupFile {
     }
 
     /// The copy that is there.
+    ///
+    /// - Throws: `system` if it cannot be read: nobody knows what it ends in.
     private func oldCopy(_ target: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
-        guard let there = try target.directory.status(of: target.name), there.st_mode & S_IFMT == S_IFREG,
-            let old = try? target.directory.file(target.name, flags: O_RDONLY, path: target.path),
-            try old.isOneOfOurs()
-        else { return nil }
-        return old
+        guard let there = try target.directory.status(of: target.name), there.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        let old = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
+        return try old.isOneOfOurs() ? old : nil
     }
 
     private func copyAttributes(from file: LowerFile, to copy: LowerFile) throws(DataProtectionError) {

@@ -4,11 +4,13 @@ import Keybags
 import ProtectedFiles
 import SystemPackage
 
-/// Copies in a backup that a later one took the place of before anybody could verify that one: its class key was not there. FORMAT.md §2.16.
+/// What later copies in a backup took the place of. FORMAT.md §2.16.
 ///
-/// The earlier copy of `files/a/b` is `earlier/a/b`. It goes when the later one has been verified.
+/// An earlier copy of `files/a/b` is `earlier/a/b`, if nobody could verify the later one because its class key was not there. It goes when
+/// that has been verified. Bytes that another program appended to a copy are `appended/a/b.appended-1`, unless the later copy has them too.
 package struct EarlierCopies {
     private static let name: FilePath.Component = "earlier"
+    private static let appendedName: FilePath.Component = "appended"
 
     /// The backup's.
     private let directory: LowerDirectory
@@ -36,19 +38,45 @@ package struct EarlierCopies {
 
     /// Keeps a copy that is about to be replaced, and makes that last. One that is kept already stays, because it is the one that was
     /// verified.
-    package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) {
-        var path = [directory]
-        for name in [Self.name] + names(above: entry) {
-            let next: LowerDirectory
-            do throws(DataProtectionError) { next = try path.last!.subdirectory(name).0 } catch .exists(let place) {
-                throw .system(place, operation: "mkdir", .notDirectory)
-            }
-            path.append(next)
-        }
+    ///
+    /// - Returns: whether it is kept.
+    package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        let path = try directories(of: entry, in: Self.name)
+        var isKept = true
         do throws(DataProtectionError) { try path.last!.link(file, as: entry.name) } catch {
             guard error.errno == .fileExists else { throw error }
+            isKept = false
         }
         for directory in path.reversed() { try directory.flush() }
+        return isKept
+    }
+
+    /// Saves what another program appended to a copy that is about to go, with a warning, unless the one that takes its place has it too.
+    package func keepAppendedBytes(
+        of old: LowerFile, _ entry: DirectoryEntry, unlessIn copy: LowerFile, _ keybag: Keybag
+    ) throws(DataProtectionError) {
+        var place: [LowerDirectory] = []
+        let saved = try ReplacedFile(old).keepAppendedBytes(keybag, unlessIn: copy) { () throws(DataProtectionError) in
+            place = try directories(of: entry, in: Self.appendedName)
+            return DirectoryEntry(entry.name, in: place.last!)
+        }
+        for directory in place.reversed() { try directory.flush() }
+        if let saved { keybag.warn(saved) }
+    }
+
+    /// The backup's own directory, the one of that name in it, and so on to the one that corresponds to the directory of a copy. They are made
+    /// if need be.
+    private func directories(
+        of entry: DirectoryEntry, in tree: FilePath.Component
+    ) throws(DataProtectionError) -> [LowerDirectory] {
+        var path = [directory]
+        for name in [tree] + names(above: entry) {
+            do throws(DataProtectionError) { path.append(try path.last!.subdirectory(name).0) } catch .exists(let place)
+            {
+                throw .system(place, operation: "mkdir", .notDirectory)
+            }
+        }
+        return path
     }
 
     /// Removes what is kept of a copy, or of all in a directory of copies.

@@ -31,9 +31,13 @@ package struct RestoredFile {
     ) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         try file.requireOneOfOurs()
-        let old = try existing(target, conflict)
+        let replaced = conflict == .replace ? try ReplacedFile(target) : nil
+        // What stays may be unreadable: it only matters that it is there.
+        let old =
+            replaced?.file
+            ?? (conflict == .refuse
+                ? try? target.directory.file(target.name, flags: O_RDONLY, path: target.path) : nil)
         if let old {
-            if conflict == .replace, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(target.path) }
             if isSame(old, file) {
                 let wholeness = keybag.wholeness(of: old, named: target.path, needsBothHeads: true)
                 if wholeness.damage == nil { return false }
@@ -42,30 +46,16 @@ package struct RestoredFile {
         } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {
             throw .exists(target.path)
         }
-        defer { withExtendedLifetime(old) {} }
+        defer { withExtendedLifetime(replaced) {} }
         let copy = try UnnamedFile(target)
         try ProtectedFile.copyBytes(from: file, to: copy.file)
         try rewrap(copy.file, source.path)
         try keybag.requireWhole(copy.file, named: source.path)
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
-        if let old { try keybag.keepAppendedBytes(of: old) }
+        if let replaced { try keybag.keepAppendedBytes(of: replaced) }
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
         return true
-    }
-
-    /// The file that is there already; nil if there is none, or it only matters that something is there.
-    ///
-    /// - Throws: `system` if it is to be replaced and cannot be read: it may end in bytes that are nobody's to discard.
-    private func existing(_ target: DirectoryEntry, _ conflict: Conflict) throws(DataProtectionError) -> LowerFile? {
-        guard conflict != .onlyTry else { return nil }
-        do throws(DataProtectionError) {
-            return try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
-        } catch {
-            if conflict == .refuse || error.errno == .noSuchFileOrDirectory { return nil }
-            if case .notRegularFile = error { return nil }
-            throw error
-        }
     }
 
     /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.

@@ -12,7 +12,8 @@ public import SystemPackage
 /// The log is a `completeUnlessOpen` file: what is open goes on while locked, but a log that was closed cannot be opened
 /// before the next unlock. Then, or while another process writes to it, lines go to a new segment `LOG.segment-N`, which is
 /// queued to be appended to the log: by ``Keybag/performQueuedWork(reporting:)``, by whoever opens the log next, or by this
-/// object, which returns to the log by itself. Segments follow each other in the order of their creation.
+/// object, which returns to the log by itself. Segments follow each other in the order of their creation. A segment that is damaged, or
+/// of which nothing proves that it was made for this log, stays where it is and holds nobody up; the keybag warns of it.
 public final class SegmentedLog: @unchecked Sendable {  // everything is only touched under `turn`
     /// Where the log is, absolute.
     public let path: FilePath
@@ -30,6 +31,8 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
     private var place = Place.none
     /// When to look again whether the log can be written to, or others have left segments; CLOCK_MONOTONIC in nanoseconds.
     private var nextLook: UInt64 = 0
+    /// Segments of which it was said that the log goes on without them.
+    private var leftOut: Set<FilePath> = []
 
     /// Opens the log, or creates it. Segments that wait for it are joined first, if it is unlocked.
     ///
@@ -175,7 +178,9 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
             try new.finish()
             // Queued before it has a name, so before its first byte.
             let note = try QueueNote(
-                .join(try FileReference(new.file, new.fileID, named: new.path), log: path), in: keybag.directory)
+                .join(
+                    try FileReference(new.file, new.fileID, named: new.path), log: path,
+                    seal: try new.joinSeal(for: path)), in: keybag.directory)
             do throws(DataProtectionError) {
                 try new.publish(replacing: false)
                 return .segment(ProtectedFile(try new.handle()), note)
@@ -215,6 +220,11 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
 
     @discardableResult
     private func join(into log: ProtectedFile?) throws(DataProtectionError) -> [QueuedWorkResult] {
-        try keybag.performQueuedWork(only: isOurs, into: log, keepingLost: false)
+        let results = try keybag.performQueuedWork(only: isOurs, into: log, keepingLost: false)
+        for result in results where !result.outcome.holdsUp {
+            guard case .failed(let error) = result.outcome, leftOut.insert(result.work.path).inserted else { continue }
+            keybag.warn(.segmentLeftOut(result.work.path, of: path, error))
+        }
+        return results
     }
 }

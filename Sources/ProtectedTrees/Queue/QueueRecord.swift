@@ -2,6 +2,7 @@ import DurableFiles
 import Glibc
 import Keybags
 import ProtectedFiles
+import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
@@ -11,8 +12,8 @@ import SystemPackage
 package enum QueueRecord: Hashable {
     /// Give a file that was created with class `from` the class `to`.
     case raise(FileReference, from: ProtectionClass, to: ProtectionClass)
-    /// Append a segment to its log.
-    case join(FileReference, log: FilePath)
+    /// Append a segment to its log. The seal (``JoinSeal``) is empty in notes of earlier versions, which had none.
+    case join(FileReference, log: FilePath, seal: [UInt8])
     /// Bring what is in a directory to its class.
     case upgrade(QueuedUpgrade)
     /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log.
@@ -25,7 +26,9 @@ package enum QueueRecord: Hashable {
             switch self {
             case .raise(let file, let from, let to):
                 [Array("raise".utf8)] + file.fields + [Self.text(from.rawValue), Self.text(to.rawValue)]
-            case .join(let segment, let log): [Array("join".utf8)] + segment.fields + [log.bytes]
+            case .join(let segment, let log, let seal):
+                [Array("join".utf8)] + segment.fields + [log.bytes]
+                    + (seal.isEmpty ? [] : [Array(Hexadecimal.text(seal).utf8)])
             case .upgrade(let upgrade): [Array("upgrade".utf8)] + upgrade.fields
             case .begun(let log, let offset, let from, let count):
                 [Array("begun".utf8)] + log.fields + [Self.text(offset), Self.text(from), Self.text(count)]
@@ -65,8 +68,9 @@ package enum QueueRecord: Hashable {
             let classes = numbers.compactMap { $0.flatMap { ProtectionClass(rawValue: UInt8(clamping: $0)) } }
             guard classes.count == 2 else { return nil }
             self = .raise(file, from: classes[0], to: classes[1])
-        case ("join", 6, let file?) where fields[5].first == UInt8(ascii: "/"):
-            self = .join(file, log: FilePath(bytes: Array(fields[5])))
+        case ("join", 6...7, let file?) where fields[5].first == UInt8(ascii: "/"):
+            guard let seal = fields.count == 6 ? [] : Self.seal(fields[6]) else { return nil }
+            self = .join(file, log: FilePath(bytes: Array(fields[5])), seal: seal)
         case ("upgrade", _, _):
             guard let upgrade = QueuedUpgrade(fields: fields.dropFirst()) else { return nil }
             self = .upgrade(upgrade)
@@ -82,6 +86,14 @@ package enum QueueRecord: Hashable {
     }
 
     private static func text(_ number: some BinaryInteger) -> [UInt8] { Array("\(number)".utf8) }
+
+    private static func seal(_ field: ArraySlice<UInt8>) -> [UInt8]? {
+        guard field.count == 2 * JoinSeal.length,
+            let seal = Hexadecimal.bytes(String(decoding: field, as: UTF8.self)),
+            Hexadecimal.text(seal).utf8.elementsEqual(field)
+        else { return nil }
+        return seal
+    }
 }
 
 extension FileReference {

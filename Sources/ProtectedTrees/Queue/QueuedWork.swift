@@ -151,7 +151,8 @@ extension Keybag {
             let outcome: QueuedWorkResult.Outcome
             switch note.records.first {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
-            case .join(let segment, let path): outcome = try join(segment, to: path, &note, into: log)
+            case .join(let segment, let path, let seal):
+                outcome = try join(segment, to: path, by: seal, &note, into: log)
             case .upgrade(let upgrade):
                 let summary = try self.upgrade(upgrade, showing: show)
                 for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
@@ -193,11 +194,12 @@ extension QueuedWorkResult.Outcome {
         }
     }
 
-    /// Whether later segments of the same log wait for this one. For one that can never be read nobody waits.
+    /// Whether later segments of the same log wait for this one. For one that can never be read, or that somebody may have planted, nobody
+    /// waits.
     package var holdsUp: Bool {
         switch self {
         case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost),
-            .failed(.otherKey):
+            .failed(.otherKey), .failed(.notASegment):
             false
         case .inUse, .waiting, .failed: true
         }
@@ -210,7 +212,7 @@ extension QueuedWork {
     package init?(_ note: QueueNote) {
         switch note.records.first {
         case .raise(let file, _, let to): (kind, path) = (.raise(to: to), file.path)
-        case .join(let segment, let log):
+        case .join(let segment, let log, _):
             // Any other file would be appended and removed by whoever can write notes.
             guard RotatedLog(log).hasSegment(segment.path) else { return nil }
             (kind, path) = (.join(log: log), segment.path)

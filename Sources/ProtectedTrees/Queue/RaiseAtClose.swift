@@ -173,11 +173,7 @@ extension Keybag {
         let entry = try DirectoryEntry(path)
         guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
-        let replaced = replacing ? try existing(entry) : nil
-        if let replaced {
-            guard try replaced.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
-            try keepAppendedBytes(of: replaced)
-        }
+        let replaced = replacing ? try holdReplaced(entry) : nil
         defer { withExtendedLifetime(replaced) {} }
         let raise =
             try raiseTo.map { goal throws(DataProtectionError) in
@@ -195,16 +191,5 @@ extension Keybag {
         }
         try entry.directory.flush()
         raise?.perform()
-    }
-
-    /// The file of that name; nil if there is none.
-    private func existing(_ entry: DirectoryEntry) throws(DataProtectionError) -> LowerFile? {
-        do throws(DataProtectionError) {
-            return try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
-        } catch {
-            if error.errno == .noSuchFileOrDirectory { return nil }
-            if case .notRegularFile = error { return nil }
-            throw error
-        }
     }
 }

@@ -12,17 +12,21 @@ import SystemPackage
 /// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
 /// becomes its writer finishes the join first.
 ///
-/// Notes may be forged while the keybag is locked. A join therefore never weakens a class, never writes to a file that others may
-/// have the key of, and removes a segment only after it has found all its bytes in the log.
+/// Notes and files may be forged while the keybag is locked. A join therefore takes nothing but what proves that it was made as a segment of
+/// this log, never weakens a class, never writes to a file that others may have the key of, and removes a segment only after it has found
+/// all its bytes in the log.
 extension Keybag {
     /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
     private static let piece: UInt64 = 64 << 20
 
-    /// - Parameter own: a handle that is the log's writer, if this process has one.
-    /// - Throws: `busy` while somebody writes to the log; `wouldWeaken` if the log's class is weaker than the segment's;
-    ///   and what opening either file throws, as `unverifiedOrigin` for a log whose key somebody else may know.
+    /// - Parameters:
+    ///   - seal: what the note has as a ``JoinSeal``.
+    ///   - own: a handle that is the log's writer, if this process has one.
+    /// - Throws: `notASegment`: the file stays what it is; `busy` while somebody writes to log or segment; `wouldWeaken` if the log's class is
+    ///   weaker than the segment's; and what opening either file throws, as `unverifiedOrigin` for a log whose key somebody else may know.
     package func join(
-        _ reference: FileReference, to log: FilePath, _ note: inout QueueNote, into own: ProtectedFile?
+        _ reference: FileReference, to log: FilePath, by seal: [UInt8], _ note: inout QueueNote,
+        into own: ProtectedFile?
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
         guard let segment = try reference.findInPlace() else {
             // It is only removed when all of it has been appended, to a log that is there then.
@@ -30,12 +34,16 @@ extension Keybag {
             return try reference.gone()
         }
         if try segment.hasBecome(log) { return try remove(segment) }
+        guard try segment.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(segment.path) }
+        // That very file, whatever has its name by now.
+        let source = ProtectedFile(OpenFile(segment, keybag: self, isWritable: false))
+        defer { withExtendedLifetime(source) {} }
+        guard try source.isSegment(of: log, by: seal) else { throw .notASegment(segment.path, of: log) }
         // A writer of a log that was rotated in this moment would write its next line before a new one's first.
         if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
             return try remove(segment)
         }
         let target = try target(log, note, own)
-        let source = try ProtectedFile.open(reference.path, keybag: self)
         try refuseWeaker(target, than: source)
         do throws(DataProtectionError) {
             try append(source, to: target, &note)
@@ -45,6 +53,7 @@ extension Keybag {
         }
         // What failed on the way out was committed before.
         if target !== own { try? target.close() }
+        try keepAppendedBytes(of: ReplacedFile(segment))
         return try remove(segment)
     }
 
@@ -111,7 +120,8 @@ extension Keybag {
     }
 
     private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
-        try AtomicReplace.remove(segment.path)
+        // What somebody has put there meanwhile is not the segment.
+        if try segment.isNamed(segment.path) { try AtomicReplace.remove(segment.path) }
         try AtomicReplace.flushDirectory(segment.path.directory)
         return .done
     }

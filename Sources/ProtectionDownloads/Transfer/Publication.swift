@@ -41,15 +41,16 @@ struct Publication {
         }
     }
 
-    /// Gives a file its name that was written whole. Where something has that name by now it goes the way of larger ones, which keeps
-    /// what came; and where nobody could read it any more.
+    /// Gives a file its name that was written whole. Where something has that name by now, or somebody writes to what is replaced, it goes the
+    /// way of larger ones, which keeps what came; and where nobody could read it any more.
     static func end(of file: WholeFile, _ request: DownloadRequest, _ keybag: Keybag) -> End {
         do throws(DataProtectionError) {
-            if request.replacesExisting { try keybag.keepAppendedBytes(ofFileAt: request.target) }
             try file.publish(replacing: request.replacesExisting)
         } catch .exists {
             return .neverNamed
         } catch .keyLost {
+            return .neverNamed
+        } catch .busy {
             return .neverNamed
         } catch {
             return .failed(failure(error))

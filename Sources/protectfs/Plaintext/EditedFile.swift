@@ -121,7 +121,10 @@ final class EditedFile {
         guard let writer = try writer(), try isAsWeKnowIt(last) else { return false }
         try Pieces.forEach(of: text) { piece throws(DataProtectionError) in try writer.append(piece) }
         do throws(DataProtectionError) { try writer.finish() } catch {
-            if case .exists = error { return false }
+            switch error {
+            case .exists, .busy: return false  // somebody has put another file there meanwhile
+            default: break
+            }
             // It may be there all the same, where only the directory could not be flushed: that is nobody else's change.
             if (try? holds(text)) == true { known = FileVersion(path) }
             throw error

@@ -112,22 +112,34 @@ final class FileTestBed: Sendable {
     }
 
     /// A file for class B, made by somebody who has read the keybag's public key and nothing else.
-    func makePlanted(_ name: String, _ mark: OriginMark = .unverified) throws -> FilePath {
+    func makePlanted(
+        _ name: String, _ mark: OriginMark = .unverified, _ text: [UInt8] = [], _ fileID: FileID? = nil
+    ) throws -> FilePath {
         let className = keybag.activeName(.completeUnlessOpen)
         let publicKey = try #require(try keybag.entry(of: className)?.publicHalf?.key)
-        let prefix = Prefix(fileID: try FileID.random(), layout: .small)
+        let prefix = Prefix(fileID: try fileID ?? FileID.random(), layout: .small)
         let fileKey = try FileKey.random()
         let headKey = try fileKey.headKey(of: prefix.fileID)
         let wrap = WrapRecord(
             counter: 1, classKey: className, wrapped: try publicKey.wrap(fileKey),
             commitment: try fileKey.commitment(of: prefix.fileID), origin: mark)
-        let content = try ContentRecord(inline: 0, counter: 0, sealCount: 1).sealed(in: prefix, under: headKey)
-        let inline = try InlineFile.seal(
-            UnsafeRawBufferPointer(start: nil, count: 0), counter: 0, in: prefix, under: headKey)
+        let record = ContentRecord(inline: UInt64(text.count), counter: 0, sealCount: 1)
+        let content = try record.sealed(in: prefix, under: headKey)
+        let inline = try text.lendBytes { text throws(KeyError) in
+            try InlineFile.seal(text, counter: 0, in: prefix, under: headKey)
+        }
         let head = Head(
             prefix: prefix, wrap: wrap, wrapBytes: try wrap.sealed(in: prefix, under: headKey), content: content,
             inline: inline)
         return try makePlain(name, try head.encoded())
+    }
+
+    /// What proves that a file was made for that log. Whoever made it knows its key; here the class key opens it.
+    func joinSeal(of path: FilePath, for log: FilePath) throws -> [UInt8] {
+        let head = try HeadPair(of: LowerFile(path, flags: O_RDONLY)).head
+        let fileKey = try keybag.fileKey(of: head, path: path, .open)
+        return try JoinSeal.seal(
+            log: log.bytes, in: head.prefix, under: try fileKey.headKey(of: head.prefix.fileID))
     }
 
     /// All of a file, through a handle opened for this.
