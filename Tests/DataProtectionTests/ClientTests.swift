@@ -67,7 +67,7 @@ import Testing
 
     @Test("Plaintext that a program was given keeps a lock from being clean until its note is removed")
     func heldPlaintext() throws {
-        let held = HeldPlaintext(by: "editor", keybag: bed.keybag)
+        let held = try HeldPlaintext(by: "editor", keybag: bed.keybag)
         #expect(bed.keybag.clients() == [])
         for name in ["one", "two", "one"] { held.add(bed.path(name)) }
         let report = try bed.keybag.lock(waiting: 600)

@@ -119,7 +119,8 @@ package struct ClientOfKeybag {
     package static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (
         clients: [ClientOfKeybag], areAll: Bool
     ) {
-        guard let directory = RunDirectory(of: keybag).openClients() else { return ([], true) }
+        let run = RunDirectory(of: keybag)
+        guard let directory = run.openClients() else { return ([], run.hasCertainlyNoClients) }
         var (clients, areAll) = ([ClientOfKeybag](), true)
         let isOver = try? directory.forEachName { name in
             guard Clock.monotonic() < end else { return false }

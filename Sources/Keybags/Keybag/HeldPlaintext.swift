@@ -7,7 +7,7 @@ import SystemPackage
 /// Plaintext of `complete` and `unless-open` files that a program was given: a lock cannot take it back, and reports it.
 ///
 /// The note is a file in `run/clients/` of the keybag (FORMAT.md §2.13). It counts as long as this process, or a program that
-/// inherited it, lives. Where it cannot be written, for example on a read-only medium, nothing is reported.
+/// inherited it, lives. On a read-only medium there is no note, and a lock says that it does not know who holds plaintext.
 package final class HeldPlaintext: Sendable {
     private struct Note {
         var file: ClientFile?
@@ -20,11 +20,17 @@ package final class HeldPlaintext: Sendable {
     /// - Parameters:
     ///   - program: the name of the program that gets the plaintext, for people.
     ///   - keybag: the keybag of the files.
-    package init(by program: String, keybag: Keybag) {
+    /// - Throws: `system`, for example where the disk is full: a lock would not know of the plaintext.
+    package init(by program: String, keybag: Keybag) throws(DataProtectionError) {
         var record = ClientRecord(pid: getpid(), program: program)
         // It has no keys, so every lock is answered before it comes.
         record.acknowledged = .max
-        note = Mutex(Note(file: try? ClientFile(inKeybag: keybag.directory, record: record)))
+        let file: ClientFile?
+        do throws(DataProtectionError) { file = try ClientFile(inKeybag: keybag.directory, record: record) } catch {
+            guard error.errno == .readOnlyFileSystem else { throw error }
+            file = nil
+        }
+        note = Mutex(Note(file: file))
     }
 
     /// Notes a file; to be called before its plaintext exists. A file that is noted already is not counted again.

@@ -29,10 +29,11 @@ public struct KeybagStatus: Sendable, Hashable {
 extension Keybag {
     /// Reads the state from the ring, and what goes with it from the keybag's files.
     ///
-    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
-    ///   `keyringUnavailable`.
+    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read, or is not understood: then the state is not known.
+    ///   `system` if the record of user namespaces cannot be read. `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try knownState()
+        if state != .unlocked { _ = try rings.elsewhere() }  // else keys in another namespace could not be ruled out
         let record = transition.read()
         let ends = [record.deadline, record.limit].filter { $0 != 0 }
         let isDue = state == .unlocked && record.bootID == Clock.bootID()

@@ -41,6 +41,15 @@ package struct RunDirectory: Hashable, Sendable {
         return try? LowerDirectory(path).directory("clients")
     }
 
+    /// Whether it is certain that no process has left a file in `clients`: it is not there, and could have been made.
+    package var hasCertainlyNoClients: Bool {
+        var status = stat()
+        guard clients.withPlatformString({ lstat($0, &status) }) != 0 else { return false }
+        guard errno == ENOENT || errno == ENOTDIR else { return false }
+        // On a read-only medium no process can leave one, whatever it holds.
+        return keybag.withPlatformString { access($0, W_OK) } == 0 || errno != EROFS
+    }
+
     /// Where the files of clients are. FORMAT.md §2.13.
     package var clients: FilePath { path.appending("clients") }
 

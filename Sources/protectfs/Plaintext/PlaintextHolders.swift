@@ -9,8 +9,11 @@ final class PlaintextHolders {
     init(program: String) { self.program = program }
 
     /// Notes a file, before its plaintext exists.
-    func add(_ path: FilePath, of keybag: Keybag) {
-        let note = notes[keybag.uuid] ?? HeldPlaintext(by: program, keybag: keybag)
+    ///
+    /// - Throws: `system`: a lock would not know of it.
+    func add(_ path: FilePath, of keybag: Keybag) throws(DataProtectionError) {
+        let note =
+            if let known = notes[keybag.uuid] { known } else { try HeldPlaintext(by: program, keybag: keybag) }
         notes[keybag.uuid] = note
         note.add(path)
     }

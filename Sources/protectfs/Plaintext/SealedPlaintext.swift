@@ -18,7 +18,7 @@ struct SealedPlaintext: ~Copyable {
         defer { close(memory) }
         let file = try keybags.reading(path) { keybag throws(DataProtectionError) in
             let file = try ProtectedFile.open(path, keybag: keybag)
-            if try file.openedClass().isShutByLock { holders.add(path, of: keybag) }
+            if try file.openedClass().isShutByLock { try holders.add(path, of: keybag) }
             return file
         }
         try MemoryStorage.requireRoom(for: try file.size(), of: path)

@@ -43,7 +43,7 @@ struct Edit: ParsableCommand {
         MemoryStorage.warnOfSwap()
         file.warnOfOtherNames()
         let program = FilePath(editor.name).lastComponent?.string ?? editor.command
-        let held = HeldPlaintext(by: program, keybag: file.keybag)
+        let held = try HeldPlaintext(by: program, keybag: file.keybag)
         defer { held.remove() }
         if file.isShutByLock { held.add(file.path) }
         try file.copy(to: directory)

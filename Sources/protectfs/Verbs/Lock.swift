@@ -76,10 +76,25 @@ struct Lock: ParsableCommand {
         }
         for stranger in locked.ofOthers { stranger.tell() }
         try LockRemains([], failures).tell(asJSON: json, requireClean: false)
+        try refuseUnknown()
+    }
+
+    /// Programs are found by the keybag, and it cannot be opened.
+    private func refuseUnknown() throws(Failure) {
+        guard requireClean else { return }
+        throw Failure(
+            .notNow,
+            "the keys were evicted, but programs with files of \(quoted(KeybagOption.opened)) cannot be asked what they still have",
+            hint: "end the programs that used its files")
     }
 
     /// Whether the keybag that this command is about belongs to another user, whose keys are in another ring.
-    private var isAnothers: Bool { OwnDirectory.owner(of: KeybagOption.opened).map { $0 != geteuid() } ?? false }
+    ///
+    /// One that lies in a directory that this user may not even look into is taken for another user's.
+    private var isAnothers: Bool {
+        if let owner = OwnDirectory.owner(of: KeybagOption.opened) { return owner != geteuid() }
+        return errno == EACCES
+    }
 
     /// One that is under way, of the keybag that this command is about and that cannot be opened.
     private func stopUnlock(_ failures: inout [DataProtectionError]) {
@@ -101,6 +116,7 @@ struct Lock: ParsableCommand {
     private func lockAll() throws {
         let locked = try Keybag.lockEach()
         var failures = locked.failures
+        var isUnopened = false
         var keybags = locked.keybags.compactMap { try? Keybag.remembered($0) }
         do throws(DataProtectionError) {
             let own = try keybag.open()
@@ -116,12 +132,14 @@ struct Lock: ParsableCommand {
             if isAnothers {
                 failures.append(error)
             } else {
+                isUnopened = true
                 StandardError.line(.warning, error.message)
                 stopUnlock(&failures)
             }
         }
         for stranger in locked.ofOthers { stranger.tell() }
         try LockRemains(keybags, failures).tell(asJSON: json, requireClean: requireClean)
+        if isUnopened { try refuseUnknown() }
     }
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
