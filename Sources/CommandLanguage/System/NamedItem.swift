@@ -14,6 +14,8 @@ package struct NamedItem {
     package let inode: ino_t
     /// How many names a file has.
     package let nameCount: Int
+    /// Where it was found, for what must not be done elsewhere if somebody swaps a directory of the path meanwhile; nil if it was named.
+    package let entry: DirectoryEntry?
 
     /// lstat(2).
     package init(_ path: FilePath) throws(DataProtectionError) {
@@ -32,7 +34,18 @@ package struct NamedItem {
         guard path.withPlatformString({ call($0, &status) }) == 0 else {
             throw .system(path, operation: function, .current)
         }
+        self.init(path, status, nil)
+    }
+
+    /// fstatat(2); nil if there is nothing of that name any more.
+    package init?(_ entry: DirectoryEntry) throws(DataProtectionError) {
+        guard let status = try entry.directory.status(of: entry.name) else { return nil }
+        self.init(entry.path, status, entry)
+    }
+
+    private init(_ path: FilePath, _ status: stat, _ entry: DirectoryEntry?) {
         self.path = path
+        self.entry = entry
         size = Int64(status.st_size)
         device = status.st_dev
         inode = status.st_ino

@@ -36,7 +36,12 @@ package final class ConversionSource {
 
     /// The same by a path.
     package convenience init(_ path: FilePath) throws(DataProtectionError) {
-        try self.init(DirectoryEntry(path))
+        try self.init(named: DirectoryEntry(path))
+    }
+
+    /// The same for a caller that does not remove what killed conversions have left in the directory.
+    package convenience init(named entry: DirectoryEntry) throws(DataProtectionError) {
+        try self.init(entry)
         isByName = true
     }
 

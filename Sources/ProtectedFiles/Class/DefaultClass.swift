@@ -84,6 +84,11 @@ extension Keybag {
         try DirectoryDefault.remove(from: directory)
     }
 
+    /// The same of a directory that was found by the one above it.
+    package static func removeDefaultProtection(of entry: DirectoryEntry) throws(DataProtectionError) {
+        try DirectoryDefault.remove(from: entry)
+    }
+
     /// The class of a file that is about to be created or replaced at `path`.
     package func classForNewFile(
         at path: FilePath, explicit: ProtectionClass?, replaced: InheritedClass?

@@ -42,6 +42,11 @@ package enum DirectoryDefault {
         }
     }
 
+    /// The same of a directory that was found by the one above it.
+    package static func remove(from entry: DirectoryEntry) throws(DataProtectionError) {
+        try remove(from: entry.directory.directory(entry.name, staying: false).descriptorPath)
+    }
+
     package static func isDirectory(_ path: FilePath) -> Bool {
         var status = stat()
         return path.withPlatformString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR

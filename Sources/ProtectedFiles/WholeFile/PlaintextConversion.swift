@@ -82,7 +82,14 @@ extension Keybag {
     public func unprotect(
         _ path: FilePath, allowsOtherOwner: Bool = false, progress: (Int64) -> Void = { _ in }
     ) throws(DataProtectionError) -> ConversionResult {
-        let source = try ConversionSource(path)
+        try unprotect(try ConversionSource(path), allowsOtherOwner: allowsOtherOwner, progress: progress)
+    }
+
+    /// The same of a file that was found by its directory.
+    package func unprotect(
+        _ source: ConversionSource, allowsOtherOwner: Bool, progress: (Int64) -> Void
+    ) throws(DataProtectionError) -> ConversionResult {
+        let path = source.entry.path
         guard try source.isProtected() else {
             source.clearUp()
             return .unchanged

@@ -2,6 +2,9 @@ import DataProtection
 import Glibc
 
 /// A directory and everything below it, directories before what is in them. Links are not followed.
+///
+/// Each directory is opened in the one above it, by one name that is not followed. So whoever swaps directories and links meanwhile
+/// does not get anything visited elsewhere; what is done to an item must go by its ``NamedItem/entry``.
 struct TreeWalk {
     /// What to do after an item.
     enum Step {
@@ -27,15 +30,27 @@ struct TreeWalk {
     ) -> Bool {
         do throws(DataProtectionError) {
             let item = try NamedItem(root)
-            return walk(item, device: item.device, failures, visit)
+            return walk(
+                item, opening: { () throws(DataProtectionError) in try Self.open(item) }, failures, item.device, visit)
         } catch {
             failures?.record(error)
             return true
         }
     }
 
+    /// The directory that was named and looked at.
+    private static func open(_ item: NamedItem) throws(DataProtectionError) -> LowerDirectory {
+        let directory = try LowerDirectory(item.path)
+        let status = try directory.status()
+        guard status.st_dev == item.device, status.st_ino == item.inode else {
+            throw .system(item.path, operation: "open", .staleNFSFileHandle)
+        }
+        return directory
+    }
+
     private func walk(
-        _ item: NamedItem, device: dev_t, _ failures: Outcome?, _ visit: (NamedItem) -> Step
+        _ item: NamedItem, opening open: () throws(DataProtectionError) -> LowerDirectory, _ failures: Outcome?,
+        _ device: dev_t, _ visit: (NamedItem) -> Step
     ) -> Bool {
         if item.kind == .directory, item.device != device, !crossesFileSystems {
             leavesOut(item)
@@ -47,9 +62,16 @@ struct TreeWalk {
         case .goOn: if item.kind != .directory { return true }
         }
         do throws(DataProtectionError) {
-            for path in try Self.contents(of: item.path) {
+            let directory = try open()
+            for name in try directory.names() {
                 do throws(DataProtectionError) {
-                    guard walk(try NamedItem(path), device: device, failures, visit) else { return false }
+                    guard let found = try NamedItem(DirectoryEntry(name, in: directory)) else { continue }
+                    let goesOn = walk(
+                        found,
+                        opening: { () throws(DataProtectionError) in
+                            try directory.directory(name, staying: !crossesFileSystems)
+                        }, failures, device, visit)
+                    guard goesOn else { return false }
                 } catch {
                     failures?.record(error)
                 }

@@ -40,7 +40,12 @@ struct Unprotect: ParsableCommand {
                 if Interruption.isRequested { return .stop }
                 do {
                     switch item.kind {
-                    case .directory: try Keybag.removeDefaultProtection(of: item.path)
+                    case .directory:
+                        if let entry = item.entry {
+                            try Keybag.removeDefaultProtection(of: entry)
+                        } else {
+                            try Keybag.removeDefaultProtection(of: item.path)
+                        }
                     case .file: try convert(item, keybags, progress)
                     case .link, .other: break  // never protected
                     }
@@ -85,7 +90,11 @@ struct Unprotect: ParsableCommand {
         let command = "unprotect\(allowOtherOwner ? " --allow-other-owner" : "") \(quoted(item.path))"
         try progress.during(item.size) { step in
             _ = try keybags.changing(item.path, by: command) { keybag throws(DataProtectionError) in
-                try keybag.unprotect(item.path, allowsOtherOwner: allowOtherOwner, progress: step)
+                guard let entry = item.entry else {
+                    return try keybag.unprotect(item.path, allowsOtherOwner: allowOtherOwner, progress: step)
+                }
+                return try keybag.unprotect(
+                    ConversionSource(named: entry), allowsOtherOwner: allowOtherOwner, progress: step)
             }
         }
     }
