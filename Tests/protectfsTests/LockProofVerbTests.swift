@@ -125,7 +125,7 @@ struct LockProofVerbTests {
         try sandbox.shell(
             """
             exec unshare --mount sh -c '
-                mkdir disk && mount -t tmpfs none disk && cp -a keybag disk/ || exit 99
+                mkdir -p disk && mount -t tmpfs none disk && cp -a keybag disk/ || exit 99
                 \(script)'
             """)
     }
