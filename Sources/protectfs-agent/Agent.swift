@@ -37,6 +37,8 @@ struct Agent {
     }
 
     /// Follows until `endings` says so. What is armed then is locked at once: nobody else would before the kernel does.
+    ///
+    /// Nothing else is locked, so that a new version of the agent does not lock a user who is working.
     mutating func run(_ events: SessionEvents, until endings: AsyncStream<Void>) async {
         let sources = [
             Task { [input] in for await event in events { input.yield(.session(event)) } },

@@ -5,7 +5,8 @@ extension LowerFile {
     /// Opens a regular file to change its heads, also where its mode lets nobody write: as for chmod(2), owning it is enough.
     ///
     /// A class is no content: `chmod a-w` keeps a file from being changed, not from being protected. The mode is widened
-    /// for the moment of open(2); a kill in that moment leaves its owner what the owner can have anyway.
+    /// for the moment of open(2); a kill in that moment leaves its owner what the owner can have anyway. Without this, the keys of a
+    /// tree with read-only files (`.git/objects`) could never be rotated and forgotten.
     /// - Parameter flags: of open(2), besides O_RDWR.
     /// - Throws: `notRegularFile`, `system`.
     package static func forHeads(of path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {

@@ -8,6 +8,9 @@ import SystemPackage
 ///
 /// The note is a file in `run/clients/` of the keybag (FORMAT.md §2.13). It counts as long as this process, or a program that
 /// inherited it, lives. Where it cannot be written, for example on a read-only medium, nothing is reported.
+///
+/// A program that closes all descriptors it does not know, and goes on, is not reported. Looking for the memory file in `/proc`
+/// instead would miss more: every program that has read the file and closed it.
 package final class HeldPlaintext: Sendable {
     private struct Note {
         var file: ClientFile?

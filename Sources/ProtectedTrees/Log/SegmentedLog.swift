@@ -13,6 +13,10 @@ public import SystemPackage
 /// before the next unlock. Then, or while another process writes to it, lines go to a new segment `LOG.segment-N`, which is
 /// queued to be appended to the log: by ``Keybag/performQueuedWork(reporting:)``, by whoever opens the log next, or by this
 /// object, which returns to the log by itself. Segments follow each other in the order of their creation.
+///
+/// The log itself is written only when all earlier segments are in it, so lines keep their order. A damaged segment stays in the
+/// queue with its error and does not hold up later ones. A segment without a note, from a backup or in a directory that was moved,
+/// is never joined. It is an ordinary protected file: append it with `protectfs cat`, and remove it.
 public final class SegmentedLog: @unchecked Sendable {  // everything is only touched under `turn`
     /// Where the log is, absolute.
     public let path: FilePath

@@ -4,6 +4,9 @@ import DataProtection
 ///
 /// Each begins at or before the end of the one before it and is of the same version of the resource, so that writing it where it
 /// begins is right however often it is done: nothing has to be noted on the way.
+///
+/// Parts can overlap, because a part begins at the end that the list knows. The file before it may be longer, but while it is locked
+/// nothing authenticates its size.
 struct SegmentChain {
     let name: PartialName
     let keybag: Keybag
