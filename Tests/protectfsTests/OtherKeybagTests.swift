@@ -122,7 +122,9 @@ struct OtherKeybagTests {
         #expect(
             done.errors.contains("warning: 'diary' belongs to another keybag, '\(evil)', and is read with it"),
             "\(done.errors)")
-        #expect(try !sandbox.run([arguments[0], "--keybag", evil] + arguments.dropFirst()).errors.contains("belongs to another keybag"))
+        #expect(
+            try !sandbox.run([arguments[0], "--keybag", evil] + arguments.dropFirst()).errors.contains(
+                "belongs to another keybag"))
     }
 
     @Test("explain says that it can be read, not written, and that replacing it takes the own keybag")
