@@ -161,8 +161,8 @@ struct KeybagTests {
         let outer = bag.scratchPath.appending("outer")
         try OwnDirectory.make(outer.appending("inner"))
         try outer.setMode(0o777)
-        for place in [outer.appending("place"), outer.appending("inner/place")] {
-            let error = #expect(throws: DataProtectionError.self) { try create(at: place, bag) }
+        for place in [outer, outer.appending("inner"), outer.appending("missing/below")] {
+            let error = #expect(throws: DataProtectionError.self) { try OwnDirectory.requireUnswappable(place) }
             #expect(error == .keybagUnsafe(outer, reason: "others may write to it (mode 777)"))
         }
         #expect(try outer.names() == ["inner"])
