@@ -101,14 +101,13 @@ public final class Keybag: Sendable {
 
     /// The lock state, read from the kernel keyring.
     ///
-    /// A key that somebody else planted in the ring does not count: its id is not the keybag's. One of the two class keys that go at a
-    /// lock is enough: the ids in the keybag may have been altered while the keys are in the ring.
+    /// A key that somebody else planted in the ring does not count: its id is not the keybag's. So this can be *locked* while
+    /// something is in the ring under the name of the keybag's keys: ``status()`` fails then.
     /// - Throws: `keyringUnavailable`.
     public func state() throws(DataProtectionError) -> ProtectionState {
         let hasA = try withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
-        if hasA { return .unlocked }
         let hasB = try withClassB(activeName(.completeUnlessOpen)) { _ throws(DataProtectionError) in true } ?? false
-        if hasB { return .unlocked }
+        if hasA && hasB { return .unlocked }
         let nameC = activeName(.completeUntilFirstUserAuthentication)
         let hasC = try withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
         return hasC ? .locked : .beforeFirstUnlock
