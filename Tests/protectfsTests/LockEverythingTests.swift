@@ -119,6 +119,8 @@ struct LockEverythingTests {
             echo $?; state one; state two
             """)
         #expect(done.text == "77\nunlocked\nunlocked\n", "\(done.errors)")
+        // What is in a directory that this user may not look into is named first.
+        if directory == "one" { return #expect(done.errors.contains("\(sandbox.root)/one"), "\(done.errors)") }
         let error = "'\(sandbox.root)/\(directory)' is not used: it belongs to uid \(uid), not to you (uid \(other))"
         #expect(done.errors.contains(error), "\(done.errors)")
         #expect(done.errors.contains("sudo -u '#\(uid)'"), "\(done.errors)")

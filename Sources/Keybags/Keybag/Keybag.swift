@@ -101,8 +101,7 @@ public final class Keybag: Sendable {
 
     /// The lock state, read from the kernel keyring.
     ///
-    /// A key that somebody else planted in the ring does not count: its id is not the keybag's. So this can be *locked* while
-    /// something is in the ring under the name of the keybag's keys: ``status()`` fails then.
+    /// A key that somebody else planted in the ring does not count: its id is not the keybag's.
     /// - Throws: `keyringUnavailable`.
     public func state() throws(DataProtectionError) -> ProtectionState {
         let hasA = try withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
