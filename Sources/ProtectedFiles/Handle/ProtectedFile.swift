@@ -192,8 +192,10 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
-    /// Whether `seal` proves that the file was made to be appended to `log`, and the file that somebody with a key made it: class B's public
-    /// key makes files, too.
+    /// Whether the file is a genuine segment of `log`: `seal` proves that its maker meant it for that log (``JoinSeal``), and its origin is not
+    /// *unverified* if it is of class B.
+    ///
+    /// - Throws: as ``read(into:at:)``.
     package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
         try inTurn(.read) { () throws(DataProtectionError) in
             let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
