@@ -15,10 +15,10 @@ struct LockProofStormTests {
         let turns = Effort.count(30, 1_000)
         // With a registry of their own: other tests have made hundreds of keybags, and a lock looks through them.
         let environment = ["env", "XDG_STATE_HOME=\(bag.scratchPath)"]
-        let lockers = try (0..<6).map { _ in
+        let lockers = try (0..<4).map { _ in
             try StormProcess(bag.directory, ["turns", "lock", "\(turns)"], wrapper: environment)
         }
-        let unlockers = try (0..<6).map { _ in
+        let unlockers = try (0..<4).map { _ in
             try StormProcess(
                 bag.directory, ["turns", "unlock", "\(turns)", TestKeybag.passcode], wrapper: environment)
         }
