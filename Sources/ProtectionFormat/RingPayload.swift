@@ -8,24 +8,41 @@ import ProtectionKeys
 ///     2          6      zero
 ///     8          8      loaded at, seconds since 1970
 ///     16 + 40·i  40     kind (1), class (1), zero (2), generation (4), key (32)
+///
+/// An entry of kind 255 has no key, but a class key id (16 bytes, then zeros): of class key D, which is not in the ring.
 public enum RingPayload {
     /// One class key on its way into the ring.
     public struct Entry: ~Copyable {
         let name: ClassKeyName
+        let kind: UInt8
+        /// 32 bytes.
         let key: SecretBytes
 
         /// A symmetric class key.
         public init(_ key: borrowing ClassKey) {
             name = key.name
+            kind = key.name.kind.rawValue
             self.key = key.withUnsafeBytes { SecretBytes(copyOf: $0) }
         }
 
         /// Class B's private half.
         public init(_ key: borrowing ClassBPrivateKey) {
             name = key.name
+            kind = key.name.kind.rawValue
             self.key = key.withUnsafeBytes { SecretBytes(copyOf: $0) }
         }
+
+        /// The id of a class key of files, in the place of the key.
+        ///
+        /// - Parameter id: 16 bytes: the class key id of the key's entry in the keybag.
+        public init(idOf name: ClassKeyName, _ id: [UInt8]) {
+            self.name = name
+            kind = RingPayload.idKind
+            key = SecretBytes(byteCount: 32) { slot in slot.copyBytes(from: id.prefix(RingPayload.idLength)) }
+        }
     }
+    private static let idKind: UInt8 = 255
+    private static let idLength = 16
 
     /// The longest payload that is read, in bytes.
     public static let maximumLength = headerLength + 64 * entryLength
@@ -41,7 +58,7 @@ public enum RingPayload {
         payload[1] = UInt8(count)
         for byte in 0..<8 { payload[8 + byte] = UInt8(truncatingIfNeeded: loadedAt >> (8 * byte)) }
         let start = headerLength + index * entryLength
-        payload[start] = entry.name.kind.rawValue
+        payload[start] = entry.kind
         payload[start + 1] = entry.name.protectionClass.rawValue
         for byte in 0..<4 {
             payload[start + 4 + byte] = UInt8(truncatingIfNeeded: entry.name.generation >> (8 * byte))
@@ -72,6 +89,19 @@ public enum RingPayload {
             return UnsafeRawBufferPointer(rebasing: payload[start + 8..<start + entryLength])
         }
         return nil
+    }
+
+    /// The ids of class keys that are not in the ring themselves, by generation: empty if the payload has none.
+    public static func ids(of protectionClass: ProtectionClass, in payload: UnsafeRawBufferPointer) -> [UInt32: [UInt8]]
+    {
+        guard isWellFormed(payload) else { return [:] }
+        var ids: [UInt32: [UInt8]] = [:]
+        for start in stride(from: headerLength, to: payload.count, by: entryLength)
+        where payload[start] == idKind && payload[start + 1] == protectionClass.rawValue {
+            let generation = UInt32(littleEndian: payload.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self))
+            ids[generation] = Array(payload[start + 8..<start + 8 + idLength])
+        }
+        return ids
     }
 
     /// The highest generation of any key in `payload`; nil if this is no payload of ours.

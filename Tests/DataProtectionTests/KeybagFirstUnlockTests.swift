@@ -31,7 +31,7 @@ struct KeybagFirstUnlockTests {
         let bag = try TestKeybag()
         let keys = try bag.openedKeys(.onlyFirstUnlock)
         #expect(keys.unlocked.count == RingPayload.length(count: 0))
-        #expect(keys.firstUnlock.count == RingPayload.length(count: 2), "C of files, and of secrets")
+        #expect(keys.firstUnlock.count == RingPayload.length(count: 3), "C of files and of secrets, and the id of D")
     }
 
     @Test("What is unlocked stays so, with its armed lock and the end of a limited unlock")

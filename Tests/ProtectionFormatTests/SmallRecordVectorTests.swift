@@ -61,7 +61,8 @@ import Testing
     @Test(arguments: try FormatVector.all(in: "ring-payload"))
     func payloadGivesTheKeys(vector: FormatVector) throws {
         let bytes = try vector.bytes("bytes")
-        let fields = vector.names.filter { $0.hasPrefix("class key ") }
+        let fields = vector.names.filter { $0.hasPrefix("class key ") && !$0.hasPrefix("class key id ") }
+        let ids = try Self.ids(of: vector)
         try bytes.withUnsafeBytes { payload in
             guard vector.isSuccess else {
                 #expect(vector.expect == "no payload")
@@ -69,8 +70,11 @@ import Testing
                 for name in try Self.names(["class key a 1", "class key b 1", "class key c 1"]) {
                     #expect(RingPayload.key(of: name, in: payload) == nil)
                 }
+                #expect(RingPayload.ids(of: .none, in: payload) == [:])
                 return
             }
+            #expect(RingPayload.ids(of: .none, in: payload) == ids)
+            #expect(RingPayload.ids(of: .complete, in: payload) == [:])
             #expect(RingPayload.loadedAt(payload) == (try vector.number("loaded at")))
             for (field, name) in zip(fields, try Self.names(fields)) {
                 #expect(RingPayload.key(of: name, in: payload).map(Array.init) == (try vector.bytes(field)))
@@ -82,25 +86,36 @@ import Testing
     }
 
     /// The order of entries is that of the fields in these files.
-    @Test(arguments: ["a-and-b", "c", "secrets"])
+    @Test(arguments: ["a-and-b", "c", "secrets", "id-of-d"])
     func payloadIsWrittenAsExpected(name: String) throws {
         let vector = try FormatVector.named("ring-payload/\(name)")
         let fields = vector.names.filter { $0.hasPrefix("class key ") }
         var payload = [UInt8](repeating: 0, count: RingPayload.length(count: fields.count))
         for (index, name) in try Self.names(fields).enumerated() {
-            let secret = try vector.secret(fields[index])
-            let entry =
-                if name.protectionClass == .completeUnlessOpen {
-                    RingPayload.Entry(try ClassBPrivateKey(name: name, secret: secret))
-                } else {
-                    RingPayload.Entry(try ClassKey(name: name, secret: secret))
-                }
+            let entry = try Self.entry(name, fields[index], of: vector)
             let loadedAt = try vector.number("loaded at")
             payload.withUnsafeMutableBytes { payload in
                 RingPayload.write(entry, at: index, of: fields.count, loadedAt: loadedAt, into: payload)
             }
         }
         #expect(payload == (try vector.bytes("bytes")))
+    }
+
+    private static func entry(
+        _ name: ClassKeyName, _ field: String, of vector: FormatVector
+    ) throws -> RingPayload.Entry {
+        if field.hasPrefix("class key id ") { return RingPayload.Entry(idOf: name, try vector.bytes(field)) }
+        let secret = try vector.secret(field)
+        if name.protectionClass == .completeUnlessOpen {
+            return RingPayload.Entry(try ClassBPrivateKey(name: name, secret: secret))
+        }
+        return RingPayload.Entry(try ClassKey(name: name, secret: secret))
+    }
+
+    private static func ids(of vector: FormatVector) throws -> [UInt32: [UInt8]] {
+        let fields = vector.names.filter { $0.hasPrefix("class key id d ") }
+        return try Dictionary(
+            uniqueKeysWithValues: zip(names(fields), fields).map { ($0.generation, try vector.bytes($1)) })
     }
 
     private static func names(_ fields: [String]) throws -> [ClassKeyName] {

@@ -43,6 +43,8 @@ public final class Keybag: Sendable {
         /// Which files it was read from; nil: they have been replaced by this process.
         var stamp: KeybagFile.Stamp?
         var classD: KeptKey?
+        /// The id of class key D that the ring has confirmed.
+        var confirmedD: [UInt8]?
         var defaultProtection: ProtectionClass?
         var fallbackProtection = ProtectionClass.completeUntilFirstUserAuthentication
     }
@@ -181,9 +183,6 @@ public final class Keybag: Sendable {
         let secret = payload.withUnsafeBytes { payload -> SecretBytes? in
             RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
         }
-        guard let secret else { return nil }
-        guard let key = try Self.genuineB(name, secret, entry) else { return nil }
-        return try body(key)
     }
 
     private static func genuineB(
@@ -221,7 +220,13 @@ public final class Keybag: Sendable {
     private func withClassD<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
-        guard let entry = try entry(of: name), let wrapped = entry.wrappedByDevice else { return nil }
+        guard var entry = try entry(of: name) else { return nil }
+        if cached.withLock({ $0.confirmedD }) != entry.id {
+            guard let isConfirmed = try confirmClassD(name, &entry) else { return nil }
+            let id = entry.id
+            if isConfirmed { cached.withLock { $0.confirmedD = id } }
+        }
+        guard let wrapped = entry.wrappedByDevice else { return nil }
         let copy = cached.withLock { $0.copy }
         if let kept = cached.withLock({ $0.classD }), kept.key.name == name, kept.id == entry.id {
             return try body(kept.key)

@@ -45,11 +45,8 @@ extension OpenedKeybag {
             throw keybag.lockedError(keybag.directory, .complete, .changePasscode)
         }
         let cost = if let iterations { iterations } else { try Keybag.calibratedIterations() }
-        let slot = try keybag.withDeviceKey { device throws(DataProtectionError) in
-            do throws(KeyError) { return try Keybag.passcodeSlot(new, cost, device, key) } catch {
-                throw .cryptography(error)
-            }
-        }
+        let device = try deviceKey()
+        let slot = try withKeys { () throws(KeyError) in try Keybag.passcodeSlot(new, cost, device, key) }
         try commit { copy in copy.replaceSlots([slot]) }
     }
 }

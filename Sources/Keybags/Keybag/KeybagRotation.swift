@@ -73,11 +73,10 @@ extension OpenedKeybag {
         let codeSlot = try recoverySlot(newKey)
         var new = old
         new.sequence += 1
-        try keybag.withDeviceKey { device throws(DataProtectionError) in
-            try keybag.withKeybagKeys { () throws(KeyError) in
-                try new.rotateKeys(from: key, to: newKey, device)
-                new.slots = [try Keybag.passcodeSlot(passcode, iterations, device, newKey)]
-            }
+        let device = try deviceKey()
+        try keybag.withKeybagKeys { () throws(KeyError) in
+            try new.rotateKeys(from: key, to: newKey, device)
+            new.slots = [try Keybag.passcodeSlot(passcode, iterations, device, newKey)]
         }
         if let codeSlot { new.slots.append(codeSlot) }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: newKey) }

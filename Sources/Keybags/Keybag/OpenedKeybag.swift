@@ -17,6 +17,16 @@ public struct OpenedKeybag: ~Copyable, Sendable {
     package let key: KeybagKey
     /// What opened it.
     package let slot: KeybagSlot
+    /// The keybag as it was then. Passcode and device key, or the recovery code and a MAC, have proved its device id; of a copy that was read
+    /// from the disk since then nothing has.
+    let opened: KeybagCopy
+
+    /// The device key that goes with it.
+    ///
+    /// - Throws: `otherDevice`, `deviceKeyUnusable`.
+    borrowing func deviceKey() throws(DataProtectionError) -> DeviceKey {
+        try keybag.deviceKeys.load(for: opened, in: keybag.directory)
+    }
 
     /// The keybag as it is now.
     ///
@@ -87,7 +97,7 @@ extension Keybag {
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .keybagDamaged(directory, reason: "it has no passcode slot")
         }
-        return OpenedKeybag(keybag: self, key: key, slot: slot)
+        return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy)
     }
 
     /// Opens the keybag with its recovery code, with or without its device key, and checks all that is in it.
@@ -111,7 +121,7 @@ extension Keybag {
             throw .cryptography(error)
         }
         _ = try OpenedKeys(loaded, key, directory)
-        return OpenedKeybag(keybag: self, key: key, slot: slot)
+        return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy)
     }
 
     /// Whether there is a recovery code: a recovery slot in the keybag on disk.

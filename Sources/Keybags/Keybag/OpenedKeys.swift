@@ -15,7 +15,7 @@ package struct OpenedKeys: ~Copyable {
     package let extent: Extent
     /// Class keys A and B private, and A of secrets, all generations; no key where only C is meant.
     package let unlocked: SecretBytes
-    /// Class key C, of files and of secrets, all generations.
+    /// Class key C, of files and of secrets, and the id of class key D, all generations.
     package let firstUnlock: SecretBytes
     /// What was opened.
     fileprivate let entries: [ClassKeyEntry]
@@ -35,7 +35,8 @@ package struct OpenedKeys: ~Copyable {
             }
             let unlockedClasses: [ProtectionClass] = extent == .all ? [.complete, .completeUnlessOpen] : []
             let unlocked = try Self.payload(unlockedClasses, keybag, key, now)
-            let firstUnlock = try Self.payload([.completeUntilFirstUserAuthentication], keybag, key, now)
+            let firstUnlock = try Self.payload(
+                [.completeUntilFirstUserAuthentication], keybag, key, now, identifying: ProtectionClass.none)
             self.extent = extent
             self.entries = keybag.entries
             self.unlocked = unlocked
@@ -49,15 +50,26 @@ package struct OpenedKeys: ~Copyable {
         }
     }
 
+    /// - Parameter identified: the class whose keys' ids are in the payload too, without the keys.
     private static func payload(
-        _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ key: borrowing KeybagKey, _ now: UInt64
+        _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ key: borrowing KeybagKey, _ now: UInt64,
+        identifying identified: ProtectionClass? = nil
     ) throws(KeyError) -> SecretBytes {
         let entries = keybag.usedEntries.filter { entry in classes.contains { $0.rawValue == entry.rawClass } }
-        var payload = SecretBytes(zeroed: RingPayload.length(count: entries.count))
+        let named = keybag.fileEntries.filter { $0.rawClass == identified?.rawValue }
+        let count = entries.count + named.count
+        var payload = SecretBytes(zeroed: RingPayload.length(count: count))
         for (index, entry) in entries.enumerated() {
             let opened = try open(entry, of: keybag, key)
             payload.withUnsafeMutableBytes { payload in
-                RingPayload.write(opened, at: index, of: entries.count, loadedAt: now, into: payload)
+                RingPayload.write(opened, at: index, of: count, loadedAt: now, into: payload)
+            }
+        }
+        for (index, entry) in named.enumerated() {
+            guard let name = keybag.name(of: entry) else { throw .unwrapFailed }
+            let id = RingPayload.Entry(idOf: name, entry.id)
+            payload.withUnsafeMutableBytes { payload in
+                RingPayload.write(id, at: entries.count + index, of: count, loadedAt: now, into: payload)
             }
         }
         return payload

@@ -262,7 +262,8 @@ def ring_payloads():
         if expect == "success":
             fields |= {"loaded at": loaded}
             for number, generation, key, *kind in keys:
-                fields[f"class key {'of secrets ' * len(kind)}{'abcd'[number - 1]} {generation}"] = key
+                what = "class key id" if kind == [255] else "class key of secrets" if kind else "class key"
+                fields[f"{what} {'abcd'[number - 1]} {generation}"] = key[:16] if kind == [255] else key
         return f"ring-payload/{name}", fields | {"bytes": tokens((patched(data, patch) + extra)[:cut])}
 
     a, b, c = ((number, 1, CLASS_KEYS[number]) for number in (A, B, C))
@@ -270,6 +271,8 @@ def ring_payloads():
     yield scenario("c", "the key that stays", [c])
     yield scenario("secrets", "class keys of files and of secrets", [a, b, (A, 1, run(0xE1), 1)])
     yield scenario("c-retired", "two generations of C", [(C, 1, run(0x52)), (C, 0x01020304, CLASS_KEYS[C])])
+    yield scenario("id-of-d", "the key that stays, with the ids of two generations of D", [
+        c, (D, 1, run(0x71)[:16] + bytes(16), 255), (D, 2, run(0x91)[:16] + bytes(16), 255)])
     yield scenario("most-entries", "64 entries", [(A, i + 1, run(i)) for i in range(64)], loaded=2**64 - 1)
     yield scenario("other-kind", "an entry of a reserved kind before the one that is used", [b], n=2, patch={
         16: b"\2\2\0\0" + u32(1) + run(9), 56: struct.pack("<BBHI", 0, B, 0, 1) + CLASS_KEYS[B]})
