@@ -22,6 +22,11 @@ int protectfs_open_parent(int fd, int flags) {
     return (int)syscall(SYS_openat2, fd, "..", &how, sizeof how);
 }
 
+int protectfs_open_within_mount(int fd, const char *path) {
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
+}
+
 int protectfs_exchange(int fd, const char *one, const char *other) {
     return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
 }

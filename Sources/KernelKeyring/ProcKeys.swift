@@ -2,16 +2,27 @@ import SystemPackage
 
 /// `/proc/keys`: the keys that this process may view, the expired and revoked ones included. proc_keys(5).
 enum ProcKeys {
-    /// The descriptions of all `user` keys listed, but for invalidated ones, which only wait for the kernel's collector.
-    /// Empty where the kernel has no such file.
-    static func userKeyDescriptions() -> [String] {
+    /// One line of it.
+    struct Entry {
+        let serial: KeySerial
+        let description: String
+        /// Whether the key has expired or was revoked. Nobody can read it then.
+        let isDead: Bool
+    }
+
+    /// All `user` keys listed, but for invalidated ones, which only wait for the kernel's collector. Empty where the kernel has no such file.
+    static func userKeys() -> [Entry] {
         guard let text = read() else { return [] }
         return text.split(separator: "\n").compactMap { line in
             // serial flags usage timeout permissions uid gid type description: summary
             let fields = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: true)
-            guard fields.count == 9, fields[7] == "user", !fields[1].hasSuffix("i") else { return nil }
+            guard fields.count == 9, fields[7] == "user", !fields[1].hasSuffix("i"),
+                let serial = UInt32(fields[0], radix: 16)
+            else { return nil }
             let rest = fields[8].drop { $0 == " " }  // the type before it is padded
-            return String(rest[..<rest.summaryStart])
+            return Entry(
+                serial: KeySerial(rawValue: Int32(bitPattern: serial)), description: String(rest[..<rest.summaryStart]),
+                isDead: fields[3] == "expd" || fields[1].contains("R"))
         }
     }
 

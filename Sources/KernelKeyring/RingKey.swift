@@ -84,7 +84,17 @@ public struct RingKey: Hashable, Sendable {
     /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
     public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
         let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }
-        return Set(living + ProcKeys.userKeyDescriptions()).filter { $0.hasPrefix(prefix) }
+        return Set(living + ProcKeys.userKeys().map(\.description)).filter { $0.hasPrefix(prefix) }
+    }
+
+    /// Removes expired and revoked keys whose description begins with `prefix` from the user keyring. The kernel then wipes their payloads at once.
+    ///
+    /// Each is removed by its serial: a key that somebody loads under the same description at this moment stays. Where `/proc/keys` cannot be
+    /// read, as in many containers, none is removed, and the kernel's collector does it after `gc_delay` seconds.
+    public static func removeDead(withPrefix prefix: String) {
+        for key in ProcKeys.userKeys() where key.isDead && key.description.hasPrefix(prefix) {
+            try? KeySerial.userKeyring.unlink(key.serial)  // fails for one that is in another keyring
+        }
     }
 
     private func remove(_ key: KeySerial) {

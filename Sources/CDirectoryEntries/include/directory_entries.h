@@ -13,6 +13,11 @@ int protectfs_open_beneath(int fd, const char *path, int flags, int same_file_sy
 // The descriptor, close-on-exec, or -1 with errno set: EXDEV at the root of a mount, ENOSYS before Linux 5.6.
 int protectfs_open_parent(int fd, int flags);
 
+// Opens the directory that `path` leads to from the directory `fd`, by links too, but not into another mount: O_PATH, openat2(2) with
+// RESOLVE_NO_XDEV and RESOLVE_NO_MAGICLINKS. Nothing of another mount is looked at.
+// The descriptor, close-on-exec, or -1 with errno set: EXDEV on the way into or out of a mount, ENOSYS before Linux 5.6.
+int protectfs_open_within_mount(int fd, const char *path);
+
 // Exchanges two names in the directory `fd` in one step: renameat2(2) with RENAME_EXCHANGE.
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
 int protectfs_exchange(int fd, const char *one, const char *other);

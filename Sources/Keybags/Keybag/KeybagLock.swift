@@ -27,7 +27,7 @@ extension Keybag {
     }
 
     /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
-    func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
+    package func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
         // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
         let wereThere = ring.holdsUnlocked || keysWereThere
         try? ring.evict()

@@ -1,5 +1,6 @@
 import DurableFiles
 import Glibc
+import KernelKeyring
 import ProtectionKeys
 import SystemPackage
 
@@ -17,13 +18,11 @@ extension Keybag {
         return keybag
     }
 
-    /// Takes remnants out of the ring: keys of keybags once used here that have expired, because whoever armed their lock has
-    /// died. Nobody can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
-    package static func clearRemnants() {
-        for uuid in (try? rememberedUUIDs()) ?? [] {
-            if let directory = target(of: uuid) { RingKeys(uuid).clearExpired(in: directory) }
-        }
-    }
+    /// Removes remnants from the ring: class keys of any keybag that have expired, because whoever armed their lock has died. Nobody can read
+    /// them, but the kernel may hold their payload up to `gc_delay`, 300 s.
+    ///
+    /// It asks the ring alone. Every command begins with this, and the directory of another keybag may be on a disk that hangs.
+    package static func clearRemnants() { RingKey.removeDead(withPrefix: RingKeys.prefix) }
 
     /// The keybags that were once used here.
     package static func rememberedUUIDs() throws(DataProtectionError) -> [KeybagUUID] {
@@ -47,12 +46,32 @@ extension Keybag {
         }
     }
 
-    /// The keybags that were last used in `directory`.
-    package static func rememberedUUIDs(leadingTo directory: FilePath) throws(DataProtectionError) -> [KeybagUUID] {
-        try rememberedUUIDs().filter { uuid in
-            guard let target = target(of: uuid) else { return false }
-            return target == directory || isSame(target, directory)
+    /// The keybags that were last used in `directory`. Other file systems are not looked at, because they may hang: a link that leads to the
+    /// directory by a path through another mount is not found.
+    ///
+    /// - Parameter isWanted: asked first, so that no path is looked at for nothing.
+    package static func rememberedUUIDs(
+        leadingTo directory: FilePath, where isWanted: (KeybagUUID) -> Bool = { _ in true }
+    ) throws(DataProtectionError) -> [KeybagUUID] {
+        let targets = try rememberedUUIDs().filter(isWanted).compactMap { uuid in
+            target(of: uuid).map { (uuid: uuid, path: $0) }
         }
+        let mount = targets.contains { $0.path != directory } ? MountOfDirectory(directory) : nil
+        return targets.filter { $0.path == directory || mount?.leads($0.path) == true }.map(\.uuid)
+    }
+
+    /// Evicts class keys A and B of the keybags that were last used under this very path. Nothing of the directory is looked at: it may be on a
+    /// disk that hangs.
+    ///
+    /// - Returns: whether there were any.
+    package static func evictRemembered(under directory: FilePath) -> Bool {
+        guard let path = try? directory.absolute(), let uuids = try? rememberedUUIDs() else { return false }
+        var found = false
+        for uuid in uuids where target(of: uuid) == path && RingKeys(uuid).holdsUnlocked {
+            found = true
+            try? RingKeys(uuid).evict()  // the lock that follows tries again, and says why
+        }
+        return found
     }
 
     /// The rings of keybags that were used in this directory before another one took their place, and still hold class keys A and B. No
@@ -60,8 +79,8 @@ extension Keybag {
     package static func ringsOfPredecessors(
         of uuid: KeybagUUID, in directory: FilePath
     ) throws(DataProtectionError) -> [(uuid: KeybagUUID, ring: RingKeys)] {
-        try rememberedUUIDs(leadingTo: try directory.absolute()).filter { $0 != uuid }
-            .map { (uuid: $0, ring: RingKeys($0)) }.filter(\.ring.holdsUnlocked)
+        try rememberedUUIDs(leadingTo: try directory.absolute()) { $0 != uuid && RingKeys($0).holdsUnlocked }
+            .map { (uuid: $0, ring: RingKeys($0)) }
     }
 
     /// Evicts their keys: nobody else would.
@@ -83,14 +102,6 @@ extension Keybag {
             return false
         }
         return uuid.map { found.contains($0) } ?? !found.isEmpty
-    }
-
-    /// Whether two names lead to one directory that is there.
-    private static func isSame(_ one: FilePath, _ other: FilePath) -> Bool {
-        var (first, second) = (stat(), stat())
-        guard one.withPlatformString({ stat($0, &first) }) == 0, other.withPlatformString({ stat($0, &second) }) == 0
-        else { return false }
-        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
     /// Where the keybag was last used; nil if it never was.

@@ -36,6 +36,8 @@ struct Lock: ParsableCommand {
     func run() throws {
         defer { EditDirectory.removeLeftovers() }
         if all { return try lockAll() }
+        // Before the keybag's directory is looked at, which may be on a disk that hangs.
+        let keysWereThere = (grace ?? 0) == 0 && Keybag.evictRemembered(under: self.keybag.location)
         let keybag: Keybag
         do throws(DataProtectionError) {
             keybag = try self.keybag.open()
@@ -43,7 +45,9 @@ struct Lock: ParsableCommand {
             return try lockAnyway(error)
         }
         if let grace, grace > 0 { return try lock(keybag, after: grace) }
-        try tell(keybag, after: lockNow)
+        try tell(keybag) { keybag throws(DataProtectionError) in
+            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+        }
     }
 
     private func lockNow(_ keybag: Keybag) throws(DataProtectionError) { _ = try keybag.lock(waiting: 0) }
