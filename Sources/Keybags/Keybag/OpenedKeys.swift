@@ -114,13 +114,24 @@ extension Keybag {
                     if !hadC { record.changedAt = Clock.now() }
                     return true
                 }
+                let isFirst = try state() == .beforeFirstUnlock
                 record.deadline = 0
                 record.limit = seconds.map { Clock.bootTime() + UInt64($0) * 1_000_000_000 } ?? 0
                 record.bootID = Clock.bootID()
                 try rings.add(expiry: record.limit)
                 do throws(Errno) {
-                    try put(keys, seconds: record.secondsToExpiry)
+                    let seconds = record.secondsToExpiry
+                    if isFirst {
+                        try put(keys, seconds: Self.soonest(seconds), secondsOfC: Self.incompleteSeconds)
+                        try keep(seconds: seconds)
+                    } else {
+                        try put(keys, seconds: seconds)
+                    }
                 } catch {
+                    // Gone again: a lock that could not wait, or this process was stopped for longer than the keys may be incomplete.
+                    if [.requiredKeyNotAvailable, .keyExpired, .keyRevoked].contains(error) {
+                        throw .lockedMeanwhile(keybag: directory)
+                    }
                     throw .keyringUnavailable(error)
                 }
                 record.changedAt = Clock.now()
@@ -186,12 +197,32 @@ extension Keybag {
         return result
     }
 
+    /// How long the ring may hold some class keys of a first unlock and not yet all: nobody removes them if the process is killed between two
+    /// calls, or is stopped there and killed later.
+    private static let incompleteSeconds: UInt32 = 60
+
+    /// - Parameter seconds: of a timeout; 0: none.
+    private static func soonest(_ seconds: UInt32) -> UInt32 { min(seconds == 0 ? .max : seconds, incompleteSeconds) }
+
+    /// Gives the keys of a first unlock, which are all there now, the timeouts that they are to have: C first, because files of class C are to
+    /// open whenever those of A and B do.
+    ///
     /// - Parameter seconds: after which A and B private expire; 0: never.
-    private func put(_ keys: borrowing OpenedKeys, seconds: UInt32) throws(Errno) {
+    private func keep(seconds: UInt32) throws(Errno) {
+        try ring.write { () throws(Errno) in
+            try ring.firstUnlock.setTimeout(seconds: 0)
+            try ring.unlocked.setTimeout(seconds: seconds)
+        }
+    }
+
+    /// - Parameters:
+    ///   - seconds: after which A and B private expire; 0: never.
+    ///   - secondsOfC: the same of C.
+    private func put(_ keys: borrowing OpenedKeys, seconds: UInt32, secondsOfC: UInt32 = 0) throws(Errno) {
         try keys.firstUnlock.withUnsafeBytes { firstUnlock throws(Errno) in
             try keys.unlocked.withUnsafeBytes { unlocked throws(Errno) in
                 try ring.write { () throws(Errno) in
-                    try ring.firstUnlock.load(firstUnlock)
+                    try ring.firstUnlock.load(firstUnlock, seconds: secondsOfC)
                     guard keys.extent == .all else { return }
                     try ring.unlocked.load(unlocked, seconds: seconds)
                 }
