@@ -68,6 +68,51 @@ struct KeybagForgedKeyTests {
         #expect(try bag.keyID(entry == 0 ? .completeUnlessOpen : .complete) != nil)
     }
 
+    @Test("Beside genuine ones does not make status say that all keys are evicted", arguments: [0, 1, 2])
+    func besideGenuine(entry: Int) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1])
+        let genuine = try bed.bag.payload(.unlocked)
+        // One class forged, of A, B and A of secrets; then all but that one.
+        for isOnly in [false, true] {
+            var payload = genuine
+            for index in 0..<3 where (index == entry) != isOnly { payload[16 + 40 * index + 8] ^= 1 }
+            try bed.bag.plant(.unlocked, payload)
+            if entry == 2, !isOnly {
+                #expect(try bed.keybag.status().state == .unlocked, "both class keys of files are there")
+            } else {
+                let error = expectError("keysIncomplete") { _ = try bed.keybag.status() }
+                #expect(error == .keysIncomplete(keybag: bed.bag.directory) && error?.errno == .permissionDenied)
+                #expect(!bed.keybag.isProtectedDataAvailable)
+            }
+            if entry == 0 ? isOnly : !isOnly { #expect(try bed.read(path) == [1]) }
+        }
+        try bed.keybag.lock()
+        #expect(try bed.keybag.status().state == .locked)
+    }
+
+    @Test("Beside a genuine retired one, which opens old files: neither does it then")
+    func besideRetired() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, [1])
+        try bed.bag.rotate()
+        var payload = try bed.bag.payload(.unlocked)
+        for start in stride(from: 16, to: payload.count, by: 40) where payload[start + 4] == 2 {
+            payload[start + 8] ^= 1
+        }
+        try bed.bag.plant(.unlocked, payload)
+        #expect(try bed.read(path) == [1])
+        expectError("keysIncomplete") { _ = try bed.keybag.status() }
+        #expect(try bed.keybag.state() == .locked)
+    }
+
+    @Test("Alone counts as absent in status too", arguments: Forgery.allCases)
+    func status(forgery: Forgery) throws {
+        let bag = try TestKeybag(state: .unlocked)
+        try bag.plant(.unlocked, forgery.bytes(like: try bag.payload(.unlocked)))
+        #expect(try bag.keybag.status().state == .locked)
+    }
+
     @Test("Of another keybag under this one's name is not used")
     func otherKeybag() throws {
         let (bag, other) = (try TestKeybag(), try TestKeybag(state: .unlocked))

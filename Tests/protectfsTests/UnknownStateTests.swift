@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import DataProtection
+
 /// Nothing is called evicted or clean without knowing it.
 @Suite("What status and lock cannot know")
 struct UnknownStateTests {
@@ -36,6 +38,30 @@ struct UnknownStateTests {
         let done = try sandbox.run("run", "file", "--", "true")
         #expect(done.status != 0, "\(done.errors)")
         #expect(try sandbox.shell("rm keybag/run").status == 0)
+    }
+
+    @Test("Where only some class keys are genuine, status says so and how to evict them")
+    func someKeys() throws {
+        let uuid = try Keybag(at: FilePath(sandbox.keybagDirectory)).uuid
+        // The first four bytes of class key B. Only who possesses the key may change it.
+        let forging = try sandbox.shell(
+            #"""
+            exec keyctl session - sh -c '
+                keyctl link @u @s; key=$(keyctl search @u user "$0") || exit 1
+                keyctl pipe $key >payload; printf "ÿþýü" | dd of=payload bs=1 seek=64 conv=notrunc
+                keyctl pupdate $key <payload' "$0"
+            """#, ["protectfs:\(uuid):1"])
+        try #require(forging.status == 0, "\(forging.errors)")
+        #expect(try sandbox.run("cat", "file").text == "still open\n")
+        for arguments in [["status"], ["status", "--json"], ["wait", "--until", "locked"]] {
+            let done = try sandbox.run(arguments)
+            #expect(done.status == 75, "\(arguments)")
+            #expect(done.errors.contains("only some class keys of keybag"), "\(done.errors)")
+            #expect(done.errors.contains("hint: evict them: protectfs lock\n"), "\(done.errors)")
+        }
+        #expect(try sandbox.run("lock").status == 0)
+        #expect(try sandbox.run("status").text.contains(": locked since"))
+        #expect(try sandbox.run("cat", "file").status == 75)
     }
 
     @Test("A limit on the size of files does not keep the keys in the keyring")

@@ -5,7 +5,8 @@ extension DataProtectionError: SpokenError {
     package var exitStatus: ExitStatus {
         switch self {
         case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
-            .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse, .lockUnproven:
+            .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse, .lockUnproven,
+            .keysIncomplete:
             .notNow
         case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .notASegment, .keybagDamaged,
             .otherKey:

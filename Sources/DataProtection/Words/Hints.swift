@@ -53,6 +53,7 @@ extension DataProtectionError {
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
         case .usedElsewhere(let path): "stop the programs that use it there, then take it over: rm \(quoted(path))"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(ProposedKeybag.words(for: directory))"
+        case .keysIncomplete(let directory): "evict them: protectfs lock\(ProposedKeybag.words(for: directory))"
         case .keysElsewhere(let directory, let namespaces), .tooManyNamespaces(let directory, let namespaces):
             UserNamespace.lockHint(namespaces, "protectfs lock\(ProposedKeybag.words(for: directory))")
         case .outOfReachOfLocks(let directory):

@@ -101,6 +101,8 @@ extension DataProtectionError {
             "\(quoted(path)) belongs to user \(uid), who could read its plaintext; it is left protected"
         case .keysUnreadable(let keybag):
             "a class key of keybag \(quoted(keybag)) is in the kernel keyring but cannot be read; the lock state is unknown"
+        case .keysIncomplete(let keybag):
+            "only some class keys of keybag \(quoted(keybag)) are in the kernel keyring: some complete or unless-open files open"
         case .keysElsewhere(let keybag, let namespaces):
             "keybag \(quoted(keybag)) was unlocked in user namespace "
                 + namespaces.map(String.init).joined(separator: " and ")

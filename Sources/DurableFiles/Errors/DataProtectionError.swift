@@ -106,6 +106,9 @@ public enum DataProtectionError: Error, Hashable, Sendable {
     case lockUnproven(keybag: FilePath, LockDoubt)
     /// A key of the keybag is in the keyring, but this process may not read it: the lock state is not known.
     case keysUnreadable(keybag: FilePath)
+    /// Some class keys that only an unlocked keybag has are in the keyring, and others of them are not, or are forged: some files of class A or B
+    /// open.
+    case keysIncomplete(keybag: FilePath)
     /// The keyrings of other user namespaces still hold class keys. `namespaces` are inode numbers, as in `/proc/PID/ns/user`.
     case keysElsewhere(keybag: FilePath, namespaces: [UInt64])
     /// The keyrings of so many other user namespaces may hold class keys that an unlock here could not be recorded.
@@ -162,7 +165,8 @@ extension DataProtectionError {
             .invalidArgument
         case .exists, .keybagExists, .keybagIntact: .fileExists
         case .keybagNotFound, .noRecoveryCode, .backupNotFound: .noSuchFileOrDirectory
-        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase, .keysUnreadable:
+        case .keybagUnsafe, .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase, .keysUnreadable,
+            .keysIncomplete:
             .permissionDenied
         case .tooManyGenerations, .tooSparse: .noSpace
         case .cryptography: .ioError

@@ -180,7 +180,35 @@ public final class Keybag: Sendable {
         guard let entry = try entry(of: name) else { return nil }
         var serial: KeySerial?
         guard let payload = try RingKeys.payload(of: ring.unlocked, serial: &serial) else { return nil }
-        let secret = payload.withUnsafeBytes { payload -> SecretBytes? in
+        guard let secret = Self.secret(name, in: payload) else { return nil }
+        guard let key = try Self.genuineB(name, secret, entry) else { return nil }
+        return try body(key)
+    }
+
+    /// Whether the ring has any genuine key that is there only while unlocked: of class A or B, of files or of secrets, active or retired.
+    func holdsAnyUnlockedKey() throws(DataProtectionError) -> Bool {
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: ring.unlocked, serial: &serial) else { return false }
+        let copy = lastKnown
+        for entry in copy.usedEntries {
+            guard let name = copy.name(of: entry), ring.key(for: name.protectionClass)?.key == ring.unlocked.key else {
+                continue
+            }
+            if name.protectionClass == .completeUnlessOpen {
+                guard let secret = Self.secret(name, in: payload) else { continue }
+                switch try Self.genuineB(name, secret, entry) {
+                case .some: return true
+                case .none: continue
+                }
+            } else if let key = try Self.classKey(name, in: payload), try Self.isGenuine(key, entry) {
+                return true
+            }
+        }
+        return false
+    }
+
+    private static func secret(_ name: ClassKeyName, in payload: borrowing SecretBytes) -> SecretBytes? {
+        payload.withUnsafeBytes { payload -> SecretBytes? in
             RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
         }
     }
@@ -201,10 +229,7 @@ public final class Keybag: Sendable {
     package static func classKey(
         _ name: ClassKeyName, in payload: borrowing SecretBytes
     ) throws(DataProtectionError) -> ClassKey? {
-        let secret = payload.withUnsafeBytes { payload -> SecretBytes? in
-            RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
-        }
-        guard let secret else { return nil }
+        guard let secret = secret(name, in: payload) else { return nil }
         do throws(KeyError) { return try ClassKey(name: name, secret: secret) } catch { throw .cryptography(error) }
     }
 

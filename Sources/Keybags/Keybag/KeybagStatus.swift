@@ -30,7 +30,7 @@ extension Keybag {
     /// Reads the state from the ring, and what goes with it from the keybag's files.
     ///
     /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
-    ///   `system` if the record of user namespaces cannot be read. `keyringUnavailable`.
+    ///   `keysIncomplete` if some files of class A or B open although the keybag is not unlocked. `system` if the record of user namespaces cannot be read. `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try knownState()
         if state != .unlocked { _ = try rings.elsewhere() }  // else keys in another namespace could not be ruled out
@@ -46,18 +46,26 @@ extension Keybag {
             retryAfter: (try? attempts.remainingDelay()).map { .seconds($0) }, hasRecoveryCode: hasRecoveryCode)
     }
 
-    /// The same as ``state()``, for callers that must not take a key for absent only because it cannot be read or is another one.
+    /// The same as ``state()``, for callers that must not take a key for absent only because it cannot be read, nor all keys because one is.
     ///
-    /// - Throws: `keysUnreadable`, `keyringUnavailable`.
+    /// A forged key opens nothing and counts as absent. But whoever forges one key can leave the genuine ones beside it.
+    /// - Throws: `keysUnreadable`, `keysIncomplete`, `keyringUnavailable`.
     package func knownState() throws(DataProtectionError) -> ProtectionState {
-        var looks = 1
-        while ring.unlocked.isUnreadable || ring.firstUnlock.isUnreadable {
-            // Whoever removes an expired key puts an empty one in its place first, which not every session may read.
-            guard looks < 5 else { throw .keysUnreadable(keybag: directory) }
-            looks += 1
-            usleep(10_000)
+        var doubt: DataProtectionError?
+        for look in 1...5 {
+            // Whoever removes an expired key puts an empty one in its place first, which not every session may read. And between two looks at
+            // the ring an unlock may load keys.
+            if look > 1 { usleep(10_000) }
+            guard !ring.unlocked.isUnreadable, !ring.firstUnlock.isUnreadable else {
+                doubt = .keysUnreadable(keybag: directory)
+                continue
+            }
+            let state = try state()
+            if state == .unlocked { return state }
+            if try !holdsAnyUnlockedKey() { return state }
+            doubt = .keysIncomplete(keybag: directory)
         }
-        return try state()
+        throw doubt ?? .keysUnreadable(keybag: directory)
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
