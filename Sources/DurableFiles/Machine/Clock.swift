@@ -25,13 +25,13 @@ package enum Clock {
 
     /// CLOCK_MONOTONIC in nanoseconds.
     package static func monotonic() -> UInt64 {
-        #if DEBUG || PROTECTFS_TESTING
+        #if PROTECTFS_TESTING
             if let lead { return nanoseconds(CLOCK_MONOTONIC) + lead.next() }
         #endif
         return nanoseconds(CLOCK_MONOTONIC)
     }
 
-    #if DEBUG || PROTECTFS_TESTING
+    #if PROTECTFS_TESTING
         /// How far ``monotonic()`` is ahead of the kernel's for a test and the tasks that it begins: a second that passes at once.
         package final class Lead: Sendable {
             private let nanoseconds = Atomic<UInt64>(0)

@@ -10,9 +10,10 @@ import SystemPackage
 package enum DerivationFloor {
     /// Call before the derivation.
     ///
-    /// - Throws: `weakDerivation` for fewer than 600,000 iterations. Tests may use fewer.
+    /// - Throws: `weakDerivation` for fewer than 600,000 iterations. The project's own tests may use fewer.
     package static func check(_ iterations: Int, of path: FilePath) throws(DataProtectionError) {
-        #if DEBUG || PROTECTFS_TESTING
+        // Not DEBUG: every debug build of an application sets that.
+        #if PROTECTFS_TESTING
             if getenv("PROTECTFS_REFUSES_FEW_ITERATIONS") == nil { return }
         #endif
         guard iterations >= KeybagSlot.leastIterations else { throw .weakDerivation(path, iterations: iterations) }
