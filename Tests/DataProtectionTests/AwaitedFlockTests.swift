@@ -75,6 +75,20 @@ struct AwaitedFlockTests {
         #expect(Self.isFree(try opened()))
     }
 
+    @Test("Given up by a reader and wanted by a writer, it comes with a file that can be written to")
+    func otherAccess() throws {
+        let holder = try held()
+        #expect(try LowerFile(path, flags: O_RDONLY).flocked(until: 0) == nil)
+        Thread.detachNewThread {
+            usleep(50_000)
+            holder.giveBackFlock()
+        }
+        let mine = try #require(try opened().flocked(until: Clock.monotonic() + Self.aLongTime))
+        try mine.write([1], at: 0)
+        #expect(!Self.isFree(try opened()))
+        mine.giveBackFlock()
+    }
+
     @Test("Several threads of one process each get it once")
     func severalThreads() throws {
         let holder = try held()

@@ -51,7 +51,7 @@ extension LowerFile {
 /// A thread that waits in flock(2) for as long as that takes.
 ///
 /// If its caller has given up, it gives the flock back at once when it gets it, and ends. Until then the next caller of this process that wants
-/// the same file takes it over, with its place in the queue. So a process has one such thread for a file, however often it tries; more only if
+/// the same file, opened for the same, takes it over, with its place in the queue. So a process has one such thread for a file, however often it tries; more only if
 /// several of its threads want the file at the same time.
 private final class FlockWaiter: @unchecked Sendable {  // `state` is used under the lock of `abandoned` only
     private enum State {
@@ -68,6 +68,8 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
     private let file: LowerFile
     private let device: dev_t
     private let inode: ino_t
+    /// Whether the file is open for reading, for writing, or for both: as in fcntl(2), F_GETFL.
+    private let access: Int32
     private let owner = getpid()
     private var state = State.wanted
     private let ended = DispatchSemaphore(value: 0)
@@ -78,7 +80,11 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
         let found = abandoned.withLock { abandoned -> FlockWaiter? in
             // A child of fork(2) has none of its parent's threads.
             abandoned.removeAll { $0.owner != getpid() }
-            guard let index = abandoned.firstIndex(where: { $0.device == status.st_dev && $0.inode == status.st_ino })
+            let wanted = Self.access(of: file)
+            guard
+                let index = abandoned.firstIndex(where: {
+                    $0.device == status.st_dev && $0.inode == status.st_ino && $0.access == wanted
+                })
             else { return nil }
             abandoned[index].state = .wanted
             return abandoned.remove(at: index)
@@ -96,7 +102,10 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
 
     private init(_ file: LowerFile, _ status: stat) {
         (self.file, device, inode) = (file, status.st_dev, status.st_ino)
+        access = Self.access(of: file)
     }
+
+    private static func access(of file: LowerFile) -> Int32 { fcntl(file.descriptor, F_GETFL) & O_ACCMODE }
 
     /// The thread. It keeps the file open.
     private func run() {
