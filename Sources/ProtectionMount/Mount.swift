@@ -9,7 +9,6 @@ import SystemPackage
 /// The mount stays while locked: files that are locked refuse to open and to be read (ENOKEY), and everything else goes on.
 package final class Mount {
     private let session: FuseSession
-    private let observation: LockListener.Observation
 
     /// Mounts `source` at `point`. The kernel waits until ``serve()`` answers it.
     package init(_ source: FilePath, at point: MountPoint, keybag: Keybag) throws(MountError) {
@@ -20,14 +19,11 @@ package final class Mount {
         let files = MountedTree(tree, keybag: keybag)
         do throws(Errno) { session = try FuseSession(files, at: point.path) } catch { throw .refused(point.path) }
         point.close()
-        do throws(DataProtectionError) { observation = try files.pages.follow(session) } catch {
-            throw .keybag(error)
-        }
+        files.pages.guardPages(of: session) { [opened = files.files] in opened.readable($0) }
     }
 
     /// Answers programs until it is unmounted.
     package func serve() throws(MountError) {
         do throws(Errno) { try session.run(threads: 4) } catch { throw .unusable("/", error) }
-        observation.cancel()
     }
 }

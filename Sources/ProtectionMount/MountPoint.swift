@@ -15,8 +15,6 @@ package enum MountError: Error, Hashable, Sendable {
     case nested(FilePath, point: FilePath)
     /// libfuse or the kernel refused; libfuse has printed why to standard error.
     case refused(FilePath)
-    /// The lock state of the keybag cannot be followed.
-    case keybag(DataProtectionError)
 }
 
 /// The directory in which a mount shows the plaintext. It is empty, and nobody can write to it while nothing is mounted: a program that

@@ -10,7 +10,6 @@ extension MountError: SpokenError {
         case .inUse(let path): "something is mounted at \(quoted(path)) already"
         case .nested(let source, let point): "\(quoted(source)) and \(quoted(point)) must not be inside each other"
         case .refused(let point): "cannot mount at \(quoted(point))"
-        case .keybag(let error): error.message
         }
     }
 
@@ -20,7 +19,6 @@ extension MountError: SpokenError {
         case .notEmpty: "name an empty directory"
         case .inUse(let path): "unmount it first: protectfs unmount \(quoted(path))"
         case .refused: "fusermount3 and /dev/fuse are needed: install the package fuse3"
-        case .keybag(let error): error.hint
         }
     }
 
@@ -31,7 +29,6 @@ extension MountError: SpokenError {
         case .unusable, .nested: .usage
         case .notEmpty, .inUse: .exists
         case .refused: .unavailable
-        case .keybag(let error): error.exitStatus
         }
     }
 }
