@@ -152,12 +152,13 @@ let package = Package(
         .target(
             name: "ProtectionMount",
             dependencies: [
-                "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection", "FuseSession",
-                "MountRules", system,
+                "POSIXThreads", "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection",
+                "FuseSession", "MountRules", system,
             ]),
         .executableTarget(
             name: "protectfs-mount", dependencies: ["CommandLanguage", "DataProtection", "ProtectionMount"],
             linkerSettings: bindNow),
+        .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),
         .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"]),
         .testTarget(

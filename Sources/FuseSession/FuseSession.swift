@@ -118,7 +118,7 @@ package final class FuseSession: Sendable {
         let result = fuse_lowlevel_notify_retrieve(
             session, node, min(limit, FuseOperations.longestTransfer), 0, UnsafeMutableRawPointer(bitPattern: cookie))
         if result != 0 { served.retrievals.end(cookie, count: result == -ENOENT ? 0 : nil) }
-        guard let count = retrieval.wait() else { throw result == 0 ? .noDevice : Errno(rawValue: -result) }
+        guard let count = retrieval.wait() else { throw Errno(rawValue: result == 0 ? ENODEV : -result) }
         return count
     }
 

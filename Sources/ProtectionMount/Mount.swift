@@ -19,7 +19,7 @@ package final class Mount {
         let files = MountedTree(tree, keybag: keybag)
         do throws(Errno) { session = try FuseSession(files, at: point.path) } catch { throw .refused(point.path) }
         point.close()
-        files.pages.guardPages(of: session) { [opened = files.files] in opened.readable($0) }
+        files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
     }
 
     /// Answers programs until it is unmounted.

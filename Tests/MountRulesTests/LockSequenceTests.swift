@@ -17,7 +17,7 @@ struct LockSequenceTests {
         var sequence = LockSequence()
         for (node, protectionClass) in nodes {
             sequence.opens(node)
-            let read = try #require(sequence.begins(node, of: protectionClass))
+            let read = try Self.admitted(&sequence, node, of: protectionClass)
             let action = sequence.ended(read, hasPages: true)
             #expect(action == .nothing)
             if !kept.contains(node) {
@@ -27,6 +27,14 @@ struct LockSequenceTests {
             }
         }
         return sequence
+    }
+
+    /// Outside of macros, which call nothing that is mutating.
+    private static func admitted(
+        _ sequence: inout LockSequence, _ node: UInt64, of protectionClass: ProtectionClass
+    ) throws -> LockSequence.Read {
+        let read = sequence.begins(node, of: protectionClass)
+        return try #require(read)
     }
 
     @Test("At a lock the pages of open complete files go, and those of other open files unless they stay readable")
@@ -45,7 +53,7 @@ struct LockSequenceTests {
 
     @Test(
         "Pages of closed files of every class go with the last handle, and at a lock if they have not gone yet",
-        arguments: classes)
+        arguments: LockSequenceTests.classes)
     func closed(protectionClass: ProtectionClass) throws {
         var sequence = try Self.after(reading: [(5, protectionClass), (5, protectionClass)], keeping: [5])
         var goes = sequence.closes(5)
@@ -70,13 +78,13 @@ struct LockSequenceTests {
         #expect(action == .drop(Leaving([])))
     }
 
-    @Test("A read under way is waited for, and no read of a complete file begins", arguments: classes)
+    @Test("A read under way is waited for, and no read of a complete file begins", arguments: LockSequenceTests.classes)
     func drains(protectionClass: ProtectionClass) throws {
         var sequence = LockSequence()
         sequence.opens(5)
         sequence.opens(6)
-        let first = try #require(sequence.begins(5, of: protectionClass))
-        let second = try #require(sequence.begins(6, of: .complete))
+        let first = try Self.admitted(&sequence, 5, of: protectionClass)
+        let second = try Self.admitted(&sequence, 6, of: .complete)
         var action = sequence.lock()
         #expect(action == .nothing)
         let refused = sequence.begins(7, of: .complete)
@@ -96,17 +104,17 @@ struct LockSequenceTests {
 
     @Test(
         "Reads of other classes go on through a lock, and the next lock knows of their pages",
-        arguments: classes.dropFirst())
+        arguments: LockSequenceTests.classes.dropFirst())
     func otherClasses(protectionClass: ProtectionClass) throws {
         var sequence = LockSequence()
         for node: UInt64 in [5, 6, 7] { sequence.opens(node) }
-        let held = try #require(sequence.begins(5, of: .complete))
+        let held = try Self.admitted(&sequence, 5, of: .complete)
         var action = sequence.lock()
         #expect(action == .nothing)
-        let whole = try #require(sequence.begins(6, of: protectionClass))
+        let whole = try Self.admitted(&sequence, 6, of: protectionClass)
         action = sequence.ended(whole, hasPages: true)
         #expect(action == .nothing)
-        let across = try #require(sequence.begins(7, of: protectionClass))
+        let across = try Self.admitted(&sequence, 7, of: protectionClass)
         action = sequence.ended(held, hasPages: true)
         #expect(action == .drop(Leaving([5], unlessReadable: [6, 7])))
         // Its bytes come after the sequence has looked at all that there was.
@@ -129,7 +137,7 @@ struct LockSequenceTests {
     func closedEarly() throws {
         var sequence = LockSequence()
         sequence.opens(5)
-        let read = try #require(sequence.begins(5, of: .completeUnlessOpen))
+        let read = try Self.admitted(&sequence, 5, of: .completeUnlessOpen)
         let goes = sequence.closes(5)
         #expect(goes)
         _ = sequence.ended(read, hasPages: true)
