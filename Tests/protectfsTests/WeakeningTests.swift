@@ -47,7 +47,7 @@ struct WeakeningTests {
         try sandbox.protectedFile("file", Data("old".utf8), "first-unlock")
         let done = try sandbox.shell(
             """
-            { printf new; until "$PROTECTFS" class file complete; do sleep 0.1; done; } |
+            { printf new; sleep 1; until "$PROTECTFS" class file complete; do sleep 0.1; done; } |
                 "$PROTECTFS" write --class first-unlock file
             """)
         #expect(done.status == 77, "\(done.errors)")

@@ -58,7 +58,14 @@ public final class Keybag: Sendable {
         try OwnDirectory.requireOneUser(for: directory)
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
-        let loaded = try file.load()
+        let loaded: KeybagFile.Loaded
+        do throws(DataProtectionError) { loaded = try file.load() } catch {
+            // Another user's: the owner says more than the file that could not be opened.
+            if error.errno == .permissionDenied, OwnDirectory.owner(of: directory) != nil {
+                try OwnDirectory.requireOwner(of: directory)
+            }
+            throw error
+        }
         try OwnDirectory.secure(directory: directory, warn: warn)
         for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
             try OwnDirectory.secure(file: directory.appending(name), warn: warn)
