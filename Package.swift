@@ -160,6 +160,12 @@ let package = Package(
             linkerSettings: bindNow),
         .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),
+        .testTarget(
+            name: "ProtectionMountTests",
+            dependencies: [
+                "ProtectionMount", "FuseSession", "POSIXThreads", "DataProtection", "DataProtectionTesting",
+                "TestEffort", system,
+            ]),
         .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"]),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],

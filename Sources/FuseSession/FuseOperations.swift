@@ -170,7 +170,9 @@ private struct FuseRequest {
     func attribute(_ name: UnsafePointer<CChar>?, of node: fuse_ino_t, capacity: Int) {
         answer { () throws(Errno) in
             guard let name else { throw .invalidArgument }
-            try reply(try files.attribute(String(cString: name), of: node), capacity: capacity)
+            // Names of attributes are text for us. There is none of another kind here.
+            guard let name = String(validatingCString: name) else { throw .noData }
+            try reply(try files.attribute(name, of: node), capacity: capacity)
         }
     }
 

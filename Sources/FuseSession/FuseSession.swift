@@ -54,13 +54,13 @@ package final class FuseSession: Sendable {
     ///
     /// - Throws: the errno of pthread_create(3) if not one thread can be made, or of a connection that broke.
     package func run(threads count: Int) throws(Errno) {
-        let failure = Mutex<Errno?>(nil)
+        let failure = Failure()
         var threads: [POSIXThread] = []
         for _ in 0..<count {
             do throws(POSIXThread.Refusal) {
                 threads.append(
                     try POSIXThread(blocksSignals: true) { [self] in
-                        do throws(Errno) { try serve() } catch { failure.withLock { $0 = error } }
+                        do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } }
                     })
             } catch {
                 if threads.isEmpty { throw Errno(rawValue: error.code) }
@@ -68,7 +68,12 @@ package final class FuseSession: Sendable {
         }
         for thread in threads { thread.join() }
         served.retrievals.giveUp()
-        if let failure = failure.withLock({ $0 }) { throw failure }
+        if let errno = failure.errno.withLock({ $0 }) { throw errno }
+    }
+
+    /// Why a thread ended that was not told to.
+    private final class Failure: Sendable {
+        let errno = Mutex<Errno?>(nil)
     }
 
     /// What the kernel says of itself and of the request comes before the bytes of the longest one. In bytes.

@@ -46,7 +46,7 @@ final class RequestBuffer {
     }
 
     func wipe() {
-        if used > 0 { explicit_bzero(bytes.baseAddress, used) }
+        if let start = bytes.baseAddress, used > 0 { explicit_bzero(start, used) }
         used = 0
     }
 }

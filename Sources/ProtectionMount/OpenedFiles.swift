@@ -107,6 +107,11 @@ final class HandleTable<Value: Sendable>: Sendable {
     @discardableResult
     func remove(_ handle: UInt64) -> Value? { state.withLock { $0.values.removeValue(forKey: handle) } }
 
+    /// Does nothing if there is none.
+    func replace(_ handle: UInt64, by value: Value) {
+        state.withLock { state in if state.values[handle] != nil { state.values[handle] = value } }
+    }
+
     /// All of them, in no order.
     var values: [Value] { state.withLock { Array($0.values.values) } }
 

@@ -44,6 +44,8 @@ final class PageGuard: CommitsAtLock {
             state.review = review
         }
         keybag.client.noteWriting(self)
+        // A process hears of locks once it has used a key of class A or B, and a file can become `complete` after it was read.
+        _ = keybag.client.begin()
     }
 
     // MARK: reads and handles
