@@ -45,7 +45,7 @@ package struct MountHolder: Hashable, Sendable {
         for process in processes where Int32(process) != nil && MountNote.namespace(of: process) == note.namespace {
             if let known = isMounted(note, seenBy: process) { return known }
         }
-        // No process runs in that namespace, so its mounts have gone with it.
+        // No process that this user can see runs in that namespace: its mounts have gone with it.
         return false
     }
 
