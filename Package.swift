@@ -152,13 +152,20 @@ let package = Package(
         .target(
             name: "ProtectionMount",
             dependencies: [
-                "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection", "FuseSession",
-                "MountRules", system,
+                "POSIXThreads", "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection",
+                "FuseSession", "MountRules", system,
             ]),
         .executableTarget(
             name: "protectfs-mount", dependencies: ["CommandLanguage", "DataProtection", "ProtectionMount"],
             linkerSettings: bindNow),
+        .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),
+        .testTarget(
+            name: "ProtectionMountTests",
+            dependencies: [
+                "ProtectionMount", "FuseSession", "POSIXThreads", "DataProtection", "DataProtectionTesting",
+                "TestEffort", system,
+            ]),
         .testTarget(name: "POSIXThreadsTests", dependencies: ["POSIXThreads"]),
         .testTarget(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],

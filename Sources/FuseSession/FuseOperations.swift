@@ -6,6 +6,9 @@ import SystemPackage
 ///
 /// In a file of its own and outside any actor: a closure that Swift takes for one of the main actor crashes on libfuse's threads.
 enum FuseOperations {
+    /// How many bytes one request or reply can carry: what fuse(4) allows on every kernel since 4.20.
+    static let longestTransfer = 1 << 20
+
     static func make() -> fuse_lowlevel_ops {
         var operations = fuse_lowlevel_ops()
         operations.`init` = { FuseConnection.begin($1) }
@@ -22,6 +25,7 @@ enum FuseOperations {
         operations.readdirplus = { FuseRequest($0).list($1, from: $3, capacity: $2, $4) }
         operations.releasedir = { request, _, info in FuseRequest(request).releaseDirectory(info) }
         operations.getxattr = { FuseRequest($0).attribute($2, of: $1, capacity: $3) }
+        operations.retrieve_reply = { request, cookie, _, _, pages in FuseRequest(request).retrieved(cookie, pages) }
         operations.listxattr = { FuseRequest($0).attributeNames(of: $1, capacity: $2) }
         return operations
     }
@@ -35,6 +39,7 @@ private enum FuseConnection {
             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE
         connection.pointee.want &= ~UInt32(unwanted)
+        connection.pointee.max_write = UInt32(FuseOperations.longestTransfer)
         connection.pointee.want |= connection.pointee.capable & UInt32(FUSE_CAP_READDIRPLUS)
     }
 }
@@ -42,12 +47,13 @@ private enum FuseConnection {
 /// A request of the kernel that waits for its reply. Each function here replies exactly once.
 private struct FuseRequest {
     private let request: fuse_req_t?
-    private let files: any FuseFileSystem
+    private let served: FuseSession.Served
+    private var files: any FuseFileSystem { served.files }
 
     init(_ request: fuse_req_t?) {
         self.request = request
         // Set at the session's beginning, and alive as long as it is.
-        files = Unmanaged<FuseSession.Served>.fromOpaque(fuse_req_userdata(request)).takeUnretainedValue().files
+        served = Unmanaged<FuseSession.Served>.fromOpaque(fuse_req_userdata(request)).takeUnretainedValue()
     }
 
     /// Runs what replies, or replies with the errno that it throws.
@@ -123,6 +129,12 @@ private struct FuseRequest {
         }
     }
 
+    /// Pages that ``FuseSession/cachedByteCount(of:limit:)`` asked for.
+    func retrieved(_ cookie: UnsafeMutableRawPointer?, _ pages: UnsafeMutablePointer<fuse_bufvec>?) {
+        served.retrievals.end(UInt(bitPattern: cookie), count: pages.map { fuse_buf_size($0) } ?? 0)
+        fuse_reply_none(request)
+    }
+
     func release(_ node: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?) {
         if let info { files.release(info.pointee.fh, of: node) }
         fuse_reply_err(request, 0)
@@ -158,7 +170,9 @@ private struct FuseRequest {
     func attribute(_ name: UnsafePointer<CChar>?, of node: fuse_ino_t, capacity: Int) {
         answer { () throws(Errno) in
             guard let name else { throw .invalidArgument }
-            try reply(try files.attribute(String(cString: name), of: node), capacity: capacity)
+            // Names of attributes are text for us. There is none of another kind here.
+            guard let name = String(validatingCString: name) else { throw .noData }
+            try reply(try files.attribute(name, of: node), capacity: capacity)
         }
     }
 

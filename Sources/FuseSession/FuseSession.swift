@@ -1,6 +1,7 @@
 import CFuse
 import Glibc
 import POSIXThreads
+import Synchronization
 import SystemPackage
 
 /// A mount: the connection to the kernel's FUSE driver, fuse(4). The only gateway to libfuse; what is mounted is no business of it.
@@ -11,6 +12,7 @@ package final class FuseSession: Sendable {
     /// What libfuse's callbacks get at their file system by.
     final class Served: Sendable {
         let files: any FuseFileSystem
+        let retrievals = Retrievals()
         init(_ files: any FuseFileSystem) { self.files = files }
     }
 
@@ -50,37 +52,82 @@ package final class FuseSession: Sendable {
 
     /// Answers requests on `threads` threads until the file system is unmounted.
     ///
-    /// - Throws: the errno of pthread_create(3) if not one thread can be made.
+    /// - Throws: the errno of pthread_create(3) if not one thread can be made, or of a connection that broke.
     package func run(threads count: Int) throws(Errno) {
+        let failure = Failure()
         var threads: [POSIXThread] = []
         for _ in 0..<count {
             do throws(POSIXThread.Refusal) {
-                threads.append(try POSIXThread(blocksSignals: true) { [self] in serve() })
+                threads.append(
+                    try POSIXThread(blocksSignals: true) { [self] in
+                        do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } }
+                    })
             } catch {
                 if threads.isEmpty { throw Errno(rawValue: error.code) }
             }
         }
         for thread in threads { thread.join() }
+        served.retrievals.giveUp()
+        if let errno = failure.errno.withLock({ $0 }) { throw errno }
     }
 
-    private func serve() {
-        var buffer = fuse_buf()
-        defer { free(buffer.mem) }
+    /// Why a thread ended that was not told to.
+    private final class Failure: Sendable {
+        let errno = Mutex<Errno?>(nil)
+    }
+
+    /// What the kernel says of itself and of the request comes before the bytes of the longest one. In bytes.
+    private static let headerRoom = 4096
+
+    /// libfuse's own loop reads into memory of its own, which nobody wipes.
+    private func serve() throws(Errno) {
+        let buffer = try RequestBuffer(count: FuseOperations.longestTransfer + Self.headerRoom)
         while fuse_session_exited(session) == 0 {
-            let count = fuse_session_receive_buf(session, &buffer)
-            if count == -EINTR { continue }
-            guard count > 0 else { return }  // unmounted
-            fuse_session_process_buf(session, &buffer)
+            guard let count = try buffer.receive(from: fuse_session_fd(session)) else { return }
+            var request = fuse_buf()
+            request.mem = buffer.bytes.baseAddress
+            request.size = count
+            fuse_session_process_buf(session, &request)
         }
     }
 
-    /// Makes the kernel drop every cached page of a node. Waits for reads of it that are under way.
+    // MARK: notifications
+
+    // None of these may be called on a thread that answers requests, nor while holding a lock that an answer needs: the kernel would wait
+    // for itself.
+
+    /// Makes the kernel drop every cached page of a node. Waits for reads of it that are under way: their bytes go with the others.
     ///
-    /// Never call this on a thread that answers requests, nor while holding a lock that an answer needs: it would wait for itself.
     /// - Throws: what the kernel says; a node that it does not have is no error.
     /// - SeeAlso: `fuse_lowlevel_notify_inval_inode` of fuse_lowlevel.h.
     package func dropPages(of node: FuseNode) throws(Errno) {
-        let result = fuse_lowlevel_notify_inval_inode(session, node, 0, 0)
+        try notified(fuse_lowlevel_notify_inval_inode(session, node, 0, 0))
+    }
+
+    /// Makes the kernel ask again when somebody uses this name.
+    ///
+    /// - Throws: what the kernel says; a name that it does not know is no error.
+    /// - SeeAlso: `fuse_lowlevel_notify_inval_entry` of fuse_lowlevel.h.
+    package func dropEntry(_ name: FilePath.Component, in directory: FuseNode) throws(Errno) {
+        try notified(
+            name.withPlatformString { fuse_lowlevel_notify_inval_entry(session, directory, $0, strlen($0)) })
+    }
+
+    /// How many bytes of a node, from its beginning on, are in the kernel's cache without a gap.
+    ///
+    /// - Parameter limit: to look at so many at most.
+    /// - Throws: what the kernel says; `ENODEV` if it was unmounted meanwhile.
+    /// - SeeAlso: `fuse_lowlevel_notify_retrieve` of fuse_lowlevel.h.
+    package func cachedByteCount(of node: FuseNode, limit: Int) throws(Errno) -> Int {
+        let (cookie, retrieval) = served.retrievals.begin()
+        let result = fuse_lowlevel_notify_retrieve(
+            session, node, min(limit, FuseOperations.longestTransfer), 0, UnsafeMutableRawPointer(bitPattern: cookie))
+        if result != 0 { served.retrievals.end(cookie, count: result == -ENOENT ? 0 : nil) }
+        guard let count = retrieval.wait() else { throw Errno(rawValue: result == 0 ? ENODEV : -result) }
+        return count
+    }
+
+    private func notified(_ result: Int32) throws(Errno) {
         guard result == 0 || result == -ENOENT else { throw Errno(rawValue: -result) }
     }
 }

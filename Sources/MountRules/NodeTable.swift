@@ -104,16 +104,21 @@ package struct NodeTable: Sendable {
     /// What a node is; nil if there is no such node.
     package func identity(of number: UInt64) -> Identity? { nodes[number]?.identity }
 
-    /// The names that lead from the root to a node; nil if there is no such node.
-    package func names(to number: UInt64) -> [FilePath.Component]? {
-        var names: [FilePath.Component] = []
+    /// Where a node was found last; nil for the root, and if there is no such node.
+    package func place(of number: UInt64) -> Place? { nodes[number]?.place }
+
+    /// The nodes that lead to one, itself first, as far as the first that `isReached` says yes to; that one is not among them.
+    ///
+    /// - Returns: nil if there is no such node.
+    package func way(to number: UInt64, from isReached: (UInt64) -> Bool) -> [UInt64]? {
+        var way: [UInt64] = []
         var current = number
-        while current != Self.root {
+        while current != Self.root, !isReached(current) {
             // Renames below the mount can make circles of places that were found at different times.
-            guard let place = nodes[current]?.place, names.count <= nodes.count else { return nil }
-            names.append(place.name)
+            guard let place = nodes[current]?.place, way.count <= nodes.count else { return nil }
+            way.append(current)
             current = place.parent
         }
-        return names.reversed()
+        return way
     }
 }

@@ -12,6 +12,7 @@ import SystemPackage
 /// links below the mount gets nothing read elsewhere. A name that leads to another file by now is ESTALE.
 final class LowerTree: Sendable {
     let root: LowerDirectory
+    private let device: UInt64
     private let nodes: Mutex<NodeTable>
     /// Directories that were reached before. They stay those that they were, wherever they are moved.
     private let directories = Mutex<[FuseNode: LowerDirectory]>([:])
@@ -19,12 +20,33 @@ final class LowerTree: Sendable {
 
     init(_ root: LowerDirectory) throws(DataProtectionError) {
         self.root = root
-        nodes = Mutex(NodeTable(root: NodeTable.Identity(try root.status())))
+        let identity = NodeTable.Identity(try root.status())
+        device = identity.device
+        nodes = Mutex(NodeTable(root: identity))
     }
 
     /// Notes that the kernel is given this entry.
-    func found(_ status: stat, as name: FilePath.Component, in parent: FuseNode) -> FuseNode {
-        nodes.withLock { $0.found(NodeTable.Identity(status), as: name, in: parent) }
+    ///
+    /// - Throws: `notSupported` for the root of another mount of protectfs: its pages would be cached a second time, as those of a plaintext
+    ///   file, and no lock would drop them.
+    func found(
+        _ status: stat, as name: FilePath.Component, in parent: FuseNode
+    ) throws(Errno) -> FuseNode {
+        let identity = NodeTable.Identity(status)
+        if identity.device != device { try Self.refuseMount(identity.device) }
+        return nodes.withLock { $0.found(identity, as: name, in: parent) }
+    }
+
+    private static func refuseMount(_ device: UInt64) throws(Errno) {
+        let name = MountTable.device(device)
+        let mounts = try refusing { () throws(DataProtectionError) in try MountTable.seen().mounts }
+        guard !mounts.contains(where: { $0.device == name && $0.type == MountNote.type }) else { throw .notSupported }
+    }
+
+    /// The inode number that programs see. Two file systems can have files of one number, and programs such as cp(1) would take them for
+    /// hard links.
+    func inode(_ status: stat, of node: FuseNode) -> ino_t {
+        UInt64(status.st_dev) == device ? status.st_ino : ino_t(1 << 63 | node)
     }
 
     /// - Returns: the nodes that are no more.
@@ -36,28 +58,34 @@ final class LowerTree: Sendable {
 
     /// The directory that a node is.
     func directory(_ node: FuseNode) throws(Errno) -> LowerDirectory {
-        if node == NodeTable.root { return root }
-        if let known = directories.withLock({ $0[node] }) { return known }
-        let (parent, name) = try place(of: node)
-        let directory = try refusing { () throws(DataProtectionError) in try parent.directory(name, staying: false) }
-        try require(node, is: try refusing { () throws(DataProtectionError) in try directory.status() })
-        directories.withLock { directories in
-            if directories.count >= Self.cachedDirectories { directories = [:] }
-            directories[node] = directory
+        let known = directories.withLock { $0 }
+        guard let way = nodes.withLock({ $0.way(to: node) { known[$0] != nil } }) else { throw .staleNFSFileHandle }
+        var reached = root
+        if let first = way.last {
+            guard let place = nodes.withLock({ $0.place(of: first) }) else { throw .staleNFSFileHandle }
+            reached = known[place.parent] ?? root
+        } else {
+            reached = known[node] ?? root
         }
-        return directory
+        for node in way.reversed() {
+            guard let place = nodes.withLock({ $0.place(of: node) }) else { throw .staleNFSFileHandle }
+            let next = try refusing { () throws(DataProtectionError) in
+                try reached.directory(place.name, staying: false)
+            }
+            try require(node, is: try refusing { () throws(DataProtectionError) in try next.status() })
+            directories.withLock { directories in
+                if directories.count >= Self.cachedDirectories { directories = [:] }
+                directories[node] = next
+            }
+            reached = next
+        }
+        return reached
     }
 
     /// The directory that a node is in, and its name there.
     func place(of node: FuseNode) throws(Errno) -> (LowerDirectory, FilePath.Component) {
-        guard let names = nodes.withLock({ $0.names(to: node) }), let name = names.last else {
-            throw .staleNFSFileHandle
-        }
-        var directory = root
-        for name in names.dropLast() {
-            directory = try refusing { () throws(DataProtectionError) in try directory.directory(name, staying: false) }
-        }
-        return (directory, name)
+        guard let place = nodes.withLock({ $0.place(of: node) }) else { throw .staleNFSFileHandle }
+        return (try directory(place.parent), place.name)
     }
 
     /// lstat(2).

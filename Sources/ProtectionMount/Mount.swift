@@ -9,25 +9,31 @@ import SystemPackage
 /// The mount stays while locked: files that are locked refuse to open and to be read (ENOKEY), and everything else goes on.
 package final class Mount {
     private let session: FuseSession
-    private let observation: LockListener.Observation
+    private let note: HeldMountNote?
 
     /// Mounts `source` at `point`. The kernel waits until ``serve()`` answers it.
     package init(_ source: FilePath, at point: MountPoint, keybag: Keybag) throws(MountError) {
         let tree: LowerTree
         do throws(DataProtectionError) { tree = try LowerTree(try LowerDirectory(source)) } catch {
+            point.restore()
             throw .unusable(source, error.errno)
         }
         let files = MountedTree(tree, keybag: keybag)
-        do throws(Errno) { session = try FuseSession(files, at: point.path) } catch { throw .refused(point.path) }
-        point.close()
-        do throws(DataProtectionError) { observation = try files.pages.follow(session) } catch {
-            throw .keybag(error)
+        do throws(Errno) { session = try FuseSession(files, at: point.path) } catch {
+            point.restore()
+            throw .refused(point.path)
         }
+        point.close()
+        // Before anything is read: if this process is killed, a lock must know of what the kernel has cached.
+        do throws(DataProtectionError) {
+            note = try HeldMountNote.hold(try MountNote(at: point.path), inKeybag: keybag.directory)
+        } catch { throw .unusable(keybag.directory, error.errno) }
+        files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
     }
 
     /// Answers programs until it is unmounted.
     package func serve() throws(MountError) {
-        do throws(Errno) { try session.run(threads: 4) } catch { throw .unusable("/", error) }
-        observation.cancel()
+        defer { note?.end() }
+        do throws(Errno) { try session.run(threads: 4) } catch { throw .failed(error) }
     }
 }

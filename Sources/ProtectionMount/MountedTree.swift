@@ -30,8 +30,10 @@ final class MountedTree: FuseFileSystem {
         let lower = try tree.directory(directory)
         let status = try refusing { () throws(DataProtectionError) in try lower.status(of: name) }
         guard let status else { throw .noSuchFileOrDirectory }
-        let shown = Self.shown(status, name, in: lower)
-        return FuseEntry(tree.found(status, as: name, in: directory), FuseAttributes(shown, lifetime: Self.lifetime))
+        var shown = try Self.shown(status, name, in: lower)
+        let node = try tree.found(status, as: name, in: directory)
+        shown.st_ino = tree.inode(status, of: node)
+        return FuseEntry(node, FuseAttributes(shown, lifetime: Self.lifetime))
     }
 
     func forget(_ node: FuseNode, _ count: UInt64) { pages.forget(tree.forget(node, count)) }
@@ -40,8 +42,9 @@ final class MountedTree: FuseFileSystem {
         var status = try tree.status(of: node)
         if status.st_mode & S_IFMT == S_IFREG {
             let (directory, name) = try tree.place(of: node)
-            status = Self.shown(status, name, in: directory)
+            status = try Self.shown(status, name, in: directory)
         }
+        status.st_ino = tree.inode(status, of: node)
         return FuseAttributes(status, lifetime: Self.lifetime)
     }
 
@@ -66,19 +69,30 @@ final class MountedTree: FuseFileSystem {
     }
 
     /// The status with the size that a program reads: of a protected file that of its plaintext, which needs no key.
-    private static func shown(_ status: stat, _ name: FilePath.Component, in directory: LowerDirectory) -> stat {
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0,
-            let file = try? directory.file(name, flags: O_RDONLY, path: directory.path.appending(name)),
-            let info = try? ProtectedFileInfo(path: file.path, file: file)
-        else { return status }
+    private static func shown(
+        _ status: stat, _ name: FilePath.Component, in directory: LowerDirectory
+    ) throws(Errno) -> stat {
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return status }
         var shown = status
-        shown.st_size = off_t(info.size)
+        do throws(DataProtectionError) {
+            let file = try directory.file(name, flags: O_RDONLY, path: directory.path.entry(name))
+            shown.st_size = off_t(try ProtectedFileInfo(path: file.path, file: file).size)
+        } catch {
+            switch error.errno {
+            // Not protected, damaged, or another kind of file by now; and a file that its owner may not read. They are shown as they are.
+            case .badMessage, .invalidArgument, .permissionDenied, .noSuchFileOrDirectory: break
+            // For example EMFILE: a wrong size would be worse than none.
+            default: throw error.errno
+            }
+        }
         return shown
     }
 
     // MARK: directories
 
-    func openDirectory(_ node: FuseNode) throws(Errno) -> UInt64 {
+    func openDirectory(_ node: FuseNode) throws(Errno) -> UInt64 { directories.add(try names(in: node)) }
+
+    private func names(in node: FuseNode) throws(Errno) -> [FilePath.Component] {
         let directory = try tree.directory(node)
         var names: [FilePath.Component] = [".", ".."]
         _ = try refusing { () throws(DataProtectionError) in
@@ -87,12 +101,14 @@ final class MountedTree: FuseFileSystem {
                 return true
             }
         }
-        return directories.add(names)
+        return names
     }
 
     func list(
         _ handle: UInt64, of node: FuseNode, from first: Int, take: (FilePath.Component, FuseEntry) -> Bool
     ) throws(Errno) {
+        // From the beginning once more: rewinddir(3) is to show what is there by then.
+        if first == 0 { directories.replace(handle, by: try names(in: node)) }
         guard let names = directories[handle] else { throw .badFileDescriptor }
         guard first < names.count else { return }
         for name in names[first...] {
@@ -102,9 +118,9 @@ final class MountedTree: FuseFileSystem {
             }
             let entry: FuseEntry
             do throws(Errno) { entry = try lookUp(name, in: node) } catch {
-                guard error == .noSuchFileOrDirectory else { throw error }
-                // Removed since the directory was opened. The number of each entry is its place in the list, so something has to be there.
-                guard take(name, Self.unlooked(S_IFREG)) else { return }
+                // Removed since, or not to be looked at: whoever uses the name is told why. The number of each entry is its place in the
+                // list, so something has to be there.
+                guard take(name, Self.unlooked(0)) else { return }
                 continue
             }
             guard take(name, entry) else {
@@ -115,9 +131,12 @@ final class MountedTree: FuseFileSystem {
     }
 
     /// An entry of which the kernel keeps nothing but the name: it asks again when somebody uses it.
+    ///
+    /// - Parameter kind: 0 if it is not known.
     private static func unlooked(_ kind: mode_t) -> FuseEntry {
         var status = stat()
         status.st_mode = kind
+        status.st_ino = ino_t(UInt32.max)  // as libfuse has it. readdir(3) leaves out what has none.
         return FuseEntry(0, FuseAttributes(status, lifetime: 0))
     }
 
@@ -141,20 +160,40 @@ final class MountedTree: FuseFileSystem {
         // ACLs of the files below mean nothing here: one user has the mount.
         guard name.hasPrefix("user.") else { throw .notSupported }
         let kind = try tree.status(of: node).st_mode & S_IFMT
-        if kind == S_IFDIR {
-            let directory = try tree.directory(node)
-            return try refusing { () throws(DataProtectionError) in try ExtendedAttributes.get(name, in: directory) }
-        }
-        guard kind == S_IFREG else { throw .noData }
-        let file = try tree.file(node)
-        if name == DirectoryDefault.attribute {
+        if kind == S_IFREG, name == DirectoryDefault.attribute {
+            let file = try tree.file(node)
             guard let info = try? ProtectedFileInfo(path: file.path, file: file) else { throw .noData }
             return Array(info.protectionClass.shortName.utf8)
         }
-        guard let value = ExtendedAttributes.get(name, of: file.descriptorPath) else { throw .noData }
-        return value
+        return try refusing { () throws(DataProtectionError) in
+            try ExtendedAttributes.value(name, of: try opened(node, kind))
+        }
     }
 
     /// The class is hidden: `cp -a` would carry it to copies that have a class of their own.
-    func attributeNames(of node: FuseNode) throws(Errno) -> [UInt8] { [] }
+    func attributeNames(of node: FuseNode) throws(Errno) -> [UInt8] {
+        let kind = try tree.status(of: node).st_mode & S_IFMT
+        guard kind == S_IFREG || kind == S_IFDIR else { return [] }
+        let names = try refusing { () throws(DataProtectionError) in
+            try ExtendedAttributes.names(of: try opened(node, kind))
+        }
+        return names.filter { $0.starts(with: "user.".utf8) && !$0.elementsEqual(DirectoryDefault.attribute.utf8) }
+            .flatMap { $0 + [0] }
+    }
+
+    /// A file or a directory, for its attributes. Links and devices have no attributes of users: xattr(7).
+    private func opened(_ node: FuseNode, _ kind: mode_t) throws(DataProtectionError) -> LowerFile {
+        do throws(Errno) {
+            switch kind {
+            case S_IFDIR:
+                let directory = try tree.directory(node)
+                let descriptor = try refusing { () throws(DataProtectionError) in
+                    try retrying(directory.path, "fcntl") { fcntl(directory.descriptor, F_DUPFD_CLOEXEC, 0) }
+                }
+                return LowerFile(path: directory.path, descriptor: descriptor)
+            case S_IFREG: return try tree.file(node)
+            default: throw .noData
+            }
+        } catch { throw .system(tree.root.path, operation: "open", error) }
+    }
 }

@@ -12,8 +12,7 @@ final class OpenedFiles: Sendable {
     private enum Opened: Sendable {
         /// Not a protected file: its bytes are shown as they are.
         case plaintext(LowerFile)
-        /// Its class when it was opened: that of its pages' end.
-        case protected(ProtectedFile, ProtectionClass)
+        case protected(ProtectedFile, FuseNode)
     }
 
     private let keybag: Keybag
@@ -31,10 +30,9 @@ final class OpenedFiles: Sendable {
                 try file.requireUnmangled()
                 return .plaintext(file)
             }
-            let handle = try ProtectedFile.reading(file, keybag: keybag)
-            return .protected(handle, try handle.openedClass())
+            return .protected(try ProtectedFile.reading(file, keybag: keybag), node)
         }
-        if case .protected(_, let protectionClass) = opened { pages.opens(node, of: protectionClass) }
+        if case .protected = opened { pages.opens(node) }
         return handles.add(opened)
     }
 
@@ -54,7 +52,7 @@ final class OpenedFiles: Sendable {
             reply(UnsafeRawBufferPointer(buffer.prefix(read)))
         case .protected(let file, _):
             do throws(Errno) {
-                // Asked each time: somebody may have changed the class meanwhile.
+                // Asked each time: somebody may have changed the class.
                 let now = try refusing { () throws(DataProtectionError) in try file.openedClass() }
                 try pages.admit(node, of: now) { () throws(Errno) in
                     let read = try refusing { () throws(DataProtectionError) in
@@ -71,9 +69,22 @@ final class OpenedFiles: Sendable {
     }
 
     func release(_ handle: UInt64, of node: FuseNode) {
-        guard case .protected(let file, let protectionClass)? = handles.remove(handle) else { return }
+        guard case .protected(let file, _)? = handles.remove(handle) else { return }
         try? file.close()  // it was only read
-        pages.closes(node, of: protectionClass)
+        pages.closes(node)
+    }
+
+    /// The class of the files that have these nodes, as far as every open handle can be read now and none is `complete`.
+    func readable(_ nodes: [FuseNode]) -> [FuseNode: ProtectionClass] {
+        if nodes.isEmpty { return [:] }
+        let asked = Set(nodes)
+        var classes: [FuseNode: ProtectionClass] = [:]
+        var others: Set<FuseNode> = []
+        for opened in handles.values {
+            guard case .protected(let file, let node) = opened, asked.contains(node) else { continue }
+            if let now = try? file.openedClass(), now != .complete { classes[node] = now } else { others.insert(node) }
+        }
+        return classes.filter { !others.contains($0.key) }
     }
 }
 
@@ -95,6 +106,14 @@ final class HandleTable<Value: Sendable>: Sendable {
 
     @discardableResult
     func remove(_ handle: UInt64) -> Value? { state.withLock { $0.values.removeValue(forKey: handle) } }
+
+    /// Does nothing if there is none.
+    func replace(_ handle: UInt64, by value: Value) {
+        state.withLock { state in if state.values[handle] != nil { state.values[handle] = value } }
+    }
+
+    /// All of them, in no order.
+    var values: [Value] { state.withLock { Array($0.values.values) } }
 
     subscript(_ handle: UInt64) -> Value? { state.withLock { $0.values[handle] } }
 }

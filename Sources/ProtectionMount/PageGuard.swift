@@ -4,56 +4,51 @@ import FuseSession
 import Glibc
 import Keybags
 import MountRules
+import POSIXThreads
 import ProtectionKeys
 import Synchronization
 import SystemPackage
 
 /// Keeps the promise of a lock for what the kernel has cached: when `lock` is acknowledged no page of a `complete` file is left.
 ///
-/// It does what ``LockSequence`` decides. From the first read of a `complete` file to the end of the next lock's sequence it holds a
-/// ``KeyUse``, so that this process answers a lock only when the pages have gone.
-final class PageGuard: Sendable {
+/// It does what ``LockSequence`` decides. The keybag's ``Client`` calls it at each lock before it acknowledges, as it calls handles that have
+/// written something.
+final class PageGuard: CommitsAtLock {
+    /// The class that the open handles of each of these nodes have, if all of them can be read and none is `complete`.
+    typealias Review = @Sendable ([FuseNode]) -> [FuseNode: ProtectionClass]
+
     private struct State {
         var sequence = LockSequence()
-        /// While any page may be cached that a lock takes away.
-        var use: KeyUse?
-        /// The counter of the last lock that was heard.
-        var counter: UInt64
+        /// Whether a thread follows a lock that the client did not tell of.
+        var isFollowing = false
+        /// What the lock that is under way has to drop, once that is known.
+        var leaving: LockSequence.Leaving?
         /// Nil before the mount and after it.
         weak var session: FuseSession?
+        var review: Review = { _ in [:] }
     }
-    private let state: Mutex<State>
+    private let state = Mutex(State())
+    /// One lock after the other. No thread that answers requests ever waits for it.
+    private let turn = Mutex(())
+    private let isDrained = DispatchSemaphore(value: 0)
     private let keybag: Keybag
-    /// Pages are dropped on no thread that answers requests: that would wait for itself.
-    private let queue = DispatchQueue(label: "protectfs.mount.pages", attributes: .concurrent)
+    /// Drops the pages of closed files: on no thread that answers requests, because that would wait for itself.
+    private let closing = DispatchQueue(label: "protectfs.mount.closed")
 
-    init(_ keybag: Keybag) {
-        self.keybag = keybag
-        state = Mutex(State(counter: keybag.transition.read().counter))
-    }
+    init(_ keybag: Keybag) { self.keybag = keybag }
 
-    /// Follows the locks of the keybag until the result goes.
-    func follow(_ session: FuseSession) throws(DataProtectionError) -> LockListener.Observation {
-        state.withLock { $0.session = session }
-        return try keybag.listen { [weak self] events in
-            self?.look(isLocked: events.contains { if case .didBecomeUnavailable = $0 { true } else { false } })
+    /// Begins.
+    func guardPages(of session: FuseSession, review: @escaping Review) {
+        state.withLock { state in
+            state.session = session
+            state.review = review
         }
+        keybag.client.noteWriting(self)
+        // A process hears of locks once it has used a key of class A or B, and a file can become `complete` after it was read.
+        _ = keybag.client.begin()
     }
 
-    /// Something may have happened to the keys. A lock and an unlock may both be over: the counter tells.
-    private func look(isLocked: Bool) {
-        let counter = keybag.transition.read().counter
-        perform(
-            state.withLock { state in
-                defer { state.counter = counter }
-                return isLocked || counter != state.counter ? state.sequence.lock() : .nothing
-            })
-    }
-
-    /// A read found no key: there was a lock, heard or not.
-    func foundNoKey() {
-        perform(state.withLock { $0.sequence.hasPages ? $0.sequence.lock() : .nothing })
-    }
+    // MARK: reads and handles
 
     /// Runs a read of a protected file, and its reply.
     ///
@@ -61,46 +56,80 @@ final class PageGuard: Sendable {
     func admit(
         _ node: FuseNode, of protectionClass: ProtectionClass, _ read: () throws(Errno) -> Void
     ) throws(Errno) {
-        let isAdmitted = state.withLock { state in
-            guard state.sequence.begins(node, of: protectionClass) else { return false }
-            // Before the keyring is read: a lock after this moment waits for it.
-            if protectionClass == .complete, state.use == nil { state.use = keybag.client.begin() }
+        // Before the keyring is read: the next lock waits for it.
+        guard let admitted = state.withLock({ $0.sequence.begins(node, of: protectionClass) }) else { throw .noKey }
+        do throws(Errno) { try read() } catch {
+            end(admitted, hasPages: false)
+            throw error
+        }
+        end(admitted, hasPages: true)
+    }
+
+    private func end(_ read: LockSequence.Read, hasPages: Bool) {
+        let isLast = state.withLock { state in
+            guard case .drop(let leaving) = state.sequence.ended(read, hasPages: hasPages) else { return false }
+            state.leaving = leaving
             return true
         }
-        guard isAdmitted else { throw .noKey }
-        defer { perform(state.withLock { $0.sequence.ended(node, of: protectionClass) }) }
-        try read()
+        if isLast { isDrained.signal() }
     }
 
-    func opens(_ node: FuseNode, of protectionClass: ProtectionClass) {
-        state.withLock { $0.sequence.opens(node, of: protectionClass) }
-    }
+    func opens(_ node: FuseNode) { state.withLock { $0.sequence.opens(node) } }
 
-    func closes(_ node: FuseNode, of protectionClass: ProtectionClass) {
-        guard state.withLock({ $0.sequence.closes(node, of: protectionClass) }) else { return }
-        queue.async { [self] in drop([node]) }
+    func closes(_ node: FuseNode) {
+        guard state.withLock({ $0.sequence.closes(node) }) else { return }
+        closing.async { [self] in
+            drop(node)
+            state.withLock { $0.sequence.droppedClosed(node) }
+        }
     }
 
     func forget(_ nodes: [FuseNode]) {
+        if nodes.isEmpty { return }
         state.withLock { state in for node in nodes { state.sequence.forget(node) } }
     }
 
-    private func perform(_ action: LockSequence.Action) {
-        switch action {
-        case .nothing: break
-        case .drop(let nodes):
-            queue.async { [self] in
-                drop(nodes)
-                perform(state.withLock { $0.sequence.dropped() })
-            }
-        case .acknowledge:
-            // Ends outside of the lock: the answer is written to a file then.
-            let use = state.withLock { state in
-                defer { if !state.sequence.hasPages { state.use = nil } }
-                return state.sequence.hasPages ? nil : state.use
-            }
-            withExtendedLifetime(use) {}
+    // MARK: locks
+
+    /// Returns when the pages have gone. Called on a thread of its own.
+    package func commitBeforeLock() { turn.withLock { _ in follow() } }
+
+    /// A read found no key. There was a lock, even if the client has not heard of it.
+    func foundNoKey() {
+        let isNew = state.withLock { state in
+            guard state.sequence.hasCompletePages, !state.isFollowing else { return false }
+            state.isFollowing = true
+            return true
         }
+        guard isNew else { return }
+        do throws(POSIXThread.Refusal) {
+            try POSIXThread.detach(blocksSignals: true) { [self] in
+                turn.withLock { _ in follow() }
+                state.withLock { $0.isFollowing = false }
+            }
+        } catch {
+            state.withLock { $0.isFollowing = false }  // the next read tries again
+        }
+    }
+
+    private func follow() {
+        // What begins from now on is for the next lock. Until this one is over, the client acknowledges none.
+        keybag.client.noteWriting(self)
+        let begun = state.withLock { $0.sequence.lock() }
+        let leaving: LockSequence.Leaving
+        if case .drop(let known) = begun {
+            leaving = known
+        } else {
+            isDrained.wait()
+            leaving = state.withLock { state in
+                defer { state.leaving = nil }
+                return state.leaving ?? LockSequence.Leaving([])
+            }
+        }
+        let review = state.withLock { $0.review }
+        let staying = review(leaving.unlessReadable)
+        drop(leaving.nodes + leaving.unlessReadable.filter { staying[$0] == nil })
+        state.withLock { $0.sequence.dropped(staying: staying) }
     }
 
     /// Returns when the pages have gone, or the mount has.

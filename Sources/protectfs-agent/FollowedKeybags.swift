@@ -132,6 +132,13 @@ struct FollowedKeybags {
                 log.info("\(program) goes on; it has unless-open files open: \(client.unlessOpenHandles)")
             }
         }
+        for mount in report.mounts where !mount.isServed {
+            let programs = mount.holders.map { "\($0.program) (process \($0.pid))" }.joined(separator: ", ")
+            let readers = programs.isEmpty ? "" : ", and can be read by \(programs)"
+            log.warning(
+                "the server of the mount at '\(mount.point)' was killed: what it showed may still be in memory\(readers)"
+            )
+        }
     }
 
     /// Calls `tell` from now on when one of them is locked or unlocked, and begins with those that it does not know yet.

@@ -9,18 +9,19 @@ extension MountError: SpokenError {
         case .notEmpty(let path): "\(quoted(path)) is not empty, and a mount would hide its files"
         case .inUse(let path): "something is mounted at \(quoted(path)) already"
         case .nested(let source, let point): "\(quoted(source)) and \(quoted(point)) must not be inside each other"
+        case .isMount(let path): "\(quoted(path)) is in a mount of protectfs"
+        case .failed(let errno): "the connection to the kernel failed: \(errno.spoken)"
         case .refused(let point): "cannot mount at \(quoted(point))"
-        case .keybag(let error): error.message
         }
     }
 
     package var hint: String? {
         switch self {
-        case .unusable, .nested: nil
+        case .unusable, .nested, .failed: nil
+        case .isMount: "name the directory that is mounted there, or one in it"
         case .notEmpty: "name an empty directory"
         case .inUse(let path): "unmount it first: protectfs unmount \(quoted(path))"
         case .refused: "fusermount3 and /dev/fuse are needed: install the package fuse3"
-        case .keybag(let error): error.hint
         }
     }
 
@@ -28,10 +29,10 @@ extension MountError: SpokenError {
         switch self {
         case .unusable(_, .noSuchFileOrDirectory): .notFound
         case .unusable(_, .permissionDenied), .unusable(_, .notPermitted): .refused
-        case .unusable, .nested: .usage
+        case .unusable, .nested, .isMount: .usage
+        case .failed: .systemRefused
         case .notEmpty, .inUse: .exists
         case .refused: .unavailable
-        case .keybag(let error): error.exitStatus
         }
     }
 }

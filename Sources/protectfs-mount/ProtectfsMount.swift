@@ -20,6 +20,7 @@ struct ProtectfsMount {
             guard words.count == 3 else {
                 throw Failure(.usage, "wrong arguments", hint: "start it by: protectfs mount DIR POINT")
             }
+            raiseFileLimit()
             let paths = Array(words)
             let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
             let point = try MountPoint(paths[2], for: paths[1])
@@ -32,6 +33,15 @@ struct ProtectfsMount {
             failure.report()
             exit(failure.status.rawValue)
         }
+    }
+
+    /// Each file that programs have open here is open in this process too: as many as the system allows.
+    private static func raiseFileLimit() {
+        var limit = rlimit()
+        let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(files, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(files, &limit)  // refused: then there are fewer, and open(2) says EMFILE
     }
 
     /// Tells whoever waits on standard output that the mount is there, and lets go of the terminal.

@@ -5,7 +5,8 @@ import Glibc
 
 /// SIGTERM, SIGINT and SIGHUP unmount; the server ends when the kernel says that it is unmounted.
 ///
-/// It is unmounted even if programs have files open: their descriptors fail from then on.
+/// No program can open a file there from then on. Those that have files open keep them, and a lock goes on to take their pages away, until
+/// the last of these files is closed.
 enum UnmountAtSignal {
     // Set once, before any thread is there.
     private nonisolated(unsafe) static var sources: [any DispatchSourceSignal] = []

@@ -13,9 +13,21 @@ struct NodeTableTests {
         let file = table.found(Self.identity(11), as: "a", in: directory)
         let step1 = table.found(Self.identity(11), as: "b", in: NodeTable.root)
         #expect(step1 == file)
-        #expect(table.names(to: file) == ["b"])
-        #expect(table.names(to: directory) == ["d"])
-        #expect(table.names(to: NodeTable.root) == [])
+        #expect(table.place(of: file)?.name == "b")
+        #expect(table.place(of: file)?.parent == NodeTable.root)
+        #expect(table.place(of: directory)?.name == "d")
+        #expect(table.place(of: NodeTable.root) == nil)
+    }
+
+    @Test("The way to a node begins behind the nearest one that is reached already")
+    mutating func way() {
+        let one = table.found(Self.identity(10), as: "1", in: NodeTable.root)
+        let two = table.found(Self.identity(11), as: "2", in: one)
+        let three = table.found(Self.identity(12), as: "3", in: two)
+        #expect(table.way(to: three) { _ in false } == [three, two, one])
+        #expect(table.way(to: three) { $0 == one } == [three, two])
+        #expect(table.way(to: three) { $0 == three } == [])
+        #expect(table.way(to: NodeTable.root) { _ in false } == [])
     }
 
     @Test("A node lives until the kernel has dropped all its entries, and those below it")
@@ -26,12 +38,12 @@ struct NodeTableTests {
         #expect(step2 == file)
         let step3 = table.forget(directory, 1)
         #expect(step3 == [])
-        #expect(table.names(to: file) == ["d", "a"])
+        #expect(table.way(to: file) { _ in false } == [file, directory])
         let step4 = table.forget(file, 1)
         #expect(step4 == [])
         let step5 = table.forget(file, 1)
         #expect(step5 == [file, directory])
-        #expect(table.names(to: file) == nil)
+        #expect(table.way(to: file) { _ in false } == nil)
         #expect(table.count == 1)
     }
 
@@ -52,7 +64,7 @@ struct NodeTableTests {
         let b = table.found(Self.identity(11), as: "b", in: a)
         let step8 = table.found(Self.identity(10), as: "a", in: b)
         #expect(step8 == a)
-        #expect(table.names(to: b) == nil)
+        #expect(table.way(to: b) { _ in false } == nil)
     }
 
     @Test("More is forgotten than was given out: nothing breaks")

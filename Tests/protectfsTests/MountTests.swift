@@ -2,52 +2,6 @@ import Foundation
 import TestEffort
 import Testing
 
-/// Why nothing can be mounted here; nil if it can be.
-private let whyNoMount: String? = {
-    if access("/dev/fuse", R_OK | W_OK) != 0 { return "there is no /dev/fuse that this user may open" }
-    let places = ["/usr/bin/fusermount3", "/bin/fusermount3"]
-    return places.contains { access($0, X_OK) == 0 } ? nil : "fusermount3 is not installed"
-}()
-
-/// A sandbox with a directory `d` of protected files and an empty one, `point`. The mount goes with it.
-private final class MountBed {
-    let sandbox: CommandSandbox
-    static let contents = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
-
-    init() throws {
-        sandbox = try CommandSandbox()
-        try sandbox.unlock()
-        for directory in ["d/sub", "point"] {
-            try FileManager.default.createDirectory(
-                atPath: sandbox.path(directory), withIntermediateDirectories: true)
-        }
-        try sandbox.protectedFile("d/complete", Self.contents)
-        try sandbox.protectedFile("d/sub/unless-open", Data("b\n".utf8), "unless-open")
-        try sandbox.protectedFile("d/first-unlock", Data("c\n".utf8), "first-unlock")
-        try sandbox.protectedFile("d/none", Data("d\n".utf8), "none")
-        try sandbox.put("plain\n", at: "d/plain")
-        symlink("complete", sandbox.path("d/link"))
-    }
-
-    func mount() throws {
-        let done = try sandbox.run("mount", "d", "point")
-        try #require(done.status == 0, "\(done.errors)")
-    }
-
-    /// Makes a plaintext file of any bytes.
-    func store(_ bytes: Data, at name: String) throws {
-        try sandbox.put("", at: name)
-        try bytes.write(to: URL(fileURLWithPath: sandbox.path(name)))
-    }
-
-    deinit { _ = try? sandbox.shell("fusermount3 -u -z point 2>/dev/null") }
-
-    /// Runs a line of Python with the name of a file below the mount, and returns what it prints.
-    func python(_ script: String, _ arguments: String...) throws -> Finished {
-        try sandbox.shell("cd point && exec python3 -c \"$0\" \"$@\"", [script] + arguments)
-    }
-}
-
 @Suite("mount", .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
 struct MountTests {
     private let bed: MountBed
@@ -113,7 +67,7 @@ struct MountTests {
 
     @Test("When lock returns, no page of a complete file is cached: mincore(2) of a mapping, and its next touch")
     func pagesAreGone() throws {
-        for number in 0..<Effort.count(100, 10_000) {
+        for number in 0..<Effort.count(1000, 10_000) {
             try bed.store(MountBed.contents.prefix(5000), at: "d/many/\(number)")
         }
         #expect(try sandbox.run("protect", "--recursive", "--yes", "d/many").status == 0)
@@ -278,6 +232,31 @@ struct MountTests {
         #expect(full.status == 73)
         #expect(full.errors.contains("is not empty"), "\(full.errors)")
         #expect(try sandbox.run("mount", "d", "full/file").status == 64)
+    }
+
+    @Test("What is neither file nor directory is shown as it is, and devices are none")
+    func otherKinds() throws {
+        let made = try sandbox.shell("cd d && mkfifo fifo && ln -s /nowhere dangling && ln complete hard")
+        #expect(made.status == 0, "\(made.errors)")
+        try bed.mount()
+        let script = """
+            import errno, os, stat
+            print(stat.S_ISFIFO(os.stat('fifo').st_mode), os.readlink('dangling'))
+            print(os.stat('hard').st_ino == os.stat('complete').st_ino, os.stat('hard').st_nlink, os.stat('hard').st_size)
+            os.close(os.open('fifo', os.O_RDONLY | os.O_NONBLOCK))
+            try: open('dangling')
+            except OSError as error: print(errno.errorcode[error.errno])
+            print(sorted(os.listdir()))
+            """
+        let done = try bed.python(script)
+        #expect(
+            done.text == """
+                True /nowhere
+                True 2 100000
+                ENOENT
+                ['complete', 'dangling', 'fifo', 'first-unlock', 'hard', 'link', 'none', 'plain', 'sub']
+
+                """, "\(done.errors)")
     }
 
     @Test("A signal unmounts, in the foreground too")

@@ -25,6 +25,40 @@ package enum ExtendedAttributes {
         return Array(value[..<count])
     }
 
+    /// The value, of any length. The C call is `fgetxattr`.
+    ///
+    /// - Throws: `system`: ENODATA where there is none, EOPNOTSUPP where the file system has no such thing.
+    package static func value(_ name: String, of file: LowerFile) throws(DataProtectionError) -> [UInt8] {
+        try bytes(file, "fgetxattr") { fgetxattr(file.descriptor, name, $0, $1) }
+    }
+
+    /// All names, which need not be UTF-8. The C call is `flistxattr`.
+    package static func names(of file: LowerFile) throws(DataProtectionError) -> [[UInt8]] {
+        let all = try bytes(file, "flistxattr") {
+            flistxattr(file.descriptor, $0?.assumingMemoryBound(to: CChar.self), $1)
+        }
+        return all.split(separator: 0).map(Array.init)
+    }
+
+    /// What a call fills in that says the length when it is asked with no room.
+    private static func bytes(
+        _ file: LowerFile, _ operation: String, _ call: (UnsafeMutableRawPointer?, Int) -> Int
+    ) throws(DataProtectionError) -> [UInt8] {
+        while true {
+            let length = try retrying(file.path, operation) { call(nil, 0) }
+            // One more, so that there is room even for nothing.
+            var bytes = [UInt8](repeating: 0, count: length + 1)
+            do throws(DataProtectionError) {
+                let count = try retrying(file.path, operation) {
+                    bytes.withUnsafeMutableBytes { call($0.baseAddress, $0.count) }
+                }
+                return Array(bytes.prefix(count))
+            } catch {
+                guard error.errno == .outOfRange else { throw error }  // longer by now
+            }
+        }
+    }
+
     /// Sets a value. The C call is `setxattr`.
     package static func set(_ name: String, to value: [UInt8], of path: FilePath) throws(DataProtectionError) {
         _ = try retrying(path, "setxattr") { path.withPlatformString { setxattr($0, name, value, value.count, 0) } }
@@ -52,7 +86,7 @@ package enum ExtendedAttributes {
     package static func copy(
         from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
     ) throws(DataProtectionError) {
-        let names = try names(of: source)
+        let names = try cNames(of: source)
         for name in names {
             do throws(DataProtectionError) {
                 let count = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, nil, 0) }
@@ -71,7 +105,7 @@ package enum ExtendedAttributes {
     package static let accessACL = "system.posix_acl_access"
 
     /// Each with its 00: names need not be UTF-8.
-    private static func names(of file: LowerFile) throws(DataProtectionError) -> [[CChar]] {
+    private static func cNames(of file: LowerFile) throws(DataProtectionError) -> [[CChar]] {
         let capacity = flistxattr(file.descriptor, nil, 0)
         guard capacity > 0 else { return [] }  // none, or a file system without them
         var buffer = [CChar](repeating: 0, count: capacity)

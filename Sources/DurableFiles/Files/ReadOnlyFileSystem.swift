@@ -33,11 +33,16 @@ extension LowerFile {
 
     /// All of the text, for files of /proc: their length is not known before.
     package func text() throws(DataProtectionError) -> String {
+        String(decoding: try textBytes(), as: UTF8.self)
+    }
+
+    /// The same where it has names of files, which need not be UTF-8.
+    package func textBytes() throws(DataProtectionError) -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
             let piece = try self.bytes(at: UInt64(bytes.count), count: 16_384)
             bytes += piece
-            if piece.count < 16_384 { return String(decoding: bytes, as: UTF8.self) }
+            if piece.count < 16_384 { return bytes }
         }
     }
 }

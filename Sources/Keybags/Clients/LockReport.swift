@@ -12,13 +12,17 @@ public struct LockReport: Sendable, Hashable {
     public let clients: [KeybagClient]
     /// Whether nobody else can have been asked.
     package let areAll: Bool
+    /// The mounts whose servers did not answer, or were killed.
+    package var mounts: [UnansweredMount] = []
 
     /// Whether nothing of class A remains: everybody has said that no class key and no class A file key is in its memory.
     ///
     /// Open class B handles do not count: they go on until they are closed, which is what that class is for. False also while a
-    /// program holds plaintext that `protectfs run` or `protectfs edit` gave it, and if there were more processes than could
-    /// be asked.
-    public var isClean: Bool { areAll && clients.allSatisfy { $0.hasAnswered && $0.plaintextFileCount == 0 } }
+    /// program holds plaintext that `protectfs run` or `protectfs edit` gave it, while a mount is there whose server was killed,
+    /// and if there were more processes than could be asked.
+    public var isClean: Bool {
+        areAll && mounts.isEmpty && clients.allSatisfy { $0.hasAnswered && $0.plaintextFileCount == 0 }
+    }
 }
 
 /// A process that has protected files of a keybag open or had since it began to use the library, or that was given plaintext.

@@ -27,6 +27,9 @@ extension Keybag {
             usleep(pause)
             pause = min(pause * 2, 5_000)
         }
-        return LockReport(clients.filter(\.isAlive), areAll, after: counter)
+        let report = LockReport(clients.filter(\.isAlive), areAll, after: counter)
+        let silent = report.clients.filter { !$0.hasAnswered }.map(\.pid)
+        let (mounts, areAllMounts) = UnansweredMount.all(ofKeybag: directory, silent: Set(silent))
+        return LockReport(clients: report.clients, areAll: areAll && areAllMounts, mounts: mounts)
     }
 }

@@ -36,15 +36,25 @@ package struct RunDirectory: Hashable, Sendable {
     package func isUsable() throws(DataProtectionError) -> Bool { try Self.isOurs(path) }
 
     /// `clients` in it, where that can be listed: what a link leads to is nobody's business here.
-    package func openClients() -> LowerDirectory? {
-        guard (try? isUsable()) == true, (try? Self.isOurs(clients)) == true else { return nil }
-        return try? LowerDirectory(path).directory("clients")
+    package func openClients() -> LowerDirectory? { open("clients") }
+
+    /// The same of `mounts`.
+    package func openMounts() -> LowerDirectory? { open("mounts") }
+
+    private func open(_ name: FilePath.Component) -> LowerDirectory? {
+        guard (try? isUsable()) == true, (try? Self.isOurs(path.appending(name))) == true else { return nil }
+        return try? LowerDirectory(path).directory(name)
     }
 
     /// Whether it is certain that no process has left a file in `clients`: it is not there, and could have been made.
-    package var hasCertainlyNoClients: Bool {
+    package var hasCertainlyNoClients: Bool { isCertainlyMissing(clients) }
+
+    /// The same of `mounts`.
+    package var hasCertainlyNoMounts: Bool { isCertainlyMissing(mounts) }
+
+    private func isCertainlyMissing(_ directory: FilePath) -> Bool {
         var status = stat()
-        guard clients.withPlatformString({ lstat($0, &status) }) != 0 else { return false }
+        guard directory.withPlatformString({ lstat($0, &status) }) != 0 else { return false }
         guard errno == ENOENT || errno == ENOTDIR else { return false }
         // On a read-only medium no process can leave one, whatever it holds.
         return keybag.withPlatformString { access($0, W_OK) } == 0 || errno != EROFS
@@ -52,6 +62,9 @@ package struct RunDirectory: Hashable, Sendable {
 
     /// Where the files of clients are. FORMAT.md §2.13.
     package var clients: FilePath { path.appending("clients") }
+
+    /// Where the notes of mounts are. FORMAT.md §2.13.
+    package var mounts: FilePath { path.appending("mounts") }
 
     private static func isOurs(_ path: FilePath) throws(DataProtectionError) -> Bool {
         var status = stat()

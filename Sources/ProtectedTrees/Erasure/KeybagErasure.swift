@@ -106,7 +106,7 @@ public struct KeybagErasure: Sendable {
         remove(Keybag.downloadsName, in: root) { $0 == Keybag.downloadsKeyName }
         remove(Keybag.secretsName, in: root) { _ in true }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { remove(name, in: root) }
-        if let run = own(RunDirectory.name, in: root) { remove("clients", in: run) }
+        if let run = own(RunDirectory.name, in: root) { for name in ["clients", "mounts"] { remove(name, in: run) } }
         remove(RunDirectory.name, in: root)
     }
 

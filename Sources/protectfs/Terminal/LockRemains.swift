@@ -25,6 +25,7 @@ struct LockRemains {
             try JSON.object([("keybags", .array(reports.map(members)))]).print()
         } else {
             for client in silentOrHolding { say(client) }
+            for mount in mounts { say(mount) }
             if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
@@ -37,6 +38,11 @@ struct LockRemains {
     private func refuseRemains() throws(Failure) {
         guard reports.contains(where: { !$0.report.isClean }) else { return }
         let silent = silentOrHolding.count { !$0.hasAnswered }
+        if let mount = mounts.first(where: { !$0.isServed }) {
+            throw Failure(
+                .notNow, "the keys were evicted, but plaintext that a mount showed may still be in memory",
+                hint: "unmount it, then lock again: protectfs unmount \(quoted(mount.point))")
+        }
         let programs = isIncomplete ? "some programs" : silent == 1 ? "1 program" : "\(silent) programs"
         if isIncomplete || silent > 0 {
             throw Failure(
@@ -52,6 +58,7 @@ struct LockRemains {
     }
 
     private var silentOrHolding: [KeybagClient] { reports.flatMap(\.report.clients) }
+    private var mounts: [UnansweredMount] { reports.flatMap(\.report.mounts) }
 
     /// Whether perhaps somebody was not asked.
     private var isIncomplete: Bool { !reports.allSatisfy(\.report.areAll) }
@@ -75,6 +82,20 @@ struct LockRemains {
         }
     }
 
+    private func say(_ mount: UnansweredMount) {
+        let point = quoted(mount.point)
+        StandardError.line(
+            .warning,
+            mount.isServed
+                ? "the mount at \(point) still has what its server (process \(mount.server)) showed in memory"
+                : "the server of the mount at \(point) (process \(mount.server)) was killed: "
+                    + "what it showed may still be in memory")
+        for holder in mount.holders where !holder.files.isEmpty {
+            let files = KeybagClient.listed(Array(holder.files.prefix(16)), of: holder.files.count)
+            StandardError.line(.warning, "\(holder.spoken) can still read what is cached of \(files)")
+        }
+    }
+
     /// To a person only: it is so after every lock, and no news to a script.
     private func sayFirstUnlock() {
         guard reports.contains(where: { Self.opensFirstUnlock($0.keybag) }) else { return }
@@ -93,7 +114,7 @@ struct LockRemains {
                 ("clean", .bool(report.isClean && doubt == nil)), ("proven", .bool(doubt == nil)),
                 ("reason", doubt.map { .string($0.word) } ?? .null),
                 ("firstUnlock", .string(isOpen ? "open" : "locked")),
-                ("clients", .array(report.clients.map(\.json))),
+                ("clients", .array(report.clients.map(\.json))), ("mounts", .array(report.mounts.map(\.json))),
             ])
     }
 
@@ -112,6 +133,31 @@ extension LockDoubt {
         case .unwritable: "unwritable"
         }
     }
+}
+
+extension UnansweredMount {
+    /// For a script.
+    fileprivate var json: JSON {
+        .object(
+            JSON.members(of: point, named: "point") + [
+                ("server", .number(Int64(server))), ("served", .bool(isServed)),
+                (
+                    "programs",
+                    .array(
+                        holders.map { holder in
+                            .object([
+                                ("pid", .number(Int64(holder.pid))), ("program", .string(holder.program)),
+                                ("files", .array(holder.files.map { .object(JSON.members(of: $0)) })),
+                            ])
+                        })
+                ),
+            ])
+    }
+}
+
+extension MountHolder {
+    /// For a sentence.
+    var spoken: String { "\(quoted(program)) (process \(pid))" }
 }
 
 extension KeybagClient {

@@ -53,7 +53,7 @@ struct Swap: Equatable {
 
     /// Btrfs gives its files a device number that no block device has: the block device that is mounted there.
     private static func mounted(_ minor: dev_t) -> dev_t? {
-        guard case .known(let table) = MountTable.now(),
+        guard case .known(let table) = MountTable.reading(),
             let mount = table.mounts.first(where: { $0.device == "0:\(minor)" })
         else { return nil }
         var status = stat()

@@ -11,16 +11,42 @@ struct Unmount: ParsableCommand {
     var point: PathArgument
 
     func run() throws {
-        // Not resolved if the server has died: then nothing below can be reached.
-        let path = if let resolved = try? point.path.resolved() { resolved } else { try point.path.absolute() }
-        guard case .known(let table) = MountTable.now(), let mount = table.mount(of: path),
-            FilePath(mount.point) == path, mount.type == "fuse.protectfs"
-        else { throw Failure(.notFound, "no mount of protectfs is at \(quoted(point.path))") }
-        let ended = try StartedProgram("fusermount3", words: [Array("-u".utf8), path.bytes]).end()
-        guard ended == 0 else {
-            throw Failure(
-                .notNow, "\(quoted(point.path)) is in use",
-                hint: "end the programs that use it; to find them: fuser -vm \(quoted(point.path))")
+        let mount = try found()
+        let ended = try StartedProgram("fusermount3", words: [Array("-u".utf8), mount.point.bytes]).end()
+        guard ended == 0 else { throw inUse(mount) }
+    }
+
+    /// The mount, found without a look at it: its server may be dead, or hang.
+    private func found() throws(Failure) -> MountTable.Mount {
+        guard case .known(let table) = MountTable.reading() else {
+            throw Failure(.systemRefused, "/proc/self/mountinfo cannot be read")
         }
+        // Last by a look at all of the path: it is a link, or is in a mount that answers.
+        let paths: [() throws -> FilePath] = [
+            { try point.path.absolute() }, { try point.path.withResolvedDirectory() }, { try point.path.resolved() },
+        ]
+        for path in paths {
+            guard let path = try? path() else { continue }
+            if let mount = table.mounts.last(where: { $0.type == MountNote.type && $0.point == path }) { return mount }
+        }
+        throw Failure(.notFound, "no mount of protectfs is at \(quoted(point.path))")
+    }
+
+    private func inUse(_ mount: MountTable.Mount) -> Failure {
+        let holders = MountHolder.all(of: mount.id, device: mount.device, at: mount.point)
+        return Failure(
+            .notNow, "\(quoted(point.path)) is in use",
+            hint: holders.isEmpty
+                ? "end the programs that use it; to find them: fuser -vm \(quoted(point.path))"
+                : "end these programs, or let them work elsewhere: "
+                    + holders.map(\.spoken).joined(separator: ", "))
+    }
+}
+
+extension FilePath {
+    /// The last name is taken as it is; what it is in has no links and dots.
+    fileprivate func withResolvedDirectory() throws -> FilePath {
+        guard let name = lastComponent, name.kind == .regular else { return try resolved() }
+        return try directory.resolved().appending(name)
     }
 }

@@ -153,7 +153,7 @@ final class EndToEndUser {
     /// then, and the copy cannot be run that long (ETXTBSY).
     private func copyPrograms() throws {
         try programs.makeDirectory()
-        let names = ["protectfs", "protectfs-agent", "protectfs-secrets", "storm-worker"]
+        let names = ["protectfs", "protectfs-agent", "protectfs-mount", "protectfs-secrets", "storm-worker"]
         let originals = names.map { Self.builtPrograms.appending($0).string }
         let copied = try EndToEndRun(["cp"] + originals + [programs.string], environment: environment)
         guard copied.status == 0 else { throw Unexpected(copied) }

@@ -1,0 +1,156 @@
+import DurableFiles
+import Glibc
+import ProtectionKeys
+import SystemPackage
+
+/// A mount that shows files of a keybag as plaintext, as its server wrote it down: `run/mounts/PID.N`. FORMAT.md §2.13.
+///
+/// The kernel keeps pages of the plaintext, and only the server can make it drop them. By the note a lock knows of a mount whose server
+/// does not live any more. The first byte of the note is locked for as long as the server lives. A note is removed when its mount has gone.
+package struct MountNote: Hashable, Sendable {
+    /// The server's process id, as it is numbered where it runs.
+    package var server: Int32
+    /// `mnt_id` of proc_pid_fdinfo(5).
+    package var mount: UInt64
+    /// The device number of the mount's files, as `major:minor` in decimal.
+    package var device: String
+    /// The inode number of the mount namespace: /proc/PID/ns/mnt.
+    package var namespace: UInt64
+    /// 16 bytes.
+    package var boot: [UInt8]
+    package var point: FilePath
+
+    /// The type that /proc/PID/mountinfo names.
+    package static let type = "fuse.protectfs"
+
+    /// The mount that this process has just made.
+    ///
+    /// - Parameter point: where it is, absolute and without links.
+    /// - Throws: `system` with ENOENT if no mount of protectfs is there.
+    package init(at point: FilePath) throws(DataProtectionError) {
+        let mounts = try MountTable.seen().mounts
+        guard let mount = mounts.last(where: { $0.point == point && $0.type == Self.type }) else {
+            throw .system(point, operation: "mount", .noSuchFileOrDirectory)
+        }
+        (server, self.mount, device) = (getpid(), mount.id, mount.device)
+        (namespace, boot, self.point) = (Self.namespace(of: "self") ?? 0, Clock.bootID(), point)
+    }
+
+    /// - Parameter process: its number, or `self`.
+    static func namespace(of process: String) -> UInt64? {
+        var status = stat()
+        return stat("/proc/\(process)/ns/mnt", &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    // MARK: text
+
+    private static let words = ["server", "mount", "device", "namespace", "boot", "point"]
+
+    /// Six lines; the point, which can have any bytes in its name, comes last.
+    package var encoded: [UInt8] {
+        let values = ["\(server)", "\(mount)", device, "\(namespace)", Hexadecimal.text(boot), ""]
+        let lines = zip(Self.words, values).map { "\($0) \($1)" }
+        return Array(lines.joined(separator: "\n").utf8) + point.bytes
+    }
+
+    /// Nil if it is none.
+    package init?(decoding bytes: [UInt8]) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 5, omittingEmptySubsequences: false)
+        guard lines.count == 6 else { return nil }
+        var values: [[UInt8]] = []
+        for (line, word) in zip(lines, Self.words) {
+            guard line.starts(with: Array("\(word) ".utf8)) else { return nil }
+            values.append(Array(line.dropFirst(word.utf8.count + 1)))
+        }
+        let texts = values.map { String(decoding: $0, as: UTF8.self) }
+        guard let server = Int32(texts[0]), let mount = UInt64(texts[1]), let namespace = UInt64(texts[3]),
+            let boot = Hexadecimal.bytes(texts[4]), boot.count == 16, values[5].first == UInt8(ascii: "/"),
+            !values[5].contains(0)
+        else { return nil }
+        (self.server, self.mount, device, self.namespace) = (server, mount, texts[2], namespace)
+        (self.boot, point) = (boot, FilePath(bytes: values[5]))
+    }
+}
+
+/// The note of this process's mount.
+package final class HeldMountNote: Sendable {
+    private let note: MountNote
+    private let file: LowerFile
+
+    /// Writes it down.
+    ///
+    /// - Returns: nil on a read-only medium, where nobody can leave a note.
+    /// - Throws: `system`, for example where the disk is full.
+    package static func hold(
+        _ note: MountNote, inKeybag keybag: FilePath
+    ) throws(DataProtectionError) -> HeldMountNote? {
+        do throws(DataProtectionError) { return try HeldMountNote(note, in: RunDirectory(of: keybag)) } catch {
+            guard error.errno == .readOnlyFileSystem else { throw error }
+            return nil
+        }
+    }
+
+    private init(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) {
+        try run.make()
+        _ = run.mounts.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
+        for number in 1...8 {
+            let path = run.mounts.appending("\(note.server).\(number)")
+            do throws(DataProtectionError) {
+                let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
+                // Whoever sees it before it is locked takes it for that of a dead server.
+                guard try file.tryByteLock(0, .exclusive), try file.status().st_nlink > 0 else { continue }
+                try file.write(note.encoded, at: 0)
+                (self.note, self.file) = (note, file)
+                return
+            } catch .system(_, _, .fileExists) {}  // left by a server of the same number
+        }
+        throw .busy(run.mounts)
+    }
+
+    /// The server ends: nobody answers requests of the mount any more.
+    ///
+    /// The note stays if the mount is there, or anybody has files of it open: somebody has cut its connection.
+    package func end() {
+        if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(file.path) }
+        try? file.close()
+    }
+}
+
+/// Another process's note, read.
+struct FoundMountNote {
+    let note: MountNote
+    private let file: LowerFile
+
+    /// All of a keybag, and whether these are all.
+    ///
+    /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC.
+    static func all(ofKeybag keybag: FilePath, until end: UInt64) -> (notes: [FoundMountNote], areAll: Bool) {
+        let run = RunDirectory(of: keybag)
+        guard let directory = run.openMounts() else { return ([], run.hasCertainlyNoMounts) }
+        var (notes, areAll) = ([FoundMountNote](), true)
+        let isOver = try? directory.forEachName { name in
+            guard Clock.monotonic() < end else { return false }
+            do throws(DataProtectionError) {
+                let file = try directory.file(name, flags: O_RDWR, path: directory.path.appending(name))
+                // Of something else nothing is known, and it is left alone.
+                if let note = MountNote(decoding: try file.bytes(at: 0, count: 8192)) {
+                    notes.append(FoundMountNote(note: note, file: file))
+                }
+            } catch {
+                if case .notRegularFile = error { return true }
+                if error.errno != .noSuchFileOrDirectory { areAll = false }
+            }
+            return true
+        }
+        return (notes, areAll && isOver ?? false)
+    }
+
+    /// Whether the server lives. It may be stopped.
+    var isServed: Bool { (try? file.isLockedElsewhere(0)) == true }
+
+    /// Nothing of its mount is left.
+    func remove() {
+        guard (try? file.tryByteLock(0, .exclusive)) == true else { return }
+        try? AtomicReplace.remove(file.path)
+    }
+}

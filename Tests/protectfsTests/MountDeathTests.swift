@@ -1,0 +1,131 @@
+import Foundation
+import Testing
+
+/// What a lock says of a mount that nobody serves.
+@Suite("mount: a server that died", .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
+struct MountDeathTests {
+    private let bed: MountBed
+    init() throws { bed = try MountBed() }
+
+    @Test("A killed server: the mount point says it, a lock names who can still read what, and unmount cleans up")
+    func killed() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, dead = mapped('point/complete'), server()
+            kill(dead)
+            waited(lambda: attempt(lambda: os.listdir('point')) == 'ENOTCONN')  # what is under way is aborted
+            print(attempt(lambda: os.listdir('point')), attempt(lambda: open('point/none')), verb('mount', 'd', 'point').returncode)
+            run('lock')
+            # The reason for all that follows.
+            print(mapping[1], resident(mapping) > 0)
+            lock = verb('lock', '--require-clean')
+            print(lock.returncode, 'was killed' in lock.stderr, '(process %d)' % dead in lock.stderr)
+            print('(process %d) can still read' % os.getpid() in lock.stderr, "/point/complete'" in lock.stderr)
+            mounts = json.loads(verb('lock', '--json').stdout)['keybags'][0]
+            print(mounts['clean'], [(mount['server'] == dead, mount['served'], [program['pid'] == os.getpid()
+                for program in mount['programs']]) for mount in mounts['mounts']])
+            busy = verb('unmount', 'point')
+            print(busy.returncode, '(process %d)' % os.getpid() in busy.stderr)
+            mapping.close()
+            print(verb('lock', '--require-clean').returncode)
+            run('unmount', 'point')
+            run('lock', '--require-clean')
+            print(os.listdir('point'), os.listdir(notes))
+            run('mount', 'd', 'point')
+            print(open('point/none').read())
+            """, isInside: false)
+        #expect(
+            done.text == """
+                ENOTCONN ENOTCONN 73
+                7 True
+                75 True True
+                True True
+                False [(True, False, [True])]
+                75 True
+                75
+                [] []
+                d
+
+
+                """, "\(done.errors)")
+    }
+
+    @Test("Unmounted lazily, what a dead server showed is known as long as a program has it mapped")
+    func lazily() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping = mapped('point/complete')
+            kill(server())
+            subprocess.run(['fusermount3', '-u', '-z', 'point'], check=True)
+            lock = verb('lock', '--require-clean')
+            print(lock.returncode, '(process %d) can still read' % os.getpid() in lock.stderr)
+            mapping.close()
+            run('lock', '--require-clean')
+            print(os.listdir(notes))
+            """, isInside: false)
+        #expect(done.text == "75 True\n[]\n", "\(done.errors)")
+    }
+
+    @Test("A stopped server is named with the files that programs have open there")
+    func stopped() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, descriptor = mapped('point/complete'), os.open('point/first-unlock', os.O_RDONLY)
+            os.kill(server(), signal.SIGSTOP)
+            lock = verb('lock', '--require-clean')
+            os.kill(server(), signal.SIGCONT)
+            print(lock.returncode, '(process %d) did not respond' % server() in lock.stderr)
+            print("/point/complete'" in lock.stderr, "/point/first-unlock'" in lock.stderr)
+            run('lock', '--require-clean')
+            print(resident(mapping))
+            """, isInside: false)
+        #expect(done.text == "75 True\nTrue True\n0\n", "\(done.errors)")
+    }
+
+    @Test("After SIGTERM open files are served, and locked, until the last of them is closed")
+    func terminated() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, descriptor, process = mapped('point/complete'), os.open('point/complete', os.O_RDONLY), server()
+            os.kill(process, signal.SIGTERM)
+            print(waited(lambda: os.listdir('point') == []), attempt(lambda: open('point/saved', 'w')) if os.getuid() else 'EACCES')
+            print(os.pread(descriptor, 2, 0))
+            run('lock', '--require-clean')
+            print(resident(mapping), attempt(lambda: os.pread(descriptor, 2, 0)))
+            mapping.close()
+            os.close(descriptor)
+            print(waited(lambda: gone(process)), os.listdir(notes))
+            """, isInside: false)
+        #expect(
+            done.text == """
+                True EACCES
+                b'\\x00\\x07'
+                0 ENOKEY
+                True []
+
+                """, "\(done.errors)")
+    }
+
+    @Test(
+        "A connection that root has cut is known, although the server ended in order",
+        .enabled(if: geteuid() == 0, "only root can cut it with umount -f"))
+    func cut() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, process = mapped('point/complete'), server()
+            subprocess.run(['umount', '-f', 'point'], stderr=subprocess.DEVNULL)
+            print(waited(lambda: gone(process)))
+            lock = verb('lock', '--require-clean')
+            print(lock.returncode, '(process %d) can still read' % os.getpid() in lock.stderr)
+            mapping.close()
+            verb('unmount', 'point')
+            run('lock', '--require-clean')
+            """, isInside: false)
+        #expect(done.text == "True\n75 True\n", "\(done.errors)")
+    }
+}

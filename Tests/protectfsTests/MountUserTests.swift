@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+/// Not root, for whom modes of files mean nothing.
+@Suite(
+    "mount: an ordinary user", .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"),
+    .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
+struct MountUserTests {
+    private let user: EndToEndUser
+
+    init() throws {
+        user = try EndToEndUser.made()
+        try user.unlock()
+        try user.write(user.home.appending("file"), "complete", Array("text\n".utf8))
+    }
+
+    /// Runs a script as the user, and then one as root, in a mount namespace of their own, where every user may open /dev/fuse as on any
+    /// desktop: in containers only root may.
+    ///
+    /// - Returns: nil where no such device can be made, which is printed.
+    private func run(_ script: String, thenAsRoot second: String = "", then third: String = "") throws -> EndToEndRun? {
+        let device = FileManager.default.temporaryDirectory.path + "/protectfs-fuse-device-\(UUID().uuidString)"
+        defer { unlink(device) }
+        let begin = "PROTECTFS='\(user.programs.appending("protectfs"))'; cd; "
+        func quoted(_ words: [String]) -> String {
+            words.map { "'" + $0.replacing("'", with: "'\\''") + "'" }.joined(separator: " ")
+        }
+        func asUser(_ script: String) -> String {
+            script.isEmpty ? ":" : quoted(user.words(["sh", "-c", begin + script], in: .plain))
+        }
+        let done = try EndToEndRun(
+            [
+                "unshare", "--mount", "--propagation", "private", "sh", "-c",
+                """
+                mknod -m 666 '\(device)' c 10 229 && mount --bind '\(device)' /dev/fuse || { echo no device; exit; }
+                cd '\(user.home)'
+                \(asUser(script))
+                \(second)
+                \(asUser(third))
+                umount --lazy point 2>/dev/null
+                """,
+            ], environment: user.environment)
+        guard done.text != "no device\n" else {
+            print("no device can be made here: \(done.errors)")
+            return nil
+        }
+        return done
+    }
+
+    @Test("An ordinary user mounts; nobody else reads there, and nothing is saved at the point afterwards")
+    func ordinary() throws {
+        let done = try run(
+            """
+            mkdir d point; mv file d; "$PROTECTFS" mount d point; cat point/file; pid=$(pgrep -u "$(id -u)" protectfs-mount)
+            for name in mem environ maps; do cat /proc/$pid/$name >/dev/null 2>&1 && echo "$name can be read"; done
+            grep 'Max core' /proc/$pid/limits | tr -s ' '
+            """,
+            // As the kernel sees it, root is another user: no allow_other.
+            thenAsRoot: "cat point/file || echo refused",
+            then: """
+                "$PROTECTFS" lock --require-clean; cat point/file; "$PROTECTFS" unmount point && echo ended
+                echo plaintext >point/saved; ls -A point
+                """)
+        guard let done else { return }
+        #expect(done.text == "text\nMax core file size 1 1 bytes \nrefused\nended\n", "\(done)\(done.errors)")
+        #expect(done.errors.contains("cat: point/file: Permission denied"), "\(done.errors)")
+        #expect(done.errors.contains("cat: point/file: Required key not available"), "\(done.errors)")
+        #expect(done.errors.contains("point/saved: Permission denied"), "\(done.errors)")
+    }
+
+    @Test("An ordinary user's killed server: lock names who can still read, and unmount cleans up")
+    func killedServer() throws {
+        let done = try run(
+            """
+            mkdir d point; mv file d; "$PROTECTFS" mount d point; exec 3<point/file; head -c 5 <&3
+            kill -9 $(pgrep -u "$(id -u)" protectfs-mount)
+            while cat point/file >/dev/null 2>&1; do sleep 0.05; done
+            for try in held closed; do
+                "$PROTECTFS" lock --require-clean; echo "lock $?"; "$PROTECTFS" unmount point; echo "unmount $?"; exec 3<&-
+            done
+            "$PROTECTFS" lock --require-clean; echo "lock $?"; ls -A point; : >point/saved
+            """)
+        guard let done else { return }
+        #expect(done.text == "text\nlock 75\nunmount 75\nlock 75\nunmount 0\nlock 0\n", "\(done)\(done.errors)")
+        let reader = ") can still read what is cached of '\(user.home)/point/file'"
+        #expect(done.errors.contains(reader), "\(done.errors)")
+    }
+}

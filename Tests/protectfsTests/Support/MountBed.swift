@@ -1,0 +1,101 @@
+import Foundation
+import Testing
+
+/// Why nothing can be mounted here; nil if it can be.
+let whyNoMount: String? = {
+    if access("/dev/fuse", R_OK | W_OK) != 0 { return "there is no /dev/fuse that this user may open" }
+    let places = ["/usr/bin/fusermount3", "/bin/fusermount3"]
+    return places.contains { access($0, X_OK) == 0 } ? nil : "fusermount3 is not installed"
+}()
+
+/// A sandbox with a directory `d` of protected files and an empty one, `point`. The mount goes with it.
+final class MountBed {
+    let sandbox: CommandSandbox
+    static let contents = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+
+    init() throws {
+        sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        for directory in ["d/sub", "point"] {
+            try FileManager.default.createDirectory(
+                atPath: sandbox.path(directory), withIntermediateDirectories: true)
+        }
+        try sandbox.protectedFile("d/complete", Self.contents)
+        try sandbox.protectedFile("d/sub/unless-open", Data("b\n".utf8), "unless-open")
+        try sandbox.protectedFile("d/first-unlock", Data("c\n".utf8), "first-unlock")
+        try sandbox.protectedFile("d/none", Data("d\n".utf8), "none")
+        try sandbox.put("plain\n", at: "d/plain")
+        symlink("complete", sandbox.path("d/link"))
+    }
+
+    func mount() throws {
+        let done = try sandbox.run("mount", "d", "point")
+        try #require(done.status == 0, "\(done.errors)")
+    }
+
+    /// Makes a plaintext file of any bytes.
+    func store(_ bytes: Data, at name: String) throws {
+        try sandbox.put("", at: name)
+        try bytes.write(to: URL(fileURLWithPath: sandbox.path(name)))
+    }
+
+    deinit { _ = try? sandbox.shell("fusermount3 -u -z point 2>/dev/null") }
+
+    /// Runs a line of Python with the name of a file below the mount, and returns what it prints.
+    func python(_ script: String, _ arguments: String...) throws -> Finished {
+        try sandbox.shell("cd point && exec python3 -c \"$0\" \"$@\"", [script] + arguments)
+    }
+
+    /// Python for scripts: `resident(mapping)` counts pages by mincore(2), `run` runs a verb that succeeds, `attempt` catches an errno,
+    /// `server` is the process of the mount, and `kill` waits until it has gone.
+    private static let prelude = """
+        import ctypes, errno, json, mmap, os, signal, subprocess, sys, threading, time
+        libc = ctypes.CDLL(None, use_errno=True)
+        program, notes = os.environ['PROTECTFS'], os.environ['PROTECTFS_KEYBAG'] + '/run/mounts'
+        def resident(mapping):
+            view = ctypes.c_char.from_buffer(mapping)
+            vector = (ctypes.c_ubyte * ((len(mapping) + 4095) // 4096))()
+            assert libc.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(len(mapping)), vector) == 0
+            del view
+            return sum(byte & 1 for byte in vector)
+        def attempt(call):
+            try: return call()
+            except OSError as error: return 'ENOTSUP' if error.errno == errno.ENOTSUP else errno.errorcode[error.errno]
+        def verb(*words):
+            if words[0] == 'unlock': os.lseek(9, 0, os.SEEK_SET)
+            return subprocess.run([program] + list(words), pass_fds=[9], capture_output=True, text=True)
+        def run(*words):
+            done = verb(*words)
+            assert done.returncode == 0, (words, done)
+        def unlock(): run('unlock', '--passcode-fd', '9')
+        def mapped(name):
+            with open(name, 'rb') as file: mapping = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
+            assert len(bytes(mapping)) == os.stat(name).st_size
+            return mapping
+        def server(): return int(os.listdir(notes)[0].split('.')[0])
+        def waited(condition):
+            for _ in range(2000):
+                if condition(): return True
+                time.sleep(0.01)
+            return False
+        def gone(process):
+            try:
+                with open('/proc/%d/stat' % process) as file: return file.read().rsplit(')', 1)[1].split()[0] == 'Z'
+            except OSError: return True
+        def kill(process):
+            os.kill(process, signal.SIGKILL)
+            assert waited(lambda: gone(process))
+
+        """
+
+    /// Runs a script that begins with ``prelude``. The passcode is descriptor 9.
+    ///
+    /// - Parameter isInside: whether it runs in the mount, and not beside it.
+    func script(_ script: String, _ arguments: String..., isInside: Bool = true) throws -> Finished {
+        try sandbox.shell(
+            """
+            printf %s "$1" >passcode && exec 9<passcode && cd "$2" && script=$0 && shift 2 && exec python3 -c "$script" "$@"
+            """,
+            [Self.prelude + script, CommandSandbox.passcode, isInside ? "point" : "."] + arguments)
+    }
+}
