@@ -141,7 +141,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// - Throws: `busy`, `locked`.
     package func beginWriting() throws(DataProtectionError) {
         try inTurn(.write) { () throws(DataProtectionError) in
-            if open.writer == nil { try open.beginWriting(.write) }
+            try open.beginWriting(.write)
         }
     }
 
@@ -164,15 +164,14 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// - Throws: as ``read(into:at:)``.
     package func version() throws(DataProtectionError) -> Version {
         try inTurn(.read) { () throws(DataProtectionError) in
-            Version(try open.operate(.read) { state, _ throws(Trouble) in state.record.counter }, writes)
+            Version(try open.state(.read).record.counter, writes)
         }
     }
 
     /// Who could have made the file, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in
-            let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
-            return try open.keybag.verdict(of: head)
+            try open.keybag.verdict(of: try open.state(.read).heads.head)
         }
     }
 
@@ -188,7 +187,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
     package func openedClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.wrap.classKey.protectionClass }
+            try open.state(.read).heads.head.wrap.classKey.protectionClass
         }
     }
 
@@ -227,14 +226,15 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         turn.withLock { isClosed in
             isNoted = false
             // A file that has another class by now goes on, and commits when its program says so.
-            guard !isClosed, open.writer?.pending != nil, open.keys.entry?.protectionClass == .complete else { return }
+            guard !isClosed, open.content.view?.pending != nil, open.access.entry?.protectionClass == .complete
+            else { return }
             try? open.sync()
         }
     }
 
     private func noteWriting() {
         writes &+= 1
-        guard !isNoted, let entry = open.keys.entry, entry.protectionClass == .complete else { return }
+        guard !isNoted, let entry = open.access.entry, entry.protectionClass == .complete else { return }
         isNoted = true
         entry.client.noteWriting(self)
     }

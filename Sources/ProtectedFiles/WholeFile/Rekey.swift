@@ -38,8 +38,8 @@ extension Keybag {
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)
-        let size = try open.size(.open)
-        guard let state = open.state else { throw .busy(path) }
+        let state = try open.state(.open)
+        let size = state.record.size
         let head = state.heads.head
         let new = try NewFile(
             source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
