@@ -1,5 +1,5 @@
 // swift-tools-version: 6.1
-// A package of its own, as an application is: it sees what protectfs offers, and nobody who builds protectfs builds it.
+// A separate package, like an application: it uses only the products of protectfs, and building protectfs does not build it.
 import PackageDescription
 
 // Lazy binding makes the dynamic linker save vector registers, key bytes included, to the stack.

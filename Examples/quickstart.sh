@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds protectfs and shows what it does, on real files with a throw-away keybag. Nothing of it stays: no file, no key.
+# Builds protectfs and shows what it does, on real files with a throw-away keybag. Leaves no files and no keys behind.
 #
 #   Examples/quickstart.sh
 set -euo pipefail

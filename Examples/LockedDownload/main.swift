@@ -1,8 +1,8 @@
 import Foundation
 import ProtectionDownloads
 
-// Downloads a file and locks half way: it goes on, as a file that nobody can read back, and is complete after the next unlock.
-// The certificate is that of a server of your own; leave it out for the system's roots.
+// Downloads a file and locks half way. The download continues in a file that nobody can read, and the file is `complete` after
+// the next unlock. CERTIFICATE is for a server of your own; without it the system's roots are used.
 //
 //     LockedDownload URL FILE SHA256 [CERTIFICATE]
 let words = CommandLine.arguments

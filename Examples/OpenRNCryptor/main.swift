@@ -1,7 +1,7 @@
 import Foundation
 import RNCryptorFormat
 
-// The text of an RNCryptor file, version 2 or 3, on standard output. Its password, without a newline, is on descriptor 3.
+// Prints the text of an RNCryptor file, version 2 or 3. The password, without a newline, is read from descriptor 3.
 //
 //     OpenRNCryptor FILE 3<password
 

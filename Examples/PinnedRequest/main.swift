@@ -1,9 +1,8 @@
 import Foundation
 import TrustedHTTP
 
-// A request to a server that is known by its key alone, by a client that is known by a certificate: mutual TLS and a pin, and
-// no file is written. Further pins are backups, for the key that the server will have one day. The identity (PKCS #12) comes on
-// standard input.
+// Sends a request with mutual TLS to a server that is trusted only by the pin of its key. Further pins are backups, for the next
+// key of the server. The client's identity (PKCS #12) is read from standard input, and no file is written.
 //
 //     PinnedRequest URL sha256//BASE64 … <identity.p12
 let words = CommandLine.arguments

@@ -2,8 +2,8 @@ import DataProtection
 import Foundation
 import Logging
 
-// ProtectedLog LOG FIRST COUNT: logs that many lines, and prints the number of each when it is on disk. Lock, unlock and
-// kill it meanwhile: after the next unlock every printed line is in LOG, or in a rotated LOG.1, LOG.2 …, exactly once.
+// ProtectedLog LOG FIRST COUNT: logs COUNT lines, and prints the number of each line when it is on disk. Lock, unlock, rotate
+// the log and kill the program meanwhile: after the next unlock every printed line is in LOG, LOG.1, LOG.2 … exactly once.
 
 let arguments = CommandLine.arguments
 guard arguments.count == 4, let first = Int(arguments[2]), let count = Int(arguments[3]) else {

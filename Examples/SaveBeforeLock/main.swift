@@ -1,7 +1,7 @@
 import DataProtection
 import Foundation
 
-// Saves what is only in memory when a lock is coming, whoever locks: the agent after the screen, or a command.
+// Saves text that is only in memory before a lock, whether the agent or a command locks.
 let keybag = try Keybag.user
 let draft = URL(fileURLWithPath: CommandLine.arguments.dropFirst().first ?? "draft")
 let text = "not saved yet\n"
@@ -10,6 +10,6 @@ for await case .willBecomeUnavailable in keybag.protectedDataEvents {
     do {
         try Data(text.utf8).write(to: draft, options: .completeFileProtection, protectedBy: keybag)
     } catch {
-        print("not saved: \(error)")  // a lock without a grace leaves no time
+        print("not saved: \(error)")  // a lock without a grace period leaves no time
     }
 }

@@ -1,7 +1,7 @@
 import DataProtection
 
-// What older versions of a program left as plaintext, or with a weaker class, is mended at its next start: with the lowest
-// priority, beside its work, and at the cost of one look at each file when nothing is to do.
+// Protects what older versions of a program left as plaintext or in a weaker class. Runs at every start, at the lowest priority,
+// beside the program's work. Costs one look at each file if there is nothing to do.
 let documents = FilePath(CommandLine.arguments.dropFirst().first ?? "documents")
 let keybag = try Keybag.user
 let upgrade = Task { try await keybag.upgradeAtLaunch(documents, to: .complete) }

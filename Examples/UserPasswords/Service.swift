@@ -1,7 +1,7 @@
 import Foundation
 import PasswordHash
 
-/// A server's users, in a file of lines `NAME ENCODED`, which stands for its database.
+/// A server's users. A file of lines `NAME ENCODED` stands in for the database.
 struct Service {
     let file: URL
     /// One number for all users, measured when the service was set up.
@@ -29,7 +29,7 @@ struct Service {
     }
 
     mutating func check(_ name: String, _ password: borrowing SecretBytes) throws -> Bool {
-        // A user whom there is not costs as much as one whom there is.
+        // An unknown user takes as long as a known one.
         let decoy = try PasswordHash.decoy(iterations: iterations)
         let stored = try users[name].map { try PasswordHash(encoded: $0) } ?? decoy
         guard try stored.verify(password) else { return false }
@@ -39,7 +39,7 @@ struct Service {
 
     // MARK: a server that never sees it
 
-    /// What a client gets before it logs in, for every name the same.
+    /// What a client needs before it logs in; the same for every name.
     func parameters(of name: String) throws -> String { try verifier(of: name).parameters.encoded }
 
     mutating func register(_ name: String, _ key: borrowing ClientKey) throws {

@@ -1,18 +1,18 @@
 import Foundation
 import PasswordHash
 
-// The two ways to keep the passwords of users, docs/PASSWORDS.md. The password is standard input.
+// The two ways to store users' passwords; see docs/PASSWORDS.md. The password is read from standard input.
 //
-//     UserPasswords FILE add NAME          the server sees the password, and stores a hash of it
-//     UserPasswords FILE check NAME        is it this one? "yes" and status 0, or "no" and 77
-//     UserPasswords FILE register NAME     the client sends a key in its place, and the server stores a verifier of that
-//     UserPasswords FILE login NAME
+//     UserPasswords FILE add NAME          the server sees the password and stores a hash of it
+//     UserPasswords FILE check NAME        prints "yes" (status 0) or "no" (status 77)
+//     UserPasswords FILE register NAME     the client sends a key instead, and the server stores a verifier of the key
+//     UserPasswords FILE login NAME        prints "yes" or "no", as check does
 let words = CommandLine.arguments
 guard words.count == 4 else { exit(64) }
 let name = words[3]
 var service = try Service(URL(fileURLWithPath: words[1]))
 
-// Straight into memory for secrets: readLine() would leave copies behind. One byte more than a password may have.
+// Read straight into secret memory, because readLine() would leave copies. One byte more than a password can have.
 var line = SecretBytes(zeroed: 1025)
 let count = line.withUnsafeMutableBytes { bytes in
     let count = max(0, read(0, bytes.baseAddress!, bytes.count))

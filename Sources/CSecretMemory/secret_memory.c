@@ -7,11 +7,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static void *map_secret(size_t bytes) {
 #ifdef SYS_memfd_secret
+    // ftruncate(2) beyond a limit on the size of files (ulimit -f) ends the process by SIGXFSZ.
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return MAP_FAILED;
     int fd = (int)syscall(SYS_memfd_secret, O_CLOEXEC);
     if (fd < 0) return MAP_FAILED;
     void *memory = MAP_FAILED;

@@ -1,4 +1,24 @@
 /// A set of chunk indexes as ascending runs: in a content record the holes, which read as zeros. FORMAT.md §3.4.
+///
+/// A file has at most 32 holes, and a missing chunk is *damaged* and not zeros. Reading an unwritten home as zeros would be simpler,
+/// but format 1 cannot do that safely:
+///
+/// 1. "This chunk is a hole" must be sealed. Otherwise anyone who can write to the disk could zero a chunk without a key
+///    (fallocate(2), FALLOC_FL_PUNCH_HOLE), and lost blocks would go unnoticed.
+/// 2. A home of zeros cannot be that seal. It would be a nonce, a ciphertext and a tag of zeros, and for a given key and index that
+///    opens with probability 2^-128.
+/// 3. A short seal at the home, 28 bytes over an empty text, does not have the length that FORMAT.md §3.7 step 4 asks for, so readers
+///    of format 1 call the file *damaged* and not *unsupported*. It would also save little, because each marked chunk keeps a block.
+/// 4. Of the other seals, the content record is the one that names holes. It has room for 32 runs, and readers of format 1 call a
+///    greater number *damaged*.
+///
+/// So more holes need a bit of the incompatible features (§3.2), which older readers answer with *unsupported*. This *hole map* is
+/// specified and not built. With its bit, bytes 56 to 87 of the content record are an offset (8, a multiple of 4,096, at or beyond the
+/// homes of all chunks), a number of runs (8, ≤ 2^24) and a tag (16); r is 0. At that offset is SEAL(head key, AAD(5, content counter of
+/// the record for which the map was made, empty), the runs as in §3.4), which begins with that counter (8) and ends with that tag. A map
+/// is never changed in place: a commit writes a new map into room that nothing in force names, flushes it, and only then writes the
+/// content record that names it. The tag binds a record to one map, so an older map cannot take its place. A reader checks the order and
+/// limits of the runs as in §3.4. A writer sets the bit only when it makes a file, because the prefix never changes.
 public struct ChunkRuns: Hashable, Sendable {
     /// Half-open ranges of chunk indexes, ascending, not touching.
     public private(set) var runs: [Range<UInt64>] = []

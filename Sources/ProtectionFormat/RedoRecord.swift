@@ -2,6 +2,11 @@ import ProtectionKeys
 
 /// A commit that overwrites: what is new lies behind the file until it is put in place. FORMAT.md §3.6.
 ///
+/// A record names its file and area, carries whole sealed chunks and the content record that holds after it, and is judged without a
+/// key. So records can be kept anywhere. A daemon that serves a whole directory could append the records of many files to one journal,
+/// flush that once for all of them, and copy each record behind its file's redo offset later, or after a crash. Only opening an area
+/// needs a flush of the file itself. Nothing in format 1 has to change for that.
+///
 ///     offset       bytes  field
 ///     0            8      magic `PFSREDO1`
 ///     8            16     file id

@@ -141,7 +141,7 @@ struct KeybagTests {
 
     @Test(
         "A directory that may have got the hidden name by a rename stays: another mode, or others can rename there",
-        arguments: [(0o755, 0o700), (0o700, 0o777), (0o700, 0o770)] as [(mode_t, mode_t)])
+        arguments: [(0o755, 0o700), (0o700, 0o770)] as [(mode_t, mode_t)])
     func plantedLeftover(mode: mode_t, outerMode: mode_t) throws {
         let bag = try TestKeybag()
         let outer = bag.scratchPath.appending("outer")
@@ -153,6 +153,19 @@ struct KeybagTests {
         try create(at: outer.appending("place"), bag)
         #expect(try planted.names() == ["file"])
         #expect(try outer.names() == [".place.protectfs-unfinished-0", "place"])
+    }
+
+    @Test("No keybag is made where anybody can exchange it, nor below such a directory")
+    func exchangeable() throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        try OwnDirectory.make(outer.appending("inner"))
+        try outer.setMode(0o777)
+        for place in [outer, outer.appending("inner"), outer.appending("missing/below")] {
+            let error = #expect(throws: DataProtectionError.self) { try OwnDirectory.requireUnswappable(place) }
+            #expect(error == .keybagUnsafe(outer, reason: "others may write to it (mode 777)"))
+        }
+        #expect(try outer.names() == ["inner"])
     }
 
     @Test("In a sticky directory, where others cannot rename it, what a killed process left goes")

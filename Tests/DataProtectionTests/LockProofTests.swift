@@ -206,21 +206,21 @@ struct LockProofTests {
         try bag.directory.setMode(0o700)
     }
 
-    @Test("Whoever waited for a record that was replaced meanwhile takes its turn with the new one")
-    func replacedRecord() throws {
-        let bag = try TestKeybag(state: .unlocked)
+    @Test("Whoever waited for a record that was removed meanwhile takes its turn with a new one")
+    func removedRecord() throws {
+        let bag = try TestKeybag(state: .locked)
         let old = try LowerFile(bag.file("transition"), flags: O_RDWR)
-        let waiter = try StormProcess(bag.directory, ["turns", "stay"], wrapper: [])
-        #expect(try waiter.line() == "ready")
-        // It waits for the flock of the file that goes now.
-        let lock = try StormProcess(bag.directory, ["turns", "lock", "1"])
-        while !old.isWaitedFor(by: lock.pid) { usleep(1_000) }
+        let holder = try StormProcess(bag.directory, ["turns", "stay"])
+        #expect(try holder.line() == "ready")
+        let unlock = try StormProcess(bag.directory, ["turns", "unlock", "1", TestKeybag.passcode])
+        while !old.isWaitedFor(by: unlock.pid) { usleep(1_000) }
+        // It waits for the flock of a file that no lock can find any more.
         try bag.file("transition").remove()
-        try waiter.say("go on")
-        #expect(try waiter.line() == "done")
-        #expect(try lock.line() == "1 0")
-        #expect(bag.keybag.transition.read().counter > 1 << 40, "a new record")
-        #expect(old.hasNoName)
+        try holder.say("go on")
+        #expect(try holder.line() == "done")
+        #expect(try unlock.line() == "0 1", "it met a lock")
+        #expect(bag.keybag.transition.stored().map { $0.counter > 1 << 40 } == true, "a new record")
+        #expect(bag.ringContents == [2])
     }
 
     @Test("A missing or damaged record begins anew, with a counter that nobody has seen, by a lock and by an unlock")
@@ -278,6 +278,4 @@ extension LowerFile {
             line.contains(" -> FLOCK ") && line.contains(" \(process) ") && line.contains(":\(status.st_ino) ")
         }
     }
-
-    fileprivate var hasNoName: Bool { (try? status().st_nlink) == 0 }
 }

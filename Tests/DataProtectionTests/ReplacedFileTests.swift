@@ -129,7 +129,10 @@ struct ReplacedFileTests {
         #expect(try bed.read(path) == [1, 2, 3])
     }
 
-    @Test("A damaged file that ends in text has no known end, and is kept whole", arguments: Door.allCases)
+    /// A writer is not among them: it asks the old file for its class, and refuses a damaged one.
+    private static let doorsForDamaged = Door.allCases.filter { $0 != .writer }
+
+    @Test("A damaged file that ends in text has no known end, and is kept whole", arguments: doorsForDamaged)
     func damaged(_ door: Door) throws {
         let path = try bed.make("f", .complete, text)
         try append(to: path)
@@ -144,7 +147,7 @@ struct ReplacedFileTests {
 
     @Test("Ordinary files and damaged ones that nothing was appended to are replaced as they were told to be")
     func nothingToSave() throws {
-        for door in Door.allCases {
+        for door in Self.doorsForDamaged {
             let plain = try bed.makePlain("f", line)
             try door.replace(plain, bed)
             var stored = try bed.make("g", .complete, text).contents()

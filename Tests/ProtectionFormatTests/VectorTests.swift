@@ -7,7 +7,7 @@ import Testing
     /// Scenarios in each folder: successes and refusals.
     static let folders: [String: [Int]] = [
         "attempts": [4, 8], "backup-keybag": [5, 29], "client": [4, 6], "event": [5, 7], "file": [47, 35],
-        "head": [30, 98], "keybag": [14, 68],
+        "head": [30, 98], "join-seal": [3, 13], "keybag": [14, 68],
         "redo-record": [7, 35], "recovery-export": [7, 16],
         "ring-payload": [6, 13], "secret": [8, 28], "transition": [4, 5], "wrap": [8, 0],
     ]

@@ -76,11 +76,21 @@ struct LockProofVerbTests {
         let done = try sandbox.shell(lock)
         #expect(
             done.text.contains(
-                "an unlock that began before may load them again: '\(transition)' cannot be opened and written: file too large"
+                "an unlock that began before may load them again: '\(transition)' cannot be opened, locked and written: file too large"
             ))
         #expect(done.text.contains("protectfs: hint: when that is fixed: protectfs lock\n75\n"), "\(done.text)")
         #expect(done.text.contains(": locked"))
         #expect(try sandbox.run("lock").status == 0)
+    }
+
+    @Test(
+        "Where there is no flock(2): status 75, and locked",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
+    func noLocks() throws {
+        let trace = "strace -f -qq -o /dev/null -P '\(transition)' -e trace=flock -e inject=flock:error=ENOLCK"
+        let done = try sandbox.shell("\(trace) \"$PROTECTFS\" lock; echo $?; \"$PROTECTFS\" status | head -n 1")
+        #expect(done.text.hasPrefix("75\n") && done.text.contains(": locked"), "\(done.errors)")
+        #expect(done.errors.contains("cannot be opened, locked and written: no locks available"), "\(done.errors)")
     }
 
     @Test(
@@ -125,7 +135,7 @@ struct LockProofVerbTests {
         try sandbox.shell(
             """
             exec unshare --mount sh -c '
-                mkdir disk && mount -t tmpfs none disk && cp -a keybag disk/ || exit 99
+                mkdir -p disk && mount -t tmpfs none disk && cp -a keybag disk/ || exit 99
                 \(script)'
             """)
     }
@@ -141,7 +151,7 @@ struct LockProofVerbTests {
         try sandbox.unlock()
         let view = try mounted("mount --bind disk disk; mount -o remount,bind,ro disk; \(lock)")
         #expect(view.text == "75\n", "\(view.errors)")
-        #expect(view.errors.contains("cannot be opened and written: read-only file system"), "\(view.errors)")
+        #expect(view.errors.contains("cannot be opened, locked and written: read-only file system"), "\(view.errors)")
         #expect(
             view.errors.contains("hint: lock where the file system is writable: protectfs lock --keybag 'disk/keybag'"))
         #expect(try sandbox.run("status").text.contains(": locked"), "the keys have the same names")

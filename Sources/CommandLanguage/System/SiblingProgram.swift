@@ -1,7 +1,9 @@
 import DataProtection
 import Glibc
 
-/// A program that lies beside the command: not one that is found through PATH.
+/// A program of protectfs that lies beside the running one.
+///
+/// It is never looked up through PATH: anyone who can put a directory into PATH must not get the keys.
 package enum SiblingProgram {
     /// Where the program is that is running.
     package static func command() throws(Failure) -> FilePath {

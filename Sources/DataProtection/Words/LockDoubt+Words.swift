@@ -12,7 +12,7 @@ extension LockDoubt {
             return "an unlock may load them again: \(holder) did not give back its lock on \(record) within a second"
         case .unwritable(let errno):
             return
-                "an unlock that began before may load them again: \(record) cannot be opened and written: \(errno.spoken)"
+                "an unlock that began before may load them again: \(record) cannot be opened, locked and written: \(errno.spoken)"
         }
     }
 

@@ -142,11 +142,12 @@ extension DataProtectionError {
     public var errno: Errno {
         switch self {
         case .locked, .lockedMeanwhile: Errno(rawValue: 126)  // ENOKEY
-        case .keysElsewhere, .tooManyNamespaces, .lockUnproven(_, .held): .resourceBusy
+        case .keysElsewhere, .tooManyNamespaces: .resourceBusy
+        case .lockUnproven(_, let doubt): doubt.errno
         case .outOfReachOfLocks, .ownedByAnother: .notPermitted
         case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
             .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
-            .keybagUnconfirmed(_, let errno), .lockUnproven(_, .unwritable(let errno)):
+            .keybagUnconfirmed(_, let errno):
             errno
         case .notProtected, .mangled, .damaged, .unsupported, .keybagDamaged, .weakDerivation, .configuration,
             .unverifiedOrigin, .notASegment:

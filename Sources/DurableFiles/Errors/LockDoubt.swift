@@ -9,6 +9,14 @@ public enum LockDoubt: Hashable, Sendable {
     ///
     /// `processes` are their ids, as they are numbered here; none if they cannot be seen, for example from inside a container.
     case held(processes: [Int32])
-    /// The file cannot be opened, read or written here. An unlock that is under way may still be able to.
+    /// The file cannot be opened, locked, read or written here. An unlock that is under way may still be able to.
     case unwritable(Errno)
+
+    /// The POSIX error that says the same.
+    public var errno: Errno {
+        switch self {
+        case .held: .resourceBusy
+        case .unwritable(let errno): errno
+        }
+    }
 }

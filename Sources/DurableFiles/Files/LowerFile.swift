@@ -106,6 +106,9 @@ package final class LowerFile: Sendable {
 
     /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): it is asked to drop them, so
     /// that whoever looks next sees what the disk has, not what it would lose. Pages that a program has mapped stay.
+    ///
+    /// A handle whose flush has failed stays failed, and the file does not. The next handle judges the disk as after a power cut. To
+    /// remember the file as failed would need a place to write that down, on the same disk.
     private func flushing(_ operation: String, _ call: () -> Int32) throws(DataProtectionError) {
         #if PROTECTFS_CONTROLS
             let isDirectory = try status().st_mode & S_IFMT == S_IFDIR

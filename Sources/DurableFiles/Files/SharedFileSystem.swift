@@ -27,6 +27,8 @@ package enum SharedFileSystem {
 extension LowerFile {
     /// Lets the next read ask the file system where another machine may have written to the file: posix_fadvise(2), POSIX_FADV_DONTNEED.
     /// Elsewhere the cache is the truth, and stays.
+    ///
+    /// All of the file, and before its heads are read: new heads with old chunks would look damaged.
     package func forgetOldPages() {
         if SharedFileSystem.holds(descriptor) { _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) }
     }

@@ -39,7 +39,11 @@ extension LowerFile {
             // number: kind advisory access process device:inode start end; whoever only waits has an arrow behind the number.
             let fields = line.split(separator: " ")
             guard fields.count > 5, fields[1] == "FLOCK", fields[3] == "WRITE", fields[5] == file else { return nil }
-            return pid_t(fields[4]).flatMap { $0 > 0 ? $0 : nil }
+            // One that has ended has left the open file to a child, which is not named.
+            guard let process = pid_t(fields[4]), process > 0, kill(process, 0) == 0 || errno == EPERM else {
+                return nil
+            }
+            return process
         }
     }
 }
@@ -62,7 +66,8 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
     private static let abandoned = Mutex<[FlockWaiter]>([])
 
     private let file: LowerFile
-    private let status: stat
+    private let device: dev_t
+    private let inode: ino_t
     private let owner = getpid()
     private var state = State.wanted
     private let ended = DispatchSemaphore(value: 0)
@@ -73,7 +78,8 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
         let found = abandoned.withLock { abandoned -> FlockWaiter? in
             // A child of fork(2) has none of its parent's threads.
             abandoned.removeAll { $0.owner != getpid() }
-            guard let index = abandoned.firstIndex(where: { $0.status.isSameItem(as: status) }) else { return nil }
+            guard let index = abandoned.firstIndex(where: { $0.device == status.st_dev && $0.inode == status.st_ino })
+            else { return nil }
             abandoned[index].state = .wanted
             return abandoned.remove(at: index)
         }
@@ -88,7 +94,9 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
         return waiter
     }
 
-    private init(_ file: LowerFile, _ status: stat) { (self.file, self.status) = (file, status) }
+    private init(_ file: LowerFile, _ status: stat) {
+        (self.file, device, inode) = (file, status.st_dev, status.st_ino)
+    }
 
     /// The thread. It keeps the file open.
     private func run() {

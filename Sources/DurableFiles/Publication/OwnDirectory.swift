@@ -54,9 +54,12 @@ package enum OwnDirectory {
     ///
     /// The directory and all above it must belong to this user or root. Where others may write, the sticky bit keeps them from renaming. The
     /// uid that stands for users whom this user namespace does not know is root's, for example.
+    /// A directory that is not there yet is going to be made in the nearest one above it that is.
     /// - Throws: `keybagUnsafe`, `system`.
     package static func requireUnswappable(_ path: FilePath) throws(DataProtectionError) {
-        var current = try path.resolved()
+        var existing = try path.absolute()
+        while !exists(existing), !existing.components.isEmpty { existing.removeLastComponent() }
+        var current = try existing.resolved()
         while true {
             var status = stat()
             _ = try retrying(current, "lstat") { current.withPlatformString { lstat($0, &status) } }

@@ -6,6 +6,9 @@ import SystemPackage
 /// Where the file system has no such files it has a temporary name from the beginning, which goes with this object; a name
 /// like that which a killed process left is taken away by the next who needs it. FORMAT.md §2.6. So it has where other machines may
 /// write: a file that got its name by linkat(2) can be two files there, with a cache each. It is renamed, never linked.
+///
+/// Local file systems keep linkat(2), because a kill leaves nothing under any name then. Where a hidden name is renamed to a name that
+/// must be free, and RENAME_NOREPLACE is unknown, a kill can leave an empty file.
 package final class UnnamedFile {
     /// Where it will be.
     package let entry: DirectoryEntry
@@ -103,7 +106,7 @@ package final class UnnamedFile {
         return mode_t(String(decoding: line.dropFirst(7), as: UTF8.self), radix: 8)
     }
 
-    /// A name for a moment, for renameat(2) to replace with: it goes with this object.
+    /// A name for a moment, for renameat(2) to replace with: it has no form for unnamed files. The name goes with this object.
     private func named() throws(DataProtectionError) -> DirectoryEntry {
         if let temporary { return temporary }
         let name = try Self.firstFree(entry) { name throws(DataProtectionError) in

@@ -126,6 +126,9 @@ package final class Client: Sendable {
     }
 
     /// Begins an operation that takes class key A or B from the ring. To be called before the ring is read.
+    ///
+    /// An operation that begins after a lock finds no key and does not hold up the answer. So a program that keeps trying to read a
+    /// locked file answers as fast as an idle one.
     package func begin() -> KeyUse {
         let (turn, isFirst) = ledger.withLock { ledger in
             ledger.recent += 1

@@ -58,7 +58,14 @@ public final class Keybag: Sendable {
         try OwnDirectory.requireOneUser(for: directory)
         let file = KeybagFile(directory: directory)
         let stamp = file.stamp()
-        let loaded = try file.load()
+        let loaded: KeybagFile.Loaded
+        do throws(DataProtectionError) { loaded = try file.load() } catch {
+            // Another user's: the owner says more than the file that could not be opened.
+            if error.errno == .permissionDenied, OwnDirectory.owner(of: directory) != nil {
+                try OwnDirectory.requireOwner(of: directory)
+            }
+            throw error
+        }
         try OwnDirectory.secure(directory: directory, warn: warn)
         for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
             try OwnDirectory.secure(file: directory.appending(name), warn: warn)
@@ -101,14 +108,12 @@ public final class Keybag: Sendable {
 
     /// The lock state, read from the kernel keyring.
     ///
-    /// A key that somebody else planted in the ring does not count: its id is not the keybag's. One of the two class keys that go at a
-    /// lock is enough: the ids in the keybag may have been altered while the keys are in the ring.
+    /// A key that somebody else planted in the ring does not count: its id is not the keybag's.
     /// - Throws: `keyringUnavailable`.
     public func state() throws(DataProtectionError) -> ProtectionState {
         let hasA = try withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
-        if hasA { return .unlocked }
         let hasB = try withClassB(activeName(.completeUnlessOpen)) { _ throws(DataProtectionError) in true } ?? false
-        if hasB { return .unlocked }
+        if hasA && hasB { return .unlocked }
         let nameC = activeName(.completeUntilFirstUserAuthentication)
         let hasC = try withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
         return hasC ? .locked : .beforeFirstUnlock

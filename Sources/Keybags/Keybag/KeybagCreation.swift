@@ -35,6 +35,8 @@ extension Keybag {
     ) throws(DataProtectionError) {
         try checkPasscode(passcode)
         if OwnDirectory.exists(directory.appending("keybag.0")) { throw .keybagExists(directory) }
+        // Its files are made by their paths.
+        try OwnDirectory.requireUnswappable(directory.directory)
     }
 
     /// The same with a given number of iterations.
@@ -65,8 +67,6 @@ extension Keybag {
         _ directory: FilePath, holding bytes: [UInt8], of uuid: KeybagUUID, isNew: Bool = true
     ) throws(DataProtectionError) {
         try OwnDirectory.make(directory.directory)
-        // The files below are made by their paths.
-        try OwnDirectory.requireUnswappable(directory.directory)
         let unfinished = try UnfinishedDirectory(for: directory)
         do throws(DataProtectionError) {
             try KeybagFile(directory: unfinished.path).create(bytes)

@@ -14,7 +14,8 @@ extension OpenedKeybag {
     ///
     /// New files are wrapped under the new keys from then on, in every process. Files that are there open as before, by the
     /// retired keys, until ``Keybag/rewrap(fileAt:)`` was called for them; no file is touched here. A recovery code that
-    /// there was opens the keybag no more, because it opened the keybag key that is replaced.
+    /// there was opens the keybag no more, because it opened the keybag key that is replaced. To ask for it and keep it would keep
+    /// a code that may have been found together with the copy.
     /// - Parameter passcode: opens the keybag from then on: the one so far, or a new one. 1 to 1,024 bytes.
     /// - Returns: the new generation.
     /// - Throws: `locked` unless the keybag is unlocked, `lockedMeanwhile`, `tooManyGenerations`, `busy`, `system`: nothing

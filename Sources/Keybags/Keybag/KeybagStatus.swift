@@ -29,7 +29,7 @@ public struct KeybagStatus: Sendable, Hashable {
 extension Keybag {
     /// Reads the state from the ring, and what goes with it from the keybag's files.
     ///
-    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read, or is not understood: then the state is not known.
+    /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
     ///   `system` if the record of user namespaces cannot be read. `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try knownState()
@@ -57,10 +57,7 @@ extension Keybag {
             looks += 1
             usleep(10_000)
         }
-        let state = try state()
-        // Something is there under the name of class keys A and B, and it is not those that the keybag names: one of the two was altered.
-        if state != .unlocked, ring.holdsUnlocked { throw .keysUnreadable(keybag: directory) }
-        return state
+        return try state()
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.

@@ -51,6 +51,7 @@ extension Keybag {
                 warn(.damagedCopyKept(damaged))
             }
         } else {
+            try OwnDirectory.requireUnswappable(directory.directory)
             try makeDirectory(directory, holding: export.copy, of: export.keybag, isNew: false)
         }
         let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)

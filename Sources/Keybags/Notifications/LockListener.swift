@@ -11,6 +11,9 @@ import SystemPackage
 /// One thread a process, asleep in poll(2) on inotify(7) and a timer; there is none while nobody listens. Where inotify
 /// does not work it looks once a second, and says so. Everything that it says is a hint: who is woken asks the ring.
 ///
+/// A file wakes listeners because not every kernel can watch a keyring (KEYCTL_WATCH_KEY). The file is found by its keybag and not
+/// by the environment, so every process that can use the keybag hears of a lock, in whichever session.
+///
 ///     let observation = try LockListener.shared.observe(keybag.directory, of: keybag.uuid) { record in
 ///         …      // the ring has been changed, perhaps
 ///         return nil

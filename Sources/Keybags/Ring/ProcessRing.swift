@@ -64,6 +64,8 @@ package final class ProcessRing: Sendable {
 }
 
 /// One named key of a keybag's ring: in the kernel keyring, or of a temporary keybag in its ``ProcessRing``.
+///
+/// All other keybags pay one comparison with nil for this, and no system call.
 package struct RingSlot: Sendable {
     /// Its name, in either place.
     package let key: RingKey

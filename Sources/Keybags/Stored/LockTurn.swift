@@ -31,16 +31,16 @@ extension TransitionFile {
     package func lockTurn(
         makesFile: Bool = true, _ body: (inout TransitionRecord) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) -> LockTurn {
-        let place = self.place(makesFile)
-        defer { place.leave() }
+        let standing = self.standing(makesFile)
+        defer { standing.leave() }
         var (record, doubt, failure) = (TransitionRecord(), LockDoubt?.none, Errno?.none)
-        switch place {
+        switch standing {
         case .own(let file):
             let raised = raise(in: file, makesRecord: makesFile)
             (record, failure) = (raised.record, raised.failure)
             if !raised.isCertain, let failure { doubt = .unwritable(failure) }
-        case .behind(let file):
-            (doubt, failure) = (.held(processes: file.flockHolders()), .resourceBusy)
+        case .behind(let file, let why):
+            (doubt, failure) = (why, why.errno)
             record = raise(in: file, makesRecord: makesFile).record
         case .readOnly: failure = .readOnlyFileSystem
         case .missing(let why): failure = why
@@ -48,7 +48,7 @@ extension TransitionFile {
         }
         try body(&record)
         // Without the flock nothing else is written: a lock that is armed stands, and is made up for at its deadline.
-        if case .own(let file) = place, failure == nil {
+        if case .own(let file) = standing, failure == nil {
             do throws(DataProtectionError) { try writeKeepingCounter(record, to: file) } catch { failure = error.errno }
         }
         return LockTurn(doubt: doubt, failure: failure)
@@ -58,8 +58,8 @@ extension TransitionFile {
     private enum Standing {
         /// It has the flock of this file, and can write to it.
         case own(LowerFile)
-        /// Somebody else kept the flock of this file.
-        case behind(LowerFile)
+        /// It does not have the flock of this file, but may be able to write to it. Why.
+        case behind(LowerFile, LockDoubt)
         /// It has the flock of this file, which is read-only for everybody.
         case readOnly(LowerFile)
         /// No regular file has the name. Why none was made.
@@ -75,24 +75,26 @@ extension TransitionFile {
         }
     }
 
-    private func place(_ makesFile: Bool) -> Standing {
+    private func standing(_ makesFile: Bool) -> Standing {
         let end = Self.endOfPatience()
         repeat {
             let file: LowerFile
             do throws(DataProtectionError) { file = try openForLock(makesFile) } catch {
-                return placeWithoutWriting(error.errno, until: end)
+                return standingWithoutWriting(error.errno, until: end)
             }
             do throws(DataProtectionError) {
                 guard try file.status().st_mode & S_IFMT == S_IFREG else { return .missing(.invalidArgument) }
-                guard let held = try file.flocked(until: end) else { return .behind(file) }
+                guard let held = try file.flocked(until: end) else { return behind(file) }
                 if try held.isNamed(path) { return .own(held) }
                 held.giveBackFlock()  // it has been removed, or replaced: look again
             } catch {
-                return .unknown(error.errno)
+                return .behind(file, .unwritable(error.errno))
             }
         } while Clock.monotonic() < end
         return .unknown(.resourceBusy)
     }
+
+    private func behind(_ file: LowerFile) -> Standing { .behind(file, .held(processes: file.flockHolders())) }
 
     private func openForLock(_ makesFile: Bool) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) {
@@ -104,7 +106,7 @@ extension TransitionFile {
     }
 
     /// - Parameter refusal: why the file cannot be opened for writing.
-    private func placeWithoutWriting(_ refusal: Errno, until end: UInt64) -> Standing {
+    private func standingWithoutWriting(_ refusal: Errno, until end: UInt64) -> Standing {
         var status = stat()
         do throws(DataProtectionError) {
             _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }
@@ -116,7 +118,7 @@ extension TransitionFile {
             file.isOnReadOnlyFileSystem
         else { return .unknown(refusal) }
         do throws(DataProtectionError) {
-            guard let held = try file.flocked(until: end) else { return .behind(file) }
+            guard let held = try file.flocked(until: end) else { return behind(file) }
             return .readOnly(held)
         } catch {
             return .unknown(error.errno)

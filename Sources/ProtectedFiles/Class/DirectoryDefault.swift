@@ -44,7 +44,9 @@ package enum DirectoryDefault {
 
     /// The same of a directory that was found by the one above it.
     package static func remove(from entry: DirectoryEntry) throws(DataProtectionError) {
-        try remove(from: entry.directory.directory(entry.name, staying: false).descriptorPath)
+        let directory = try entry.directory.directory(entry.name, staying: false)
+        defer { withExtendedLifetime(directory) {} }
+        try remove(from: directory.descriptorPath)
     }
 
     package static func isDirectory(_ path: FilePath) -> Bool {

@@ -7,8 +7,12 @@ import ProtectionKeys
 /// What lies behind the end of a file, judged by somebody who may discard only what a writer of ours has left there.
 ///
 /// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Whatever
-/// else lies behind a file that was closed was put there by another program: `echo line >>file` does that. Behind one that was not
-/// closed, pieces of chunks and records may lie that tell nothing of themselves; there only text counts. docs/DESIGN.md.
+/// else lies behind a file that was closed was put there by another program: `echo line >>file` does that.
+///
+/// Behind a file whose writer was killed there can be pieces of chunks and records that nothing identifies. A kill must not leave
+/// files beside the file, so there only a tail that ends in 16 bytes of text counts as appended. Two limits remain: bytes that another
+/// program appends while a writer has the file open can be overwritten, and a record that a crash cut off hides bytes that were
+/// appended directly behind it. What is done with foreign bytes: ``KeptBeside``.
 package struct FileTail {
     /// Where bytes begin that no writer of ours leaves; nil: there are none.
     package private(set) var foreign: UInt64?

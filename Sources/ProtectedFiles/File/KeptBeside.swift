@@ -9,6 +9,11 @@ import SystemPackage
 ///
 /// Holes stay holes: a file that was made a tebibyte long with truncate(1) takes no place, and neither does what is kept of it.
 /// It has the first free name of `NAME.appended-1`, `-2` …, or `NAME.remains-1` …, mode 0600, and never takes the place of anything.
+///
+/// The first write of a handle, a class change and a conversion look for such bytes. They are appended bytes, and commits that a
+/// damaged head hides. If they cannot be saved, the writer fails and changes nothing. Refusing to write in every case would be
+/// simpler, but after a crash a torn chunk cannot be told from appended bytes, and a crash must not need a repair. Merging them
+/// into the file would give bytes of unknown origin the standing of authenticated ones.
 package enum KeptBeside {
     /// Saves what lies behind the place where the file's own bytes end, as it is: it was never protected.
     ///

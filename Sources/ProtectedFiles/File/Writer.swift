@@ -13,6 +13,9 @@ package struct Writer {
     /// The head that this writer flushed last; any other one is flushed before a slot is overwritten. FORMAT.md §4 rule 2.
     var flushedHead: [UInt8]
     /// Seals made under the file's keys, those that never reached the disk included. FORMAT.md §3.8.
+    ///
+    /// Seals are counted, not reserved ahead. With a reservation of 2^16 at each open, a log that is opened once a minute would use
+    /// up its key in three weeks.
     var sealCount: UInt64
     /// What was written since the last commit; nil if nothing was.
     var uncommitted: Uncommitted?

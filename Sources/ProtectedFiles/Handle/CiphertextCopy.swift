@@ -34,6 +34,8 @@ extension ProtectedFile {
     /// Copies the stored bytes while somebody may be writing: what comes out is what a kill of the writer at some moment of this
     /// call would leave, that is, everything that a sync has acknowledged before.
     ///
+    /// Without this, a file that is always open, such as a log, would be *busy* in every backup.
+    ///
     /// The bytes between two commits are good: chunks are only written where no committed byte is, and a record that is
     /// half there is none (FORMAT.md §4). So both heads must be the same before and after; under the slot lock nobody commits.
     package static func copyBetweenCommits(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {

@@ -7,6 +7,9 @@ import SystemPackage
 
 /// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
 ///
+/// There is no index: the tree is the list, so the two cannot differ, and cp and rsync can copy a backup. On the machine that made
+/// them, the copies open as they are.
+///
 /// Held by one writer, or by any number of readers, for as long as this object lives.
 package final class Backup: Sendable {
     /// Who holds it, and what for.

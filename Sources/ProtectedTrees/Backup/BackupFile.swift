@@ -7,6 +7,10 @@ import ProtectionKeys
 import SystemPackage
 
 /// One file on its way into a backup: its stored bytes, in every lock state. FORMAT.md §2.16, *Copying*.
+///
+/// While locked nothing in a `complete` or `unless-open` file can be authenticated: size, holes and wrap are sealed under the file
+/// key, and anyone can compute the check of a head. Refusing such files would leave a day's work out of the nightly backup. So they
+/// are copied, and the copy that they replace is kept in ``EarlierCopies``.
 package struct BackupFile {
     package let keybag: Keybag
     /// What is known of the backup's class keys without a key.

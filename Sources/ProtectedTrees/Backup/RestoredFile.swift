@@ -7,6 +7,9 @@ import ProtectionKeys
 import SystemPackage
 
 /// One file on its way out of a backup: the same data under the restorer's own class key. FORMAT.md §2.16, *Restoring*.
+///
+/// File id and file key stay, so a file that was restored before is recognised. Everything is opened once before the file gets its
+/// name, because the backup may be gone when somebody opens it next.
 package struct RestoredFile {
     package let opened: OpenedBackup
     package let keybag: Keybag

@@ -62,7 +62,7 @@ final class OpenPart {
     }
 
     /// Begins to bring what was written to the disk, where that is much.
-    func beginFlush() {
+    func writeBehind() {
         if written - aheadOf >= Self.aheadBytes, ahead.begin(file) { aheadOf = written }
     }
 

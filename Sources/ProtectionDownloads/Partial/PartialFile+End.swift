@@ -4,7 +4,7 @@ import DataProtection
 extension PartialFile {
     /// Whether ``check()`` may take long.
     var readsAgain: Bool {
-        guard case .open(let part) = state, !request.checks.isEmpty else { return false }
+        guard case .open(let part) = storage, !request.checks.isEmpty else { return false }
         return part.checks?.length != part.written
     }
 
@@ -19,7 +19,7 @@ extension PartialFile {
         }
         try sync()
         let part: OpenPart
-        switch state {
+        switch storage {
         case .open(let last) where last.isOnly: part = last
         case .open, .closed: throw Locked()
         case .unread, .nothing, .inMemory: throw lost(name.path(0))
@@ -70,9 +70,13 @@ extension PartialFile {
 
     /// The finished file as it is to be published. Closes it.
     func finish() throws -> PublishedFile {
-        guard case .open(let part) = state, part.isOnly else { throw Locked() }
+        guard case .open(let part) = storage, part.isOnly else { throw Locked() }
+        let path = name.path(part.number)
         try close()
-        return published(part.fileID, temporary: name.path(part.number).bytes)
+        // Its name may have gone, or be another file's by now.
+        let fileID = try mapping { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
+        guard fileID == part.fileID else { throw lost(path) }
+        return published(fileID, temporary: path.bytes)
     }
 
     private func published(_ fileID: [UInt8], temporary: [UInt8]) -> PublishedFile {

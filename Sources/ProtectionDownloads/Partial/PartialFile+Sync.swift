@@ -10,7 +10,7 @@ extension PartialFile {
         // Who waits for the next try, or for a slow server, needs no room for what may come.
         buffer.release()
         lastSync = Clock.monotonic()
-        guard case .open(let part) = state, part.unsynced > 0 else { return }
+        guard case .open(let part) = storage, part.unsynced > 0 else { return }
         try mapping { () throws(DataProtectionError) in try part.flush() }
         try store.note(part.record, of: name.id, isLasting: isLasting)
         lastSync = Clock.monotonic()
@@ -39,11 +39,11 @@ extension PartialFile {
         isLasting: Bool, closed: (inout PartialRecord) -> Void, open: (OpenPart) -> Void
     ) throws {
         let record: PartialRecord
-        switch state {
+        switch storage {
         case .unread, .nothing, .inMemory: throw Self.nothingIsThere
         case .closed(var changed):
             closed(&changed)
-            state = .closed(changed)
+            storage = .closed(changed)
             record = changed
         case .open(let part):
             open(part)
@@ -56,15 +56,15 @@ extension PartialFile {
 
     /// Closes what is open. What was written is flushed and noted, or given up where that fails.
     func close() throws {
-        switch state {
+        switch storage {
         case .unread, .nothing, .closed: return buffer.removeAll()
         case .inMemory, .open: break
         }
         // Without a key what is in memory cannot be sealed, but what is sealed can be flushed.
         try? flushBuffer()
         let synced = Result { try sync() }
-        guard case .open(let part) = state else { return }
-        state = .closed(part.record)
+        guard case .open(let part) = storage else { return }
+        storage = .closed(part.record)
         guard case .success = synced else {
             // A commit could succeed behind a flush whose error somebody else was told of.
             return part.file.discard()
@@ -76,8 +76,8 @@ extension PartialFile {
     func remove() throws(DownloadError) {
         discard()
         // A name that was never made need not be looked for.
-        if case .nothing = state { return }
-        state = .unread
+        if case .nothing = storage { return }
+        storage = .unread
         try name.removeRest()
     }
 

@@ -11,7 +11,7 @@ final class PartialFile {
     struct Locked: Error {}
 
     /// Where the bytes that have come are.
-    enum Phase {
+    enum Storage {
         /// Nobody has looked yet, or what was there changed: the list and the directory say it.
         case unread
         /// Nowhere: neither the list nor the directory has anything of this download.
@@ -30,7 +30,7 @@ final class PartialFile {
     let keys: [String: IntegrityKey]
     private var id: DownloadID { name.id }
 
-    var state: Phase
+    var storage: Storage
     let buffer = WriteBuffer()
     /// When everything that had come was flushed last.
     var lastSync = Clock.monotonic()
@@ -52,14 +52,14 @@ final class PartialFile {
     ) {
         name = PartialName(target: request.target, id: id)
         (self.request, self.store, self.keys) = (request, store, keys)
-        state = isNew ? .nothing : .unread
+        storage = isNew ? .nothing : .unread
         self.memory = min(memory, WriteBuffer.capacity)
     }
 
     /// How many bytes have come, from the first on.
     var position: UInt64 {
         let end: UInt64 =
-            switch state {
+            switch storage {
             case .unread, .nothing, .inMemory: 0
             case .closed(let record): record.end
             case .open(let part): part.end
@@ -69,7 +69,7 @@ final class PartialFile {
 
     /// What the list knows, or is to know with the next note; nil where it knows nothing.
     private var record: PartialRecord? {
-        switch state {
+        switch storage {
         case .unread, .nothing, .inMemory: nil
         case .closed(let record): record
         case .open(let part): part.record
@@ -81,7 +81,7 @@ final class PartialFile {
 
     /// Whether everything is in one file, which is open, or in memory.
     var isInOnePiece: Bool {
-        switch state {
+        switch storage {
         case .unread, .nothing, .closed: false
         case .inMemory: true
         case .open(let part): part.isOnly
@@ -89,7 +89,7 @@ final class PartialFile {
     }
 
     /// Whether nothing of it is on disk yet.
-    var isInMemory: Bool { if case .inMemory = state { true } else { false } }
+    var isInMemory: Bool { if case .inMemory = storage { true } else { false } }
 
     /// Whether every byte is there, as far as the list knows.
     var isWhole: Bool { record.map { $0.isWhole && $0.resource.length == position } ?? false }
@@ -100,7 +100,7 @@ final class PartialFile {
     ///
     /// - Throws: ``Locked`` if it cannot go on before an unlock; ``DownloadError``; ``Superseded``.
     func prepare() throws {
-        switch state {
+        switch storage {
         case .inMemory: return
         case .nothing: return try requireKey()
         case .open(let part) where part.isOnly || !store.keybag.isProtectedDataAvailable: return
@@ -109,13 +109,13 @@ final class PartialFile {
         }
         // A part of which no byte was noted could be any file of that name.
         guard let found = try store.partial(of: id), let first = found.parts.first(where: { $0.synced > 0 }) else {
-            state = .unread
+            storage = .unread
             try requireKey()
             try mapping { () throws(DataProtectionError) in try name.removeAll() }
-            state = .nothing
+            storage = .nothing
             return
         }
-        state = .closed(found)
+        storage = .closed(found)
         guard try canOpen() else {
             if request.partialClass != .completeUnlessOpen { throw Locked() }
             return
@@ -133,7 +133,7 @@ final class PartialFile {
             return try startOver()
         }
         part.isWhole = found.isWhole
-        state = .open(part)
+        storage = .open(part)
         try store.note(part.record, of: id)
         try mapping { () throws(DataProtectionError) in try name.removeAll(but: [part.number]) }
     }
@@ -147,20 +147,20 @@ final class PartialFile {
     func startOver() throws {
         discard()
         try store.forgetParts(of: id)
-        state = .unread
+        storage = .unread
         try mapping { () throws(DataProtectionError) in try name.removeAll() }
-        state = .nothing
+        storage = .nothing
     }
 
     /// Gives up what is not noted.
     func discard() {
         buffer.removeAll()
-        switch state {
+        switch storage {
         case .unread, .nothing, .closed: break
-        case .inMemory: state = .nothing
+        case .inMemory: storage = .nothing
         case .open(let part):
             part.file.discard()
-            state = .closed(part.record)
+            storage = .closed(part.record)
         }
     }
 
@@ -179,7 +179,7 @@ final class PartialFile {
     ///
     /// - Throws: `failed` where none are.
     func goOn() throws {
-        switch state {
+        switch storage {
         case .unread, .nothing, .inMemory: throw Self.nothingIsThere
         case .open(let part): part.isWhole = false
         case .closed(var record):
@@ -192,10 +192,10 @@ final class PartialFile {
     func restart(as resource: ResourceIdentity) throws {
         discard()
         // What is in memory alone could not be sealed as class A after a lock that nobody has announced.
-        if case .nothing = state, request.partialClass == .completeUnlessOpen, let length = resource.length,
+        if case .nothing = storage, request.partialClass == .completeUnlessOpen, let length = resource.length,
             length <= memory
         {
-            (state, lastSync) = (.inMemory(resource), Clock.monotonic())
+            (storage, lastSync) = (.inMemory(resource), Clock.monotonic())
             buffer.reserve(Int(length))
         } else {
             try beginAnew(resource)
@@ -204,13 +204,13 @@ final class PartialFile {
 
     /// What is in memory goes the way of larger ones: into a file that a process which goes on later finds.
     private func spill() throws {
-        guard case .inMemory(let resource) = state else { return }
-        state = .nothing
+        guard case .inMemory(let resource) = storage else { return }
+        storage = .nothing
         try beginAnew(resource)
     }
 
     private func beginAnew(_ resource: ResourceIdentity) throws {
-        let hasOthers = if case .nothing = state { false } else { true }
+        let hasOthers = if case .nothing = storage { false } else { true }
         let number = record?.nextNumber ?? 0
         let part = try begin(
             SegmentRecord(number: number, start: 0, synced: 0), behind: PartialRecord(resource: resource, parts: []))
@@ -226,14 +226,14 @@ final class PartialFile {
         // Noted first: a file that nothing tells of would stay for ever.
         try store.note(next, of: id, isLasting: false)
         // From here on there may be a file, also where an error says that it was not made.
-        state = .closed(next)
+        storage = .closed(next)
         let path = name.path(last.number)
         do throws(DataProtectionError) {
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
             let part = try OpenPart(file, last, behind: earlier.parts, of: earlier.resource)
-            state = .open(part)
+            storage = .open(part)
             return part
         } catch .locked {
             throw Locked()
@@ -256,11 +256,11 @@ final class PartialFile {
             try write(bytes)
         }
         let isLate = Clock.monotonic() - lastSync >= Self.syncNanoseconds
-        switch state {
+        switch storage {
         case .unread, .nothing, .closed: throw Self.nothingIsThere
         case .inMemory: if isLate { try sync() }
         case .open(let part):
-            part.beginFlush()
+            part.writeBehind()
             // In between, the disk is busy enough.
             if part.unsynced >= Self.syncBytes || (isLate && !part.isFlushing) { try sync() }
         }
@@ -275,7 +275,7 @@ final class PartialFile {
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
-        guard case .open(let part) = state else { throw Self.nothingIsThere }
+        guard case .open(let part) = storage else { throw Self.nothingIsThere }
         try mappingLocked { () throws(DataProtectionError) in try part.write(bytes) }
         try part.checks?.update(bytes)
     }

@@ -44,7 +44,9 @@ extension FailedCredentials {
 }
 
 extension Credential {
-    /// What identifies it in a space, with the lengths of its parts: the realm belongs to it, the method does not.
+    /// What identifies it in a space, with the lengths of its parts.
+    ///
+    /// The realm is part of it. The method is not, so that a password that Digest refused is not sent again as Basic.
     package func fingerprint(in space: ProtectionSpace) -> SecretBytes {
         let secret: CredentialSecret?
         var parts = [space.kind.rawValue, space.host, String(space.port), space.realm ?? ""].map { Array($0.utf8) }

@@ -35,7 +35,10 @@ extension DownloadRequest {
         bandwidthLimit != other.bandwidthLimit || retry != other.retry || priority != other.priority
     }
 
-    /// Whether going on with `other` gives what was asked for here. Credentials are no part of that: they can be replaced.
+    /// Whether going on with `other` gives what was asked for here.
+    ///
+    /// A download that somebody added without a checksum must not pass for one with it. Credentials do not count: they can be
+    /// replaced.
     func isSatisfied(by other: DownloadRequest) -> Bool {
         url == other.url && target == other.target && headers == other.headers && trust == other.trust
             && protectionClass == other.protectionClass && whileLocked == other.whileLocked && checks == other.checks

@@ -5,6 +5,8 @@ import RNCryptorFormat
 
 /// `--password-fd N`, `--key-fd N`, and the terminal without either: what seals and opens messages of others. None of it is ever
 /// an argument or in the environment.
+///
+/// There is no `--askpass`: windows ask for the passcode, and users should not learn to type other passwords there.
 struct MessageSecretOption: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),

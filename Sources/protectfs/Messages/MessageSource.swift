@@ -3,6 +3,10 @@ import Glibc
 import RNCryptorFormat
 
 /// A message that is read twice: a regular file, or what a pipe gave, which waits in a protected file without a name meanwhile.
+///
+/// The message is sealed while it waits, because on the disk as it came its password would be easier to guess than the passcode.
+/// Its plaintext cannot wait in the nameless file instead: nobody has verified it yet, and a message of version 2 can have two
+/// plaintexts, one for each reading of the password.
 final class MessageSource {
     /// For errors.
     let name: String

@@ -2,8 +2,10 @@ import DataProtection
 import RNCryptorFormat
 
 extension RNCryptorError {
-    /// What is said of it, and the exit status.
+    /// The message and the exit status.
     ///
+    /// A wrong password has the status of a wrong passcode, 77, although the file may have been altered. The password is wrong in
+    /// almost all cases, and 65 would send users to look for a damaged disk.
     /// - Parameter name: the message's, quoted.
     func failure(_ name: String) -> Failure {
         switch self {

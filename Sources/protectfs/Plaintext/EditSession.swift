@@ -2,7 +2,11 @@ import CMemoryFiles
 import DataProtection
 import Glibc
 
-/// The time while an editor runs: what it saves is sealed at once, and its copy goes when the keybag is locked.
+/// The time while an editor runs: each save is sealed at once, and the plaintext copy is removed when the keybag is locked.
+///
+/// At a lock, a save that is under way is finished first. Then all plaintext is unlinked. The empty directory stays, so that an
+/// editor that saves later succeeds. That text is sealed at once as class B, which can be written while locked. A save is lost
+/// only if a `kill -9` comes between the save and its sealing, which takes milliseconds.
 final class EditSession {
     private let file: EditedFile
     private let directory: EditDirectory

@@ -1,6 +1,8 @@
 import DataProtection
 
 /// A new recovery code: shown on standard output before it counts, and asked back from a person.
+///
+/// The code goes to standard output and the questions go to the terminal, so that a script can take the code.
 enum NewRecoveryCode {
     /// Whether somebody sits there who can be asked: not where the secrets came from descriptors, or the code goes elsewhere.
     ///

@@ -4,6 +4,9 @@ import Glibc
 
 /// `--passcode-fd N`, `--askpass PROGRAM`, and the terminal without either. A passcode is never an argument and never in the
 /// environment.
+///
+/// There is no option that takes a file name: a shell can open the file (`3<FILE`), and such an option would invite passcodes in
+/// files that nobody guards.
 struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
@@ -38,6 +41,7 @@ enum PasscodeReader {
 
     /// From the descriptor; else in a window, if that is asked for; else from the terminal, or in a window where there is none.
     ///
+    /// The terminal comes before the window because a display often has nobody in front of it (ssh, tmux).
     /// - Throws: status 64 if there is none of these, or the passcode is empty or longer than 1,024 bytes.
     static func read(from source: PasscodeOption, prompt: String) throws(Failure) -> SecretBytes {
         if let descriptor = source.descriptor { return try line(of: descriptor) }

@@ -27,7 +27,7 @@ enum BackgroundQueue {
         let arguments = words + [place.withPlatformString { strdup($0) }, nil]
         defer { for argument in arguments { free(argument) } }
         var child = pid_t()
-        // The program that is running, wherever it came from, and not what PATH calls so.
+        // The running program, not what PATH has under that name: see SiblingProgram.
         let result = posix_spawn(&child, "/proc/self/exe", &actions, &attributes, arguments, environ)
         guard result == 0 else {
             StandardError.line(.warning, "cannot start the queued work: \(Errno(rawValue: result).spoken)")

@@ -3,7 +3,10 @@ import Conformance
 import DataProtection
 import Glibc
 
-/// Holds the library, or this command, against the table of what goes in which lock state, on the user's own disk.
+/// Compares the library, or this command, with the table of what is allowed in which lock state, on the user's own disk.
+///
+/// A difference has status 71, *the system refused*: neither the request nor a file nor a setting is wrong, but the file system
+/// does not do what it is asked to do.
 struct CheckConformance: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conformance", abstract: "Check that a file system supports every operation in every lock state.",

@@ -2,6 +2,8 @@ import ArgumentParser
 import DataProtection
 
 /// Looks for what would let somebody in, or keep the user out.
+///
+/// Only a problem has status 78, because many machines live with warnings. What cannot be found out is *unknown*, never guessed.
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check the keybag, keyring and machine, and suggest fixes.",

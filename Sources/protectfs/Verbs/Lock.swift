@@ -89,12 +89,7 @@ struct Lock: ParsableCommand {
     }
 
     /// Whether the keybag that this command is about belongs to another user, whose keys are in another ring.
-    ///
-    /// One that lies in a directory that this user may not even look into is taken for another user's.
-    private var isAnothers: Bool {
-        if let owner = OwnDirectory.owner(of: KeybagOption.opened) { return owner != geteuid() }
-        return errno == EACCES
-    }
+    private var isAnothers: Bool { OwnDirectory.owner(of: KeybagOption.opened).map { $0 != geteuid() } ?? false }
 
     /// One that is under way, of the keybag that this command is about and that cannot be opened.
     private func stopUnlock(_ failures: inout [DataProtectionError]) {

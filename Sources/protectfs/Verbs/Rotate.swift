@@ -3,6 +3,10 @@ import DataProtection
 import Glibc
 
 /// Replaces the class keys, so that a stolen copy of the keybag opens nothing any more.
+///
+/// Without `--resume` it always makes new keys, and with `--resume` never. A command that guessed could continue a rotation that a
+/// damaged file had stopped years ago, and do nothing about a copy that was stolen yesterday. No note says what is left to do: a
+/// head tells without a key whether its file is current, so a pass is simply repeated.
 struct Rotate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",

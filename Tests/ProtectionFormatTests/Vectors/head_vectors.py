@@ -208,6 +208,30 @@ def wraps():
                            **{"class": number}, generation=generation, class_key=CLASS_KEYS[number], file_key=FILE_KEY)
 
 
+def join_seals():
+    def made(name, what, expect="nothing", kind=5, index=0, exponent=12, log=b"/home/ann/log", sealed_for=None, cut=None,
+             fid=FILE_ID, key=FILE_KEY, text=b""):
+        file = File(f"join-seal/{name}", exponent, fid, key)
+        seal = file.seal(file.head_key, file.aad(kind, index, log if sealed_for is None else sealed_for), text)
+        return scenario("2.8", f"join-seal/{name}", what, seal[:cut], expect, file_id=FILE_ID, file_key=FILE_KEY,
+                        chunk_size=1 << exponent, log=log)
+
+    yield made("small", "a segment with 4 KiB chunks", "success")
+    yield made("large", "a segment with 64 KiB chunks", "success", exponent=16)
+    yield made("not-text", "a path that is no text", "success", log=b"/\xff\n \xc3")
+    yield made("other-log", "for a log whose name is longer", sealed_for=b"/home/ann/log.1")
+    yield made("shorter-log", "for a log whose name is shorter", sealed_for=b"/home/ann/lo")
+    yield made("no-log", "for no log", sealed_for=b"")
+    yield made("other-file", "of another segment", fid=OTHER_FILE_ID)
+    yield made("other-key", "under another file key", key=OTHER_FILE_KEY)
+    for kind in range(1, 5):
+        yield made(f"kind-{kind}", f"a seal of kind {kind}", kind=kind)
+    yield made("index-1", "with the index 1", index=1)
+    yield made("with-text", "a seal of a text", text=b"x")
+    yield made("cut", "without its last byte", cut=27)
+    yield made("empty", "no seal", cut=0)
+
+
 def redo_records():
     size, before = 4096 * 9 + 100, 4
 

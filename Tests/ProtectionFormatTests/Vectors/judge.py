@@ -86,6 +86,15 @@ def head_of(fields):
     return all(fields.get(name) == value for name, value in found.items())
 
 
+def join_seal_of(fields):
+    file, fid = object.__new__(read.File), parsed(fields["file id"])
+    file.head = {"chunk size": int(fields["chunk size"]), "fid": fid}
+    head_key = keybag.hkdf(parsed(fields["file key"]), None, "head key", fid)
+    seal = parsed(fields["bytes"])
+    keybag.need(len(seal) == 28, "nothing")
+    return keybag.open_seal(head_key, file.aad(5, 0) + parsed(fields["log"]), seal, "nothing") == b""
+
+
 def redo_of(fields):
     file = object.__new__(read.File)
     data, chunk_size = parsed(fields["bytes"]), int(fields["chunk size"])
@@ -112,7 +121,7 @@ def file_of(fields):
     return all(fields.get(name, "") == value for name, value in found.items())
 
 
-JUDGES = {"keybag": keybag_of, "head": head_of, "file": file_of, "redo-record": redo_of, "wrap": wrap_of,
+JUDGES = {"keybag": keybag_of, "head": head_of, "file": file_of, "join-seal": join_seal_of, "redo-record": redo_of, "wrap": wrap_of,
           "recovery-export": export_of, "backup-keybag": backup_of, "secret": secret_of}
 
 

@@ -25,7 +25,7 @@ import secret_vectors
 MAKERS = [keybag_vectors.keybags, keybag_vectors.attempts, keybag_vectors.transitions, keybag_vectors.events,
           keybag_vectors.ring_payloads, keybag_vectors.recovery_exports, keybag_vectors.clients,
           backup_vectors.backup_keybags, secret_vectors.secrets, head_vectors.heads, head_vectors.broken_heads,
-          head_vectors.wraps, head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
+          head_vectors.wraps, head_vectors.join_seals, head_vectors.redo_records, file_vectors.files, file_vectors.broken_files]
 
 
 def text_of(fields):
