@@ -12,8 +12,9 @@ DEFECTS = [
            "            try file.flushAll()\n            try publish(", "            try publish(",
            "PowerCut|StormKey|Keybag|Failure|EndToEndTrace"),
     Defect("a flush left out: chunks are put in their places, and the head that forgets the records is not held back",
-           "ProtectedFiles/File/OpenFile+Commit.swift",
-           "            try state!.putInPlace(in: file)\n            try file.flush()\n", "            try state!.putInPlace(in: file)\n",
+           "ProtectedFiles/File/Writer+Commit.swift",
+           "            try writer.state.putInPlace(in: writer.file)\n            try writer.file.flush()\n",
+           "            try writer.state.putInPlace(in: writer.file)\n",
            "PowerCut|Storm|Failure|Model"),
     Defect("a flush left out: the directory of a replaced file",
            "DurableFiles/Publication/AtomicReplace.swift",
@@ -88,8 +89,8 @@ DEFECTS = [
            "        return [.lockNow, .releaseInhibitor, setTimer]", "        return [.releaseInhibitor, .lockNow, setTimer]",
            "LockSchedule|Agent"),
     Defect("a file that was cut keeps what was behind its end",
-           "ProtectedFiles/File/OpenFile+Commit.swift",
-           "            let extent = state!.layout.extent(of: state!.record, generation: heads.head.generation)\n"
+           "ProtectedFiles/File/Writer+Commit.swift",
+           "            let extent = writer.state.extent\n"
            "            if try file.length() > extent { try file.truncate(to: extent) }\n", "",
            "Model|Storm|StoredFile|HandleState"),
     Defect("a name of its own that a failed write leaves behind",
@@ -97,6 +98,7 @@ DEFECTS = [
            "            try? remove(temporary)\n            throw error\n        }\n        try flushDirectory",
            "            throw error\n        }\n        try flushDirectory", "Keybag|Failure|EndToEnd|Faults"),
     Defect("a handle that goes on after its flush has failed",
-           "ProtectedFiles/File/OpenFile+Commit.swift",
-           "            failure = error.errno\n            throw error", "            throw error", "Failure|FailedFlush"),
+           "ProtectedFiles/File/FileContent.swift",
+           "            phase = .failed(error.errno, view(of: writer))\n            throw error",
+           "            phase = .writing(writer)\n            throw error", "Failure|FailedFlush"),
 ]

@@ -174,7 +174,7 @@ public final class Keybag: Sendable {
     }
 
     /// Lends class B's private half; nil if it is not in the ring, or what is there is not this key.
-    package func withClassB<R>(
+    package func withClassB<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassBPrivateKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         guard let entry = try entry(of: name) else { return nil }

@@ -17,44 +17,34 @@ extension Keybag {
         let name = name ?? head.wrap.classKey
         guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
         guard try entry(of: name) != nil else { throw keyLost(name, path) }
-        let key: Unwrapped?
+        let unwrapped: FileKey?
         if name.protectionClass == .completeUnlessOpen {
-            key = try withClassB(name) { classKey throws(DataProtectionError) in
-                try Unwrapped(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+            unwrapped = try withClassB(name) { classKey throws(DataProtectionError) in
+                try Self.unwrapping(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         } else {
-            key = try withClassKey(name) { classKey throws(DataProtectionError) in
-                try Unwrapped(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
+            unwrapped = try withClassKey(name) { classKey throws(DataProtectionError) in
+                try Self.unwrapping(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         }
-        guard let key else {
+        guard let fileKey = unwrapped else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
             guard lastKnown.entry(of: name) != nil else { throw keyLost(name, path) }
             throw lockedError(path, name.protectionClass, operation)
         }
-        let fileKey = key.take()
         try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
         return fileKey
     }
 
-    /// Carries a file key out of a closure that lends a class key.
-    private final class Unwrapped {
-        private var key: FileKey?
-
-        init(
-            _ path: FilePath, _ name: ClassKeyName, _ unwrap: () throws(KeyError) -> FileKey
-        ) throws(DataProtectionError) {
-            do throws(KeyError) {
-                key = try unwrap()
-            } catch .libraryFailed(let operation, let code) {
-                throw .cryptography(.libraryFailed(operation: operation, code: code))
-            } catch {
-                // The check of the head is good, so that no accident did this.
-                throw .otherKey(path, name.protectionClass, generation: name.generation)
-            }
+    private static func unwrapping(
+        _ path: FilePath, _ name: ClassKeyName, _ unwrap: () throws(KeyError) -> FileKey
+    ) throws(DataProtectionError) -> FileKey {
+        do throws(KeyError) { return try unwrap() } catch .libraryFailed(let operation, let code) {
+            throw .cryptography(.libraryFailed(operation: operation, code: code))
+        } catch {
+            // The check of the head is good, so that no accident did this.
+            throw .otherKey(path, name.protectionClass, generation: name.generation)
         }
-
-        func take() -> FileKey { key.take()! }
     }
 
     /// Wraps a file key for a class: the record of a new file, or of a class change.

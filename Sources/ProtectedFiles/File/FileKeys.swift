@@ -31,7 +31,7 @@ package final class FileKeys {
         self.associated = associated
     }
 
-    /// Lends the head key; the caller asked for it when it asked for the keys.
+    /// Lends the head key. Only for an operation that asked for it with the keys: then it is there.
     package func head() -> Kept { headKey! }
 
     /// Seals one chunk into `output`, which has 28 bytes more.
@@ -43,6 +43,7 @@ package final class FileKeys {
             if sealer == nil { sealer = try Sealer(key: chunkKey) }
             setIndex(index)
             try associated.lendBytes { associated throws(KeyError) in
+                // It was just made if there was none.
                 try sealer!.seal(text, nonce: nonce, associated: associated, into: output)
             }
         } catch {
@@ -57,6 +58,7 @@ package final class FileKeys {
         if opener == nil { opener = try Opener(key: chunkKey) }
         setIndex(index)
         try associated.lendBytes { associated throws(KeyError) in
+            // It was just made if there was none.
             try opener!.open(sealed, associated: associated, into: output)
         }
     }

@@ -133,8 +133,9 @@ extension Keybag {
         let open = OpenFile(file, keybag: self, isWritable: false)
         var result = FileVerification(path: file.path)
         do throws(DataProtectionError) {
-            result.size = Int64(try open.size(.open))
-            let head = open.state!.heads.head
+            let state = try open.state(.open)
+            let head = state.heads.head
+            result.size = Int64(state.record.size)
             result.protectionClass = head.wrap.classKey.protectionClass
             result.origin = try verdict(of: head)
             guard try open.verifyChunks(noting: &result, goOn) else { return nil }

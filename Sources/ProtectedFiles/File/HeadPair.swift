@@ -74,8 +74,10 @@ package struct HeadPair {
         }
         if let first, first.generation >= second?.generation ?? 0 {
             (head, inForce) = (first, 0)
+        } else if let second {
+            (head, inForce) = (second, 1)
         } else {
-            (head, inForce) = (second!, 1)
+            throw try Self.noHead(slots, path)
         }
         let needsBoth = head.generation > 1 || !head.content.record.isInline
         guard !needsBoth || length >= UInt64(ChunkLayout.firstChunk) else {

@@ -69,6 +69,7 @@ extension UnnamedFile {
         try file.flushAll()
         var number = 1
         while true {
+            // A path that ends in these characters has a last component.
             let name = FilePath(bytes: entry.path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
             let other = DirectoryEntry(name, in: entry.directory)
             do throws(DataProtectionError) {
@@ -82,33 +83,40 @@ extension UnnamedFile {
     }
 }
 
-extension OpenFile {
+extension FileState {
     /// Saves beside the file what its next commits would overwrite or cut though no writer of ours can answer for it, and warns.
     ///
     /// Called under the slot lock, while nobody else writes.
     /// - Parameter cutting: whether saved bytes that were appended are cut off, so that they are saved once only.
     /// - Throws: `system` if they cannot be saved: nothing was changed.
-    package func keepForeignBytes(_ keys: FileKeys?, cutting: Bool) throws(DataProtectionError) {
-        guard let state else { return }
+    package func keepForeignBytes(
+        of file: LowerFile, _ keys: FileKeys?, cutting: Bool, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
         let length = try file.length()
-        let damaged = try withKeys { () throws(KeyError) in try state.heads.damagedSlot() }
-        guard damaged == .mayBeNewer || length > (state.hasArea ? state.areaEnd : state.extent) else { return }
-        let tail = try FileTail(of: state, in: file, length: length, keys)
-        if damaged == .mayBeNewer, let kept = try KeptBeside.remains(file, from: state.extent, to: length) {
-            keybag.warn(.remainsSaved(file.path, in: kept))
+        let damaged = try withKeys { () throws(KeyError) in try heads.damagedSlot() }
+        guard damaged == .mayBeNewer || length > knownEnd else { return }
+        let tail = try FileTail(of: self, in: file, length: length, keys)
+        if damaged == .mayBeNewer, let kept = try KeptBeside.remains(file, from: extent, to: length) {
+            warn(.remainsSaved(file.path, in: kept))
         }
         guard let start = tail.foreign else { return }
         if let kept = try KeptBeside.appended(file, from: start, to: length) {
-            keybag.warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept))
+            warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept))
         }
         if cutting { try file.truncate(to: start) }
     }
 
+    /// Where the records of the area end, or the file without an area, in bytes.
+    fileprivate var knownEnd: UInt64 { hasArea ? areaEnd : extent }
+}
+
+extension OpenFile {
     /// The same for a file that is about to be replaced by another one with its contents.
     package func keepForeignBytes(_ operation: AttemptedOperation) throws(DataProtectionError) {
-        let keys = try operateLocked(operation)
-        try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
-            try keepForeignBytes(keys, cutting: false)
+        try operateLocked(operation) { view, keys throws(Trouble) in
+            try certainly { () throws(DataProtectionError) in
+                try view.state.keepForeignBytes(of: file, keys, cutting: false, warn: keybag.warn)
+            }
         }
     }
 }

@@ -14,46 +14,45 @@ extension OpenFile {
         let text = WipedBuffer(count: Self.segment)
         var next: UInt64? = 0
         while let first = next {
+            let done: UInt64
             do throws(DataProtectionError) {
-                next = try verifyRun(from: first, through: text)
+                (next, done) = try verifyRun(from: first, through: text)
             } catch {
                 // The chunks before it have been opened.
-                guard case .damaged(_, .chunk, _, let offset?) = error, let state else { throw error }
+                guard case .damaged(_, .chunk, _, let offset?) = error, let state = content.view?.state
+                else { throw error }
                 let index = state.layout.index(of: UInt64(offset))
                 let length = state.layout.plainLength(index, size: state.record.size)
                 let stored = state.place(of: index)
                 let bytes = try file.bytes(at: stored.offset, count: stored.length)
                 result.add(damagedChunk: offset..<offset + Int64(length), isOverwritten: bytes.areUnencrypted)
-                next = index + 1
+                (next, done) = (index + 1, state.plainEnd(of: index + 1))
             }
-            let done = next.map { $0 * UInt64(state!.layout.chunkSize) } ?? state!.record.size
-            guard goOn(Int64(min(done, state!.record.size))) else { return false }
+            guard goOn(Int64(done)) else { return false }
         }
         return true
     }
 
     /// Opens the next stored chunks from `index` on.
     ///
-    /// - Returns: the first chunk that was not looked at; nil at the end.
+    /// - Returns: the first chunk that was not looked at, nil at the end; and how many plaintext bytes lie before it.
     private func verifyRun(
         from index: UInt64, through text: WipedBuffer
-    ) throws(DataProtectionError) -> UInt64? {
-        try operate(.read) { state, keys throws(Trouble) in
+    ) throws(DataProtectionError) -> (next: UInt64?, done: UInt64) {
+        try operate(.read) { view, keys throws(Trouble) in
+            let state = view.state
             if state.record.isInline {
-                _ = try inlineText(state, keys)
-                return nil
+                _ = try view.inlineText(keys)
+                return (nil, state.record.size)
             }
             guard let run = state.record.holes.runOutside(from: index, count: state.record.chunkCount) else {
-                return nil
+                return (nil, state.record.size)
             }
             let chunkSize = UInt64(state.layout.chunkSize)
             let end = min(run.upperBound, run.lowerBound + UInt64(text.count) / chunkSize)
             let length = min(end * chunkSize, state.record.size) - run.lowerBound * chunkSize
-            let view = ChunkView(file: file, state: state, pending: nil, memory: memory)
-            try view.read(
-                UnsafeMutableRawBufferPointer(rebasing: text.bytes[..<Int(length)]), at: run.lowerBound * chunkSize,
-                keys)
-            return end
+            _ = try view.read(into: text.prefix(Int(length)), at: run.lowerBound * chunkSize, keys)
+            return (end, state.plainEnd(of: end))
         }
     }
 
@@ -61,8 +60,9 @@ extension OpenFile {
     ///
     /// - Returns: what is found, and whether somebody has the file open for writing.
     package func outline() throws(DataProtectionError) -> (findings: [FileVerification.Finding], isBeingWritten: Bool) {
-        try operateLocked(.read, true) { state, keys throws(Trouble) in
+        try operateLocked(.read) { view, keys throws(Trouble) in
             try certainly { () throws(DataProtectionError) in
+                let state = view.state
                 // A writer begins and ends under the slot lock: what it left open is its own.
                 let isWritten = try file.isLockedElsewhere(Self.writerLock)
                 let length = try file.length()
@@ -75,13 +75,14 @@ extension OpenFile {
 
     /// What is found in heads, records and length of a file that nobody has open for writing. One that was closed takes no lock.
     package func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
-        let isClosed = try operate(.read) { state, _ throws(Trouble) in
+        let isClosedOrOwn = try operate(.read) { view, _ throws(Trouble) in
             try certainly { () throws(DataProtectionError) in
-                guard try file.length() == state.extent else { return false }
-                return try state.isClosed()
+                if view.isWriters { return true }
+                guard try file.length() == view.state.extent else { return false }
+                return try view.state.isClosed()
             }
         }
-        if isClosed || writer != nil { return [] }
+        if isClosedOrOwn { return [] }
         let outline = try outline()
         return outline.isBeingWritten ? [] : outline.findings
     }
@@ -144,6 +145,9 @@ extension FileState {
     /// The length that the file has once it is cleanly closed, in bytes.
     package var extent: UInt64 { layout.extent(of: record, generation: heads.head.generation) }
 
+    /// How many plaintext bytes lie before chunk `index`.
+    fileprivate func plainEnd(of index: UInt64) -> UInt64 { min(index * UInt64(layout.chunkSize), record.size) }
+
     /// Whether the last writer closed the file, as far as heads and records tell.
     package func isClosed() throws(DataProtectionError) -> Bool {
         let slot = try withKeys { () throws(KeyError) in try heads.otherSlot() }
@@ -158,6 +162,6 @@ extension [UInt8] {
         var counts = [Int](repeating: 0, count: 256)
         for byte in self { counts[Int(byte)] += 1 }
         // Four times what is expected; in few bytes, more than chance ever gives.
-        return counts[0] < count && counts.max()! > Swift.max(count / 64, 16)
+        return counts[0] < count && counts.reduce(0, Swift.max) > Swift.max(count / 64, 16)
     }
 }

@@ -5,73 +5,89 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// One open protected file: what it knows of the file, how it gets at its keys, and what it has not committed yet.
+/// One open protected file: its content, and how a handle gets at it.
 ///
-/// One thread at a time; ``ProtectedFile`` sees to that. Reading is in OpenFile+Read, writing in OpenFile+Write,
-/// the order of writes in OpenFile+Commit.
+/// One thread at a time; ``ProtectedFile`` sees to that. Every operation looks here first whether the heads are still those that are
+/// known, and gets the keys of this moment. Writing is in OpenFile+Write; the order of writes in Writer+Commit.
 package final class OpenFile {
-    package let file: LowerFile
-    package let keybag: Keybag
-    package let isWritable: Bool
+    package let content: FileContent
+    package private(set) var access: FileAccess
 
-    /// What the file contained when this handle last looked; nil: look again.
-    package var state: FileState?
-    /// Since the first write: nobody else writes content, and this is what this handle has not committed.
-    package var writer: Writer?
-    /// The error after which nothing more is written through this handle. FORMAT.md §4 rule 15.
-    package var failure: Errno?
-
-    /// For ciphertext on its way.
-    package let memory = SealedMemory()
-
-    package private(set) var keys: HandleKeys
+    package var file: LowerFile { content.file }
+    package var keybag: Keybag { access.keybag }
 
     /// Byte locks beyond the end of any file. FORMAT.md §3.9.
     package static let slotLock = ByteLocks.slot
     package static let writerLock = ByteLocks.writer
 
+    /// How much is done under one look at the ring, in bytes.
+    package static let segment = 1 << 20
+
     package init(_ file: LowerFile, keybag: Keybag, isWritable: Bool) {
-        self.file = file
-        self.keybag = keybag
-        self.isWritable = isWritable
-        keys = HandleKeys(keybag: keybag, path: file.path)
+        content = FileContent(file)
+        access = FileAccess(HandleKeys(keybag: keybag, path: file.path), isWritable: isWritable)
     }
 
     /// A file that this process has just made: class B goes on without its private key.
-    package init(_ file: LowerFile, keybag: Keybag, keys: HandleKeys) {
-        self.file = file
-        self.keybag = keybag
-        self.keys = keys
-        isWritable = true
+    package init(_ file: LowerFile, keys: HandleKeys) {
+        content = FileContent(file)
+        access = FileAccess(keys, isWritable: true)
     }
 
     /// Wipes the keys: the file is closed.
-    package func forgetKeys() { keys = HandleKeys(keybag: keybag, path: file.path) }
+    package func forgetKeys() { access.forgetKeys() }
 
-    /// Runs `body` with the state and the keys of this moment. What looks damaged is looked at once more under the slot lock.
+    // MARK: reading
+
+    /// The committed content, when its key has opened it.
+    package func state(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
+        try operate(operation) { view, _ throws(Trouble) in view.state }
+    }
+
+    /// The plaintext size, pending writes included.
+    package func size(_ operation: AttemptedOperation = .read) throws(DataProtectionError) -> UInt64 {
+        if let pending = content.view?.pending { return pending.size }
+        return try state(operation).record.size
+    }
+
+    /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(DataProtectionError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...].prefix(Self.segment))
+            let count = try operate(.read) { view, keys throws(Trouble) in
+                try view.read(into: rest, at: offset + UInt64(done), keys)
+            }
+            done += count
+            if count < rest.count { break }
+        }
+        return done
+    }
+
+    // MARK: one operation
+
+    /// Runs `body` with the content and the keys of this moment. What looks damaged is looked at once more under the slot lock.
     package func operate<R>(
-        _ operation: AttemptedOperation, needsHead: Bool = false, _ body: (FileState, FileKeys) throws(Trouble) -> R
+        _ operation: AttemptedOperation, needsHead: Bool = false, _ body: (FileView, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
         do throws(Trouble) {
-            return try attempt(operation, needsHead, isLocked: false, body)
+            return try attempt(operation, needsHead, body)
         } catch {
             guard case .suspect = error else { throw error.reported }
         }
-        return try operateLocked(operation, needsHead, body)
+        return try operateLocked(operation, body)
     }
 
-    /// The keys, with the state just read under the slot lock.
-    package func operateLocked(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileKeys {
-        try operateLocked(operation, true) { _, keys throws(Trouble) in keys }
-    }
-
-    /// Runs `body` with the state as it is read under the slot lock.
+    /// Runs `body` with the content as it is read under the slot lock, and with all keys.
     package func operateLocked<R>(
-        _ operation: AttemptedOperation, _ needsHead: Bool, _ body: (FileState, FileKeys) throws(Trouble) -> R
+        _ operation: AttemptedOperation, _ body: (FileView, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
             do throws(Trouble) {
-                return try attempt(operation, needsHead, isLocked: true, body)
+                let (view, keys) = try look(operation, isLocked: true)
+                return try body(view, keys)
             } catch {
                 throw error.reported
             }
@@ -79,77 +95,39 @@ package final class OpenFile {
     }
 
     private func attempt<R>(
-        _ operation: AttemptedOperation, _ needsHead: Bool, isLocked: Bool,
-        _ body: (FileState, FileKeys) throws(Trouble) -> R
+        _ operation: AttemptedOperation, _ needsHead: Bool, _ body: (FileView, FileKeys) throws(Trouble) -> R
     ) throws(Trouble) -> R {
-        guard let known = state, !isLocked,
-            try !certainly({ () throws(DataProtectionError) in try known.heads.hasChanged(in: file) })
+        guard var view = content.view,
+            try !certainly({ () throws(DataProtectionError) in try view.state.heads.hasChanged(in: file) })
         else {
-            let keys = try look(operation, isLocked: isLocked)
-            return try body(state!, keys)
+            let (view, keys) = try look(operation, isLocked: false)
+            return try body(view, keys)
         }
-        if writer != nil {  // nobody else moves what a writer knows
-            let keys = try certainly { () throws(DataProtectionError) in
-                try self.keys.keys(for: known.heads.head, operation, needsHead: needsHead || known.record.isInline)
-            }
-            return try body(known, keys)
+        // Nobody else moves what a writer knows; a record of another process moves no head.
+        let hasMore = try certainly { () throws(DataProtectionError) in
+            try view.isWriters ? false : view.state.hasMore(in: file)
         }
-        // A record of another process moves no head.
-        let hasMore = try certainly { () throws(DataProtectionError) in try known.hasMore(in: file) }
         let keys = try certainly { () throws(DataProtectionError) in
-            try self.keys.keys(
-                for: known.heads.head, operation, needsHead: needsHead || hasMore || known.record.isInline)
+            try access.keys(
+                for: view.state.heads.head, operation, needsHead: needsHead || hasMore || view.state.record.isInline)
         }
-        if hasMore { try rescan(known, keys) }
-        let result = try body(state!, keys)
-        try requireStill(state!)
+        if hasMore { view = try content.follow(view.state, keys) }
+        let result = try body(view, keys)
+        if !view.isWriters { try requireStill(view.state) }
         return result
     }
 
     /// Reads heads and area anew and authenticates them.
-    private func look(_ operation: AttemptedOperation, isLocked: Bool) throws(Trouble) -> FileKeys {
-        let fresh = FileState(try HeadPair(reading: file, isLocked: isLocked))
-        let kept = self.keys.keptCommitment
+    private func look(
+        _ operation: AttemptedOperation, isLocked: Bool
+    ) throws(Trouble) -> (view: FileView, keys: FileKeys) {
+        let fresh = try HeadPair(reading: file, isLocked: isLocked)
         let keys = try certainly { () throws(DataProtectionError) in
-            try self.keys.keys(for: fresh.heads.head, operation, needsHead: true)
+            try access.authenticate(fresh.head, operation)
         }
-        try certainly { () throws(DataProtectionError) in
-            try withFormat(file.path) { () throws(FormatError) in
-                try fresh.heads.head.authenticate(under: keys.head().bytes)
-            }
-        }
-        // A handle that keeps its file key goes on: it made the file, or the key was judged before.
-        if isWritable, kept != fresh.heads.head.wrap.commitment {
-            try certainly { () throws(DataProtectionError) in try requireOrigin(fresh) }
-        }
-        if writer != nil {
-            // A writer's content is its own; only the wrap record can have been changed by somebody else.
-            guard fresh.heads.head.content == state?.heads.head.content else {
-                throw .suspect(.damaged(file.path, .head, reason: "changed by somebody else", offset: nil))
-            }
-            state!.heads = fresh.heads
-        } else {
-            try rescan(fresh, keys)
-            if !isLocked { try requireStill(state!) }
-        }
-        return keys
-    }
-
-    /// Refuses a file whose key somebody else may know. That key is not kept either, so the next operation asks again.
-    private func requireOrigin(_ fresh: FileState) throws(DataProtectionError) {
-        do throws(DataProtectionError) {
-            try keybag.requireOrigin(of: fresh.heads.head, path: file.path)
-        } catch {
-            forgetKeys()
-            throw error
-        }
-    }
-
-    /// Follows the area.
-    private func rescan(_ start: FileState, _ keys: FileKeys) throws(Trouble) {
-        var next = start
-        try next.scan(file, headKey: next.hasArea ? keys.head() : nil)
-        state = next
+        let view = try content.take(fresh, keys)
+        if !view.isWriters, !isLocked { try requireStill(view.state) }
+        return (view, keys)
     }
 
     /// What was read without a lock counts only if no head has moved meanwhile: the area may have been emptied, and a home

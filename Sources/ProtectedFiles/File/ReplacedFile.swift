@@ -75,8 +75,8 @@ package struct ReplacedFile {
         guard length > (found.hasArea ? found.areaEnd : found.extent) else { return nil }
         let open = keybag.map { OpenFile(file, keybag: $0, isWritable: false) }
         // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
-        let keys = try? open?.operateLocked(.open)
-        return try FileTail(of: open?.state ?? found, in: file, length: length, keys).foreign.map {
+        let opened = try? open?.operateLocked(.open) { view, keys throws(Trouble) in (view.state, keys) }
+        return try FileTail(of: opened?.0 ?? found, in: file, length: length, opened?.1).foreign.map {
             .appended(from: $0)
         }
     }

@@ -1,111 +1,54 @@
 import DurableFiles
 import Keybags
 import ProtectionFormat
+import ProtectionKeys
 
-/// What a handle that writes keeps: its last flushed head, its count of seals, and what it has not committed.
+/// The one writer of a file: the content that it has committed, and the writes that it has not.
+///
+/// It needs no key. All that a commit writes was sealed before, by a ``Change``.
 package struct Writer {
-    /// The head that this handle flushed last; any other one is flushed before a slot is overwritten. FORMAT.md §4 rule 2.
-    package var flushedHead: [UInt8]
+    let file: LowerFile
+    /// The committed content. Nobody else moves it; another process may change the wrap record in the heads.
+    var state: FileState
+    /// The head that this writer flushed last; any other one is flushed before a slot is overwritten. FORMAT.md §4 rule 2.
+    var flushedHead: [UInt8]
     /// Seals made under the file's keys, those that never reached the disk included. FORMAT.md §3.8.
     ///
     /// Seals are counted, not reserved ahead. With a reservation of 2^16 at each open, a log that is opened once a minute would use
     /// up its key in three weeks.
-    package var sealCount: UInt64
-    /// What was written since the last commit.
-    package var pending: PendingWrites?
-}
+    var sealCount: UInt64
+    /// What was written since the last commit; nil if nothing was.
+    var uncommitted: Uncommitted?
 
-/// Writes that no commit has acknowledged: sealed, in memory or at home where nothing committed depends on the bytes.
-package struct PendingWrites {
-    /// Where the file to come lies.
-    package enum Form: Hashable {
-        /// In the head, as it is committed.
-        case committedInline
-        /// In the head, sealed for the next content counter.
-        case inline([UInt8])
-        /// In chunks.
-        case chunked
+    /// Writes, and the content records that their commit needs.
+    struct Uncommitted {
+        var writes: PendingWrites
+        let records: PreparedCommit
     }
 
-    /// Sealed chunks in memory.
-    package struct Sealed {
-        package private(set) var chunks: [UInt64: [UInt8]] = [:]
-        /// Their bytes.
-        package private(set) var byteCount = 0
+    /// - Parameter state: as just read under the slot lock, which is still held; the writer lock is too.
+    init(of file: LowerFile, _ state: FileState) {
+        self.file = file
+        self.state = state
+        flushedHead = state.heads.slots[state.heads.inForce]
+        sealCount = state.record.sealCount
+    }
 
-        package var ascending: [(index: UInt64, sealed: [UInt8])] {
-            chunks.sorted { $0.key < $1.key }.map { (index: $0.key, sealed: $0.value) }
+    /// Sealed overwrites in memory, in bytes, above which a write commits by itself: they must fit into one redo record.
+    static let overwriteLimit = 8 << 20
+    /// Sealed fresh chunks in memory, in bytes, above which they are written at home ahead of the commit.
+    static let freshLimit = 1 << 20
+    /// Seals after which a write commits by itself, so that a crash cannot hide more. FORMAT.md §3.8.
+    static let sealLimit: UInt64 = 1 << 16
+
+    /// Writes or commits what exceeds these limits.
+    mutating func relieve() throws(DataProtectionError) {
+        guard let overwritten = uncommitted?.writes.overwrites.byteCount else { return }
+        if let fresh = uncommitted?.writes.fresh.byteCount, fresh > Self.freshLimit {
+            try uncommitted?.writes.putFreshHome(in: file, state.layout)
         }
-
-        package mutating func put(_ sealed: [UInt8], at index: UInt64) {
-            byteCount += sealed.count - (chunks.updateValue(sealed, forKey: index)?.count ?? 0)
-        }
-
-        package mutating func remove(_ index: UInt64) { byteCount -= chunks.removeValue(forKey: index)?.count ?? 0 }
-
-        package mutating func cut(toCount count: UInt64) {
-            for index in chunks.keys where index >= count { remove(index) }
-        }
-    }
-
-    /// The size to come, in bytes.
-    package var size: UInt64
-    /// Where the bytes to come lie.
-    package var form: Form
-    /// The holes to come.
-    package var holes: ChunkRuns
-    /// Chunks that take the place of committed ones.
-    package private(set) var overwrites = Sealed()
-    /// Chunks where nothing committed is, still in memory.
-    package private(set) var fresh = Sealed()
-    /// Chunks where nothing committed is, written at home already.
-    package private(set) var atHome = ChunkRuns()
-    /// The content records that the commit needs, sealed while the key was there.
-    package var prepared: PreparedCommit?
-
-    package init(on record: ContentRecord) {
-        size = record.size
-        form = record.isInline ? .committedInline : .chunked
-        holes = record.holes
-    }
-
-    /// Whether there is anything to commit.
-    package func differs(from record: ContentRecord) -> Bool {
-        if case .inline = form { return true }
-        let hasChunks = !overwrites.chunks.isEmpty || !fresh.chunks.isEmpty || !atHome.runs.isEmpty
-        return hasChunks || size != record.size || holes != record.holes || (form == .chunked) == record.isInline
-    }
-
-    /// The sealed chunk that waits in memory.
-    package func sealed(_ index: UInt64) -> [UInt8]? { overwrites.chunks[index] ?? fresh.chunks[index] }
-
-    /// Notes a sealed chunk.
-    package mutating func put(_ sealed: [UInt8], at index: UInt64, isFresh: Bool) {
-        // Emptying the area turns overwrites into fresh chunks: there must be one version of each.
-        fresh.remove(index)
-        overwrites.remove(index)
-        #if PROTECTFS_CONTROLS
-            let isFresh = isFresh || Omission.current == .redo
-        #endif
-        if isFresh { fresh.put(sealed, at: index) } else { overwrites.put(sealed, at: index) }
-        atHome.remove(index..<index + 1)
-        holes.remove(index..<index + 1)
-    }
-
-    /// Notes sealed fresh chunks that were just written at home.
-    package mutating func putAtHome(_ indexes: Range<UInt64>) {
-        if !fresh.chunks.isEmpty { for index in indexes { fresh.remove(index) } }
-        if !overwrites.chunks.isEmpty { for index in indexes { overwrites.remove(index) } }
-        atHome.insert(indexes)
-        holes.remove(indexes)
-    }
-
-    /// Forgets everything from chunk `count` on.
-    package mutating func cut(toCount count: UInt64) {
-        overwrites.cut(toCount: count)
-        fresh.cut(toCount: count)
-        atHome.remove(count..<UInt64.max)
-        holes.remove(count..<UInt64.max)
+        let uncounted = sealCount - min(state.record.sealCount, sealCount)
+        if overwritten > Self.overwriteLimit || uncounted > Self.sealLimit { try commit() }
     }
 }
 

@@ -141,7 +141,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// - Throws: `busy`, `locked`.
     package func beginWriting() throws(DataProtectionError) {
         try inTurn(.write) { () throws(DataProtectionError) in
-            if open.writer == nil { try open.beginWriting(.write) }
+            try open.beginWriting(.write)
         }
     }
 
@@ -164,15 +164,14 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// - Throws: as ``read(into:at:)``.
     package func version() throws(DataProtectionError) -> Version {
         try inTurn(.read) { () throws(DataProtectionError) in
-            Version(try open.operate(.read) { state, _ throws(Trouble) in state.record.counter }, writes)
+            Version(try open.state(.read).record.counter, writes)
         }
     }
 
     /// Who could have made the file, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in
-            let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
-            return try open.keybag.verdict(of: head)
+            try open.keybag.verdict(of: try open.state(.read).heads.head)
         }
     }
 
@@ -188,14 +187,14 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
     package func openedClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.wrap.classKey.protectionClass }
+            try open.state(.read).heads.head.wrap.classKey.protectionClass
         }
     }
 
     /// The 16 bytes that name the file, authenticated, unlike ``fileID(at:)``.
     package func openedID() throws(DataProtectionError) -> [UInt8] {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.operate(.read) { state, _ throws(Trouble) in state.heads.head.prefix.fileID.bytes }
+            try open.state(.read).heads.head.prefix.fileID.bytes
         }
     }
 
@@ -203,16 +202,16 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// key makes files, too.
     package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
         try inTurn(.read) { () throws(DataProtectionError) in
-            let head = try open.operate(.read) { state, _ throws(Trouble) in state.heads.head }
+            let head = try open.state(.read).heads.head
             do throws(DataProtectionError) { try open.keybag.requireOrigin(of: head, path: path) } catch {
                 guard case .unverifiedOrigin = error else { throw error }
                 return false
             }
-            return try open.operate(.read, needsHead: true) { state, keys throws(Trouble) in
+            return try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
                 try certainly { () throws(DataProtectionError) in
                     try withKeys { () throws(KeyError) in
                         try JoinSeal.isGood(
-                            seal, log: log.bytes, in: state.heads.head.prefix, under: keys.head().bytes)
+                            seal, log: log.bytes, in: view.state.heads.head.prefix, under: keys.head().bytes)
                     }
                 }
             }
@@ -254,14 +253,15 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         turn.withLock { isClosed in
             isNoted = false
             // A file that has another class by now goes on, and commits when its program says so.
-            guard !isClosed, open.writer?.pending != nil, open.keys.entry?.protectionClass == .complete else { return }
+            guard !isClosed, open.content.view?.pending != nil, open.access.entry?.protectionClass == .complete
+            else { return }
             try? open.sync()
         }
     }
 
     private func noteWriting() {
         writes &+= 1
-        guard !isNoted, let entry = open.keys.entry, entry.protectionClass == .complete else { return }
+        guard !isNoted, let entry = open.access.entry, entry.protectionClass == .complete else { return }
         isNoted = true
         entry.client.noteWriting(self)
     }

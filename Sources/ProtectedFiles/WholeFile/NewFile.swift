@@ -169,7 +169,7 @@ package final class NewFile {
     package func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
 
     /// The open file goes on as a handle, with the keys it was made with.
-    package func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keybag: keybag, keys: keys) }
+    package func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keys: keys) }
 
     // MARK: sealing
 

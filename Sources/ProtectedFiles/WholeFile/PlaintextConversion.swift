@@ -99,8 +99,8 @@ extension Keybag {
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)
-        let size = try open.size()
-        guard let state = open.state else { throw .busy(path) }
+        let state = try open.state(.read)
+        let size = state.record.size
         let plain = try UnnamedFile(source.entry)
         let inHoles = state.record.holes.chunkCount * UInt64(state.layout.chunkSize)
         try source.entry.directory.requireRoom(for: size - min(size, inHoles), path)

@@ -42,8 +42,8 @@ extension Keybag {
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)
-        let size = try open.size(.open)
-        guard let state = open.state else { throw .busy(path) }
+        let state = try open.state(.open)
+        let size = state.record.size
         let head = state.heads.head
         if !allowsWeaker {
             try protectionClass?.requireNotWeaker(than: head.wrap.classKey.protectionClass, path)

@@ -27,8 +27,8 @@ extension Keybag {
         try file.requireOneOfOurs()
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(file, keybag: self, isWritable: false)
-        let size = try open.size(.open)
-        guard let state = open.state else { throw .busy(path) }
+        let state = try open.state(.open)
+        let size = state.record.size
         let new = try UnnamedFile(path.resolved())
         let buffer = WipedBuffer(count: OpenFile.segment)
         var missing: [Range<Int64>] = []
@@ -54,7 +54,7 @@ extension Keybag {
                 if missing.count == 1, missing[0] == 0..<Int64(size) { throw error }
                 if end == done { (done, end) = (next, size) }
             }
-            if done == end, end < size { (done, end) = (UInt64(missing.last!.upperBound), size) }
+            if done == end, end < size, let last = missing.last { (done, end) = (UInt64(last.upperBound), size) }
             progress(Int64(done))
         }
         try new.file.truncate(to: size)

@@ -81,11 +81,12 @@ package struct ItemCopy {
             // What somebody writes meanwhile would be in the copy by half.
             guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
             let open = OpenFile(file, keybag: keybag, isWritable: false)
-            let size = try open.size(.open)
-            let head = try open.operate(.open) { state, _ throws(Trouble) in state.heads.head }
+            let state = try open.state(.open)
+            let head = state.heads.head
             // Who made the source is not known better for its copy.
             new = try NewFile(
-                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: size), keybag: keybag,
+                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: state.record.size),
+                keybag: keybag,
                 carrying: try keybag.verdict(of: head))
             try pour(into: new) { buffer, offset throws(DataProtectionError) in
                 try open.read(into: buffer, at: offset)

@@ -3,12 +3,29 @@ import Keybags
 import ProtectionFormat
 import ProtectionKeys
 
-/// The chunks of a file as one handle sees them: what it has pending, else records, else home, else holes.
-package struct ChunkView {
+/// The content of a file at one moment: what its writer has pending, else records, else home, else holes.
+///
+/// A value. It stays as it is while its ``FileContent`` goes on, so that readers can each have one.
+package struct FileView {
     package let file: LowerFile
-    package let state: FileState
-    package let pending: PendingWrites?
-    package let memory: SealedMemory
+    /// The committed content.
+    package var state: FileState
+    /// What the writer has not committed; nil if nothing is pending, or if another handle writes.
+    package var pending: PendingWrites?
+    /// Whether the writer lock is held: nobody else can move the content then.
+    package let isWriters: Bool
+    private let memory: SealedMemory
+
+    /// - Parameter memory: for ciphertext on its way.
+    init(
+        _ file: LowerFile, _ state: FileState, pending: PendingWrites?, isWriters: Bool, _ memory: SealedMemory
+    ) {
+        self.file = file
+        self.state = state
+        self.pending = pending
+        self.isWriters = isWriters
+        self.memory = memory
+    }
 
     private enum Source {
         case hole
@@ -17,13 +34,49 @@ package struct ChunkView {
     }
 
     private var layout: ChunkLayout { state.layout }
-    private var size: UInt64 { pending?.size ?? state.record.size }
+    /// The plaintext size in bytes.
+    package var size: UInt64 { pending?.size ?? state.record.size }
+    /// Whether the plaintext lies in the head.
+    package var isInline: Bool { pending.map { $0.form != .chunked } ?? state.record.isInline }
 
     /// How much ciphertext is read at once, in bytes.
     private static let batch = 1 << 20
 
-    /// Reads all of `output` from plaintext `offset` on; the caller has checked that it is within the size.
+    /// Reads up to `buffer.count` bytes from plaintext `offset` on; fewer only at the end of the file.
     package func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64, _ keys: FileKeys
+    ) throws(Trouble) -> Int {
+        guard offset < size else { return 0 }
+        let count = Int(min(UInt64(buffer.count), size - offset))
+        let output = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        guard isInline else {
+            try readChunks(output, at: offset, keys)
+            return count
+        }
+        let text = try inlineText(keys)
+        let start = Int(offset)
+        text.withBytes { output.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
+        return count
+    }
+
+    /// The plaintext of an inline file.
+    package func inlineText(_ keys: FileKeys) throws(Trouble) -> WipedBuffer {
+        var sealed = state.heads.head.inline
+        var counter = state.record.counter
+        if case .inline(let pending)? = pending?.form { (sealed, counter) = (pending, counter + 1) }
+        let text = WipedBuffer(count: sealed.count - ChunkLayout.overhead)
+        try certainly { () throws(DataProtectionError) in
+            try withFormat(file.path) { () throws(FormatError) in
+                try InlineFile.open(
+                    sealed, counter: counter, in: state.heads.head.prefix, under: keys.head().bytes,
+                    into: text.prefix(text.count))
+            }
+        }
+        return text
+    }
+
+    /// Reads all of `output` from plaintext `offset` on; the caller has checked that it is within the size.
+    private func readChunks(
         _ output: UnsafeMutableRawBufferPointer, at offset: UInt64, _ keys: FileKeys
     ) throws(Trouble) {
         let chunkSize = UInt64(layout.chunkSize)
@@ -56,7 +109,7 @@ package struct ChunkView {
     }
 
     /// Whether chunk `index` reads as zeros.
-    package func isHole(_ index: UInt64) -> Bool {
+    private func isHole(_ index: UInt64) -> Bool {
         if let pending { return pending.holes.contains(index) }
         return state.record.holes.contains(index)
     }

@@ -1,0 +1,30 @@
+import ProtectionKeys
+
+/// Plaintext that is needed for a moment: wiped when it goes.
+package final class WipedBuffer {
+    package let bytes: UnsafeMutableRawBufferPointer
+
+    /// `count` zero bytes.
+    package init(count: Int) {
+        bytes = .allocate(byteCount: max(count, 1), alignment: 16)
+        bytes.initializeMemory(as: UInt8.self, repeating: 0)
+        self.count = count
+    }
+
+    /// How many bytes are meant.
+    package let count: Int
+
+    deinit {
+        SecretBytes.wipe(bytes)
+        bytes.deallocate()
+    }
+
+    package func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        body(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+    }
+
+    /// The first `count` bytes.
+    package func prefix(_ count: Int) -> UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
+    }
+}
