@@ -63,6 +63,16 @@ struct DoctorFindingTests {
         #expect(level(\.libcryptoFinding) { $0.libcrypto = (1, "OpenSSL 1.1.1") } == .problem)
     }
 
+    @Test("A user's unit that hides the one of a package is named, with the way out")
+    func hidingUnit() {
+        var facts = DoctorFacts()
+        #expect(facts.unitFinding == nil)
+        facts.hidingUnit = "/home/kim/.config/systemd/user/protectfs-agent.service"
+        #expect(level(\.unitFinding!) { $0 = facts } == .warning)
+        #expect(
+            facts.unitFinding?.mend?.contains("rm '/home/kim/.config/systemd/user/protectfs-agent.service'") == true)
+    }
+
     @Test("Who locks")
     func agent() {
         let agent = AgentRecord(pid: 12, since: 0, program: "/usr/bin/protectfs-agent", followsAll: true)

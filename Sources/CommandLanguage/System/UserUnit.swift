@@ -39,7 +39,7 @@ package struct UserUnit {
 
         [Service]
         Type=exec
-        ExecStart=\(Self.word(program)) \(words)
+        \(command)
         Restart=on-failure
         RestartSec=\(restartDelay)
         RestartPreventExitStatus=\(finalStatuses)
@@ -64,7 +64,11 @@ package struct UserUnit {
         """
     }
 
+    private var command: String { "ExecStart=\(Self.word(program)) \(words)" }
+
     /// Writes it, enables it and starts it; or says what to do where there is no systemd.
+    ///
+    /// Where a package has installed the unit, that unit is enabled and started, and nothing is written.
     ///
     /// - Parameter isPrinted: print the unit instead, and change nothing.
     package func install(isPrinted: Bool) throws {
@@ -74,14 +78,45 @@ package struct UserUnit {
                 .unavailable, "systemd does not run here, so nothing is installed",
                 hint: "put this where your session starts programs: \(quoted(program)) \(words) &")
         }
-        try write()
+        if isPackaged() {
+            if let own = copyThatHidesPackage() {
+                StandardError.line(.warning, "\(quoted(own)) hides the unit of the package")
+                StandardError.line(.hint, "unless you have changed it, remove it: rm \(quoted(own))")
+            }
+        } else {
+            try write()
+        }
         for words in [["daemon-reload"], ["enable", "--now", name]] { try Self.systemctl(words) }
+    }
+
+    /// Where packages install units of users. systemd.unit(5), "Unit File Load Path".
+    private static let packaged: FilePath = "/usr/lib/systemd/user"
+
+    /// Where the user's own units are, which come before those of packages.
+    private static var own: FilePath {
+        Locations.configuration.removingLastComponent().removingLastComponent().appending("systemd").appending("user")
+    }
+
+    /// Whether a package has installed a unit of this name that runs the same command.
+    private func isPackaged() -> Bool {
+        let descriptor = Self.packaged.appending(name).withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = read(descriptor, &bytes, bytes.count)
+        guard count > 0 else { return false }
+        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").contains(Substring(command))
+    }
+
+    /// A file of the user's that systemd takes instead of the unit of the package; nil: there is none, or no such package.
+    package func copyThatHidesPackage() -> FilePath? {
+        let own = Self.own.appending(name)
+        return isPackaged() && own.withPlatformString({ access($0, F_OK) }) == 0 ? own : nil
     }
 
     /// Writes it where the user's systemd looks.
     package func write() throws(Failure) {
-        let directory = Locations.configuration.removingLastComponent().removingLastComponent()
-            .appending("systemd").appending("user")
+        let directory = Self.own
         do throws(DataProtectionError) {
             try OwnDirectory.make(directory)
             try AtomicReplace.write(Array(text.utf8), to: name, in: directory, through: ".\(name).new")

@@ -17,7 +17,7 @@ extension DoctorFacts {
             return [ageFinding(health) ?? copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
                 + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
                 + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), agentFinding]
-                + [fileSystemFinding]
+                + [unitFinding].compactMap { $0 } + [fileSystemFinding]
                 + permissionFindings
         }
     }
@@ -115,6 +115,15 @@ extension DoctorFacts {
         return .problem(
             "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",
             mend: "protectfs lock\(keybagOption), then protectfs unlock\(keybagOption)")
+    }
+
+    /// Present only where something is wrong.
+    var unitFinding: DoctorFinding? {
+        hidingUnit.map { unit in
+            .warning(
+                "agent unit", "\(quoted(unit)) hides the unit of the package, which is kept up to date",
+                mend: "unless you have changed it: rm \(quoted(unit)); then: protectfs agent install")
+        }
     }
 
     var agentFinding: DoctorFinding {

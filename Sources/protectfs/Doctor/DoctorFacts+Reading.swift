@@ -31,6 +31,9 @@ extension DoctorFacts {
         let health = KeybagHealth(of: directory)
         facts.health = health
         facts.agent = AgentProgram.following(directory)
+        if let program = try? SiblingProgram.command() {
+            facts.hidingUnit = UserUnit.agent(program).copyThatHidesPackage()
+        }
         (facts.hasSystemd, facts.hasBus) = (UserUnit.isSystemdRunning, AgentProgram.hasBus)
         facts.fileSystem = fileSystem(of: directory)
         var own = [directory]

@@ -49,6 +49,8 @@ struct DoctorFacts {
     var health: KeybagHealth?
     /// The process that locks when the session does; nil: none.
     var agent: AgentRecord?
+    /// The user's own unit of the agent, where it hides the one of a package.
+    var hidingUnit: FilePath?
     /// Whether systemd can start an agent, and whether an agent that is started otherwise hears of sessions.
     var (hasSystemd, hasBus) = (true, true)
     /// The kind of file system that the keybag is on.

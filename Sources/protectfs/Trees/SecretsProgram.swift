@@ -39,7 +39,7 @@ struct SecretsProgram {
         _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0),
         again: String = "run the command again"
     ) throws(Failure) -> ExitStatus {
-        let program = try SiblingProgram.command().removingLastComponent().appending("protectfs-secrets")
+        let program = try SiblingProgram.path("protectfs-secrets")
         let started = try StartedProgram(program, words + ["--keybag", keybag.directory.string])
         input.withUnsafeBytes { bytes in
             var done = 0

@@ -31,7 +31,7 @@ struct Mount: ParsableCommand {
         let opened = try keybag.open()
         let places = try [opened.directory, directory.path, point.path].map { try $0.absolute() }
         if foreground { throw SiblingProgram.become(Self.program, places.map(\.bytes)) }
-        let path = try SiblingProgram.command().removingLastComponent().appending(Self.program)
+        let path = try SiblingProgram.path(Self.program)
         let server = try StartedProgram(path, words: [Array("--background".utf8)] + places.map(\.bytes))
         var byte: UInt8 = 0
         while read(server.output, &byte, 1) < 0, errno == EINTR {}

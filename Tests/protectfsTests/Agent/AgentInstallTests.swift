@@ -85,6 +85,50 @@ struct AgentInstallTests {
         #expect(unit == (try sandbox.run("agent", "install", "--print")).text)
     }
 
+    @Test(
+        "Where a package has the unit, that unit is enabled and none is written; a copy that hides it is named",
+        .enabled(if: geteuid() == 0, "needs root: it gives itself another /run and another /usr/lib/systemd/user"))
+    func packaged() throws {
+        guard FileManager.default.fileExists(atPath: "/usr/lib/systemd/user") else {
+            return print("skipped: agent install with a package: no directory /usr/lib/systemd/user here")
+        }
+        try sandbox.put("#!/bin/sh\necho \"$*\" >>\"$CALLS\"\n", at: "bin/systemctl")
+        // `changed` is applied to the unit of the package.
+        func install(_ changed: String) throws -> Outcome {
+            let done = try sandbox.shell(
+                """
+                chmod +x bin/systemctl; : >calls; PATH="$PWD/bin:$PATH" CALLS="$PWD/calls" exec unshare --mount sh -c '
+                    mount -t tmpfs none /run && mkdir -p /run/systemd/system && mount -t tmpfs none /usr/lib/systemd/user &&
+                    "$PROTECTFS" agent install --print | sed "\(changed)" >/usr/lib/systemd/user/protectfs-agent.service &&
+                    exec "$PROTECTFS" agent install'
+                """)
+            #expect(done.status == 0, "\(done.errors)")
+            #expect(
+                try String(contentsOfFile: sandbox.path("calls"), encoding: .utf8)
+                    == "--user daemon-reload\n--user enable --now protectfs-agent.service\n")
+            return (done.errors, FileManager.default.fileExists(atPath: sandbox.path(own)))
+        }
+        let own = "config/systemd/user/protectfs-agent.service"
+        let packaged = try install("")
+        #expect(packaged.errors == "" && !packaged.isWritten)
+        // The unit of another installation: ours is written, and comes first.
+        let foreign = try install("s|^ExecStart=[^ ]*|ExecStart=/opt/protectfs|")
+        #expect(foreign.errors == "" && foreign.isWritten)
+        let hiding = try install("")
+        #expect(
+            hiding.errors.contains("hides the unit of the package") && hiding.errors.contains("hint: unless you have"))
+    }
+
+    private typealias Outcome = (errors: String, isWritten: Bool)
+
+    @Test("A missing program is looked for in a package only where a package installs it")
+    func remedy() {
+        #expect(
+            SiblingProgram.remedy(missing: "/usr/libexec/protectfs/protectfs-mount")
+                == "install the package protectfs-mount")
+        #expect(SiblingProgram.remedy(missing: "/usr/local/libexec/protectfs/protectfs-mount").hasSuffix("./install"))
+    }
+
     @Test("unlock says once that no agent runs, to a person, about keys without an end")
     func warning() throws {
         let typed: [PseudoTerminal.Step] = [.expect("Passcode: "), .send(CommandSandbox.passcode + "\n")]

@@ -194,4 +194,21 @@ struct LoginTests {
         #expect(try attempts == before)
         #expect(try user.status().state == "beforeFirstUnlock")
     }
+    @Test(
+        "A service that asks for a password without beginning a session unlocks nothing",
+        arguments: ["sudo", "su-l", "polkit-1", "cron", "cups"])
+    func services(service: String) throws {
+        let before = try attempts
+        func answer(_ service: String) throws {
+            let done = try user.run(
+                ["env", "PAM_TYPE=auth", "PAM_SERVICE=\(service)", "PAM_USER=\(user.name)", "sh", script.string],
+                input: Array(EndToEndUser.passcode.utf8))
+            #expect(done.status == 0 && done.errors == "" && done.output == [], "\(done)")
+        }
+        try answer(service)
+        #expect(try attempts == before)
+        #expect(try user.status().state == "beforeFirstUnlock")
+        try answer("login")
+        #expect(try user.status().state == "unlocked")
+    }
 }
