@@ -301,11 +301,11 @@ import Testing
         #expect(right.text.hasSuffix(" of them computed\n"), "\(right.text)")
 
         let root = Self.folder.removingLastComponent().removingLastComponent()
-        let page = String(decoding: try root.appending("docs/FORMAT.md").contents(), as: UTF8.self)
+        let page = String(decoding: try root.appending("docs/reference/FORMAT-EXAMPLE.md").contents(), as: UTF8.self)
         let plaintext = "48656c6c6f2c2070726f7465637466732e0a"
         try #require(page.contains(plaintext))
         let scratch = ScratchDirectory()
-        let altered = scratch.path.appending("FORMAT.md")
+        let altered = scratch.path.appending("FORMAT-EXAMPLE.md")
         try altered.overwrite(Array(page.replacingOccurrences(of: plaintext, with: "49" + plaintext.dropFirst(2)).utf8))
         let wrong = try Self.python([program, "--page", altered.string])
         #expect(wrong.status == 1 && wrong.error.contains("note: text is \(plaintext)"), "\(wrong.error)")

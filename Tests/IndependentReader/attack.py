@@ -5,7 +5,7 @@
 
 tries every class key of that copy on every place of every file where a wrapped file key could lie, whatever class,
 generation or keybag is written there, and prints a line FILE OFFSET CLASS GENERATION for each that opens. It was written
-from docs/FORMAT.md §§1.1, 1.2 and 3.3 like read.py beside it.
+from docs/reference/FORMAT.md §§1.1, 1.2 and 3.3 like read.py beside it.
 """
 import argparse
 import hashlib

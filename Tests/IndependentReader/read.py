@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads protected files without protectfs, by docs/FORMAT.md alone (keybag.py: its §§1 and 2; this file: §3).
+"""Reads protected files without protectfs, by docs/reference/FORMAT.md alone (keybag.py: its §§1 and 2; this file: §3).
 
 The first line on stdin is the passcode or the recovery code. Nothing is locked. Exit status 65: refused."""
 import argparse

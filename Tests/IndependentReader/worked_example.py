@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the worked example of docs/FORMAT.md (appendix A): every value is computed from its formula and compared.
+"""Checks the worked example of docs/reference/FORMAT-EXAMPLE.md (appendix A): every value is computed from its formula and compared.
 
 The appendix is the only input. The files are rebuilt from it and opened by the independent reader (keybag.py, read.py).
 Exit status 1: there are differences, a line for each on stderr."""
@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import keybag
 import read
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/FORMAT.md"
-TITLE = "## Appendix A."
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/FORMAT-EXAMPLE.md"
+TITLE = "# Appendix A."
 TOKEN = re.compile(r'\s*("[^"]*"|[(),‖]|[^"(),‖]+)')
 ENTRY = re.compile(r"(?:(?P<offset>\d+)  )?(?P<name>.+?)(?: = (?P<formula>.+?))? → (?P<value>.+)")
 
@@ -209,7 +209,7 @@ def write(found, directory):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", type=pathlib.Path, default=PAGE, metavar="FILE", help="instead of docs/FORMAT.md")
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE, metavar="FILE", help="instead of docs/reference/FORMAT-EXAMPLE.md")
     parser.add_argument("--write", type=pathlib.Path, metavar="DIRECTORY", help="keybag/, device-key, passcode, files/ …")
     options = parser.parse_args()
     found = scopes(options.page.read_text("utf-8"))

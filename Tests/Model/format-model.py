@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The executable model of the commit rules of docs/FORMAT.md: one file on a disk that loses, tears and reorders.
+"""The executable model of the commit rules of docs/reference/FORMAT.md: one file on a disk that loses, tears and reorders.
 
 It shares no code with Sources/ and is held against the rules, not against the implementation: a rule is extended here
 and survives `run` before it changes there. Sizes are scaled down (sectors of 32 bytes, chunks of 64), so that a few

@@ -5,7 +5,7 @@ public import ProtectionFormat
 public import ProtectionKeys
 public import SystemPackage
 
-/// What a look at every stored byte of a protected file came to. FORMAT.md §3.7, last paragraph.
+/// What a look at every stored byte of a protected file came to. FORMAT.md §3.7, "what a verifier answers".
 public struct FileVerification: Hashable, Sendable {
     /// Something that is not as in a whole file that was closed.
     public enum Finding: Hashable, Sendable {

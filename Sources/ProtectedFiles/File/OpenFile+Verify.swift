@@ -3,7 +3,7 @@ import Keybags
 import ProtectionFormat
 import ProtectionKeys
 
-/// Looking at everything without changing anything: FORMAT.md §3.7, last paragraph.
+/// Looking at everything without changing anything: FORMAT.md §3.7, "what a verifier answers".
 extension OpenFile {
     /// Opens every stored chunk, a MiB at a time.
     ///

@@ -1,48 +1,63 @@
 import Foundation
 
-/// `docs/protectfs.1`, taken apart: mdoc(7) is read line by line.
+/// What the manual pages say about the verbs of the command, taken apart: mdoc(7) is read line by line.
 struct ManualPage {
-    /// What the page says about one verb: its `.Ss` in COMMANDS.
+    /// What a page says about one verb: its `.Ss` in COMMANDS.
     struct Verb {
         let name: String
         /// The first paragraph as running text, without macros.
         let introduction: String
-        /// Options in the lines above the first paragraph.
+        /// Options in the lines above the first paragraph, also those of the groups that these lines name.
         let synopsis: Set<String>
-        /// Options with an `.It`, here or among those of many commands; for each the names on its line.
+        /// Options with an `.It` below the verb; for each the names on its line.
         let items: [Set<String>]
+        /// Options described for all verbs that have them: those of `docs/protectfs.1`, and those of its own page.
+        let common: [Set<String>]
     }
 
     let verbs: [Verb]
-    /// Options described for all verbs that have them.
-    let common: [Set<String>]
     /// The numbers in EXIT STATUS.
     let exitStatuses: [Int32]
     /// The literal blocks of EXAMPLES.
     let examples: [String]
 
-    init() throws { self.init(try Checkout.text("docs/protectfs.1")) }
+    /// The page of the command, then those of the programs that perform some of its verbs.
+    private static let pages = ["docs/protectfs.1", "docs/protectfs-secrets.1", "docs/protectfs-download.1"]
 
-    init(_ source: String) {
-        let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        let sections = Self.parts(lines, at: ".Sh ")
-        verbs = Self.parts(sections["COMMANDS"] ?? [], at: ".Ss ").map { name, lines in
-            let head = lines.prefix { $0 != ".Pp" }
-            return Verb(
-                name: name,
-                introduction: Self.text(
-                    lines.dropFirst(head.count + 1).prefix { $0 != ".Pp" && !$0.hasPrefix(".Bl") }),
-                synopsis: head.reduce([]) { $0.union(Self.options($1)) },
-                items: lines.filter { $0.hasPrefix(".It ") }.map(Self.options).filter { !$0.isEmpty })
+    init() throws {
+        let pages = try Self.pages.map { page in
+            let lines = try Checkout.text(page).split(separator: "\n", omittingEmptySubsequences: false)
+            return Self.parts(lines.map(String.init), at: ".Sh ")
         }
-        common = (sections["OPTIONS OF MANY COMMANDS"] ?? []).filter { $0.hasPrefix(".It ") }.map(Self.options)
-        exitStatuses = (sections["EXIT STATUS"] ?? []).filter { $0.hasPrefix(".It ") }
+        let first = pages[0]
+        let everywhere = Self.groups(first[Self.options] ?? []).flatMap(\.value)
+        verbs = pages.flatMap { page in
+            let groups = Self.groups(page[Self.options] ?? [])
+            let common = everywhere + groups.flatMap(\.value)
+            return Self.parts(page["COMMANDS"] ?? [], at: ".Ss ").map { name, lines in
+                Verb(name: name, lines: lines, groups: groups, common: common)
+            }
+        }
+        exitStatuses = (first["EXIT STATUS"] ?? []).filter { $0.hasPrefix(".It ") }
             .compactMap { Int32($0.dropFirst(4)) }
-        examples = Self.literals(sections["EXAMPLES"] ?? [])
+        examples = Self.literals(first["EXAMPLES"] ?? [])
+    }
+
+    private static let options = "OPTIONS OF MANY COMMANDS"
+
+    /// The options of each `.Ss`, under its name in lower case. Those above the first one are under "".
+    private static func groups(_ lines: [String]) -> [String: [Set<String>]] {
+        var found: [String: [Set<String>]] = [:]
+        var group = ""
+        for line in lines {
+            if line.hasPrefix(".Ss ") { group = line.dropFirst(4).lowercased() }
+            if line.hasPrefix(".It ") { found[group, default: []].append(options(line)) }
+        }
+        return found
     }
 
     /// `.Op Fl -class Ar class` → `--class`.
-    private static func options(_ line: String) -> Set<String> {
+    fileprivate static func options(_ line: String) -> Set<String> {
         let words = line.split(separator: " ")
         // `Fl \\&-` is the `--` that ends options.
         return Set(
@@ -50,7 +65,7 @@ struct ManualPage {
     }
 
     /// `.Cm complete` → `complete`.
-    private static func text(_ lines: some Sequence<String>) -> String {
+    fileprivate static func text(_ lines: some Sequence<String>) -> String {
         lines.map { line in
             guard line.hasPrefix(".") else { return line }
             return line.split(separator: " ").filter { !$0.contains(#/^\.?[A-Z][a-z]$/#) }.joined(separator: " ")
@@ -91,5 +106,22 @@ struct ManualPage {
     private static func unescaped(_ line: String) -> String {
         line.replacingOccurrences(of: "\\-", with: "-").replacingOccurrences(of: "\\(aq", with: "'")
             .replacingOccurrences(of: "\\e", with: "\\")
+    }
+}
+
+extension ManualPage.Verb {
+    /// - Parameters:
+    ///   - lines: what is below the verb's `.Ss`.
+    ///   - groups: the options of many commands of its page. `.Op Ar name options` above the first paragraph stands for
+    ///     those below `.Ss Name options`.
+    fileprivate init(name: String, lines: [String], groups: [String: [Set<String>]], common: [Set<String>]) {
+        let head = lines.prefix { $0 != ".Pp" }
+        let named = head.filter { $0.hasPrefix(".Op Ar ") }.flatMap { groups[String($0.dropFirst(7))] ?? [] }
+        self.name = name
+        introduction = ManualPage.text(
+            lines.dropFirst(head.count + 1).prefix { $0 != ".Pp" && !$0.hasPrefix(".Bl") })
+        synopsis = (head.map(ManualPage.options) + named).reduce([]) { $0.union($1) }
+        items = lines.filter { $0.hasPrefix(".It ") }.map(ManualPage.options).filter { !$0.isEmpty }
+        self.common = common
     }
 }
