@@ -65,16 +65,11 @@ package struct NodeTable: Sendable {
     }
 
     private mutating func move(_ number: UInt64, to place: Place) {
-        guard let old = nodes[number]?.place, old != place else {
-            if nodes[number]?.place == nil {
-                nodes[number]?.place = place
-                nodes[place.parent]?.children += 1
-            }
-            return
-        }
+        let old = nodes[number]?.place
+        guard old != place else { return }
         nodes[number]?.place = place
         nodes[place.parent]?.children += 1
-        leave(old.parent)
+        if let old { leave(old.parent) }
     }
 
     /// The kernel drops entries.

@@ -158,7 +158,8 @@ struct AwaitedFlockTests {
         ])
     func readOnly(line: String, isReadOnly: Bool) {
         let other = "35 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-        #expect(LowerFile.isReadOnly(mount: "36", in: other + line + "\n" + other) == isReadOnly)
+        let table = MountTable(parsing: other + line + "\n" + other)
+        #expect(table.mounts.contains { $0.id == 36 && $0.isReadOnlyFileSystem } == isReadOnly)
     }
 
     @Test("What can be written to is not on a read-only file system")

@@ -99,13 +99,8 @@ package struct UserUnit {
 
     /// Whether a package has installed a unit of this name that runs the same command.
     private func isPackaged() -> Bool {
-        let descriptor = Self.packaged.appending(name).withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        let count = read(descriptor, &bytes, bytes.count)
-        guard count > 0 else { return false }
-        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").contains(Substring(command))
+        let unit = try? LowerFile(Self.packaged.appending(name), flags: O_RDONLY).text()
+        return unit?.split(separator: "\n").contains(Substring(command)) == true
     }
 
     /// A file of the user's that systemd takes instead of the unit of the package; nil: there is none, or no such package.

@@ -89,10 +89,10 @@ package enum ExtendedAttributes {
         let names = try cNames(of: source)
         for name in names {
             do throws(DataProtectionError) {
-                let count = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, nil, 0) }
-                var value = [UInt8](repeating: 0, count: count)
-                _ = try retrying(source.path, "fgetxattr") { fgetxattr(source.descriptor, name, &value, count) }
-                _ = try retrying(target.path, "fsetxattr") { fsetxattr(target.descriptor, name, value, count, 0) }
+                let value = try bytes(source, "fgetxattr") { fgetxattr(source.descriptor, name, $0, $1) }
+                _ = try retrying(target.path, "fsetxattr") {
+                    fsetxattr(target.descriptor, name, value, value.count, 0)
+                }
             } catch {
                 if isEssential(name.text) { throw error }
             }

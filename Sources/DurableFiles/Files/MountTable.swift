@@ -13,6 +13,8 @@ package struct MountTable: Sendable {
         package let source: String
         /// The device number of its files, as `major:minor` in decimal.
         package let device: String
+        /// Whether the file system is read-only wherever it is mounted, not only here.
+        package let isReadOnlyFileSystem: Bool
     }
     package let mounts: [Mount]
 
@@ -28,7 +30,8 @@ package struct MountTable: Sendable {
             let texts = fields.map { String(decoding: $0, as: UTF8.self) }
             return Mount(
                 id: id, point: FilePath(bytes: fields[4]), type: texts[dash + 1], source: texts[dash + 2],
-                device: texts[2])
+                device: texts[2],
+                isReadOnlyFileSystem: texts.dropFirst(dash + 3).first?.split(separator: ",").first == "ro")
         }
     }
 
@@ -38,6 +41,15 @@ package struct MountTable: Sendable {
     /// - Throws: `system`; ENOENT if there is no such process.
     package static func seen(by process: String = "self") throws(DataProtectionError) -> MountTable {
         MountTable(parsing: try LowerFile(FilePath("/proc/\(process)/mountinfo"), flags: O_RDONLY).textBytes())
+    }
+
+    /// The mount that an open file or directory of this process is on; nil if /proc does not say. proc_pid_fdinfo(5).
+    static func mount(ofDescriptor descriptor: Int32) -> Mount? {
+        guard let about = try? LowerFile(FilePath("/proc/self/fdinfo/\(descriptor)"), flags: O_RDONLY).text(),
+            let line = about.split(separator: "\n").first(where: { $0.hasPrefix("mnt_id:") }),
+            let number = line.split(separator: "\t").last.flatMap({ UInt64($0) })
+        else { return nil }
+        return try? seen().mounts.first { $0.id == number }
     }
 
     /// The mount that `path`, absolute and without links, is on: of several at one place the last one hides the others.

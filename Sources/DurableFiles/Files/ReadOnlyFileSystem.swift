@@ -5,30 +5,10 @@ extension LowerFile {
     /// Whether nobody on this machine can write to the file, because its whole file system is read-only.
     ///
     /// A file system that is read-only only where this process sees it (a bind mount, as containers and systemd units have it) does not count,
-    /// nor one that can be mounted a second time from a server. False also without /proc. proc_pid_fdinfo(5), proc_pid_mountinfo(5).
+    /// nor one that can be mounted a second time from a server. False also without /proc.
     package var isOnReadOnlyFileSystem: Bool {
-        guard !SharedFileSystem.holds(descriptor),
-            let about = try? LowerFile(FilePath("/proc/self/fdinfo/\(descriptor)"), flags: O_RDONLY).text(),
-            let mounts = try? LowerFile("/proc/self/mountinfo", flags: O_RDONLY).text(),
-            let mount = about.split(separator: "\n").first(where: { $0.hasPrefix("mnt_id:") })?.dropFirst(7)
-                .split(separator: "\t").last
-        else { return false }
-        return Self.isReadOnly(mount: mount, in: mounts)
-    }
-
-    /// - Parameters:
-    ///   - mount: its number.
-    ///   - mounts: the text of /proc/self/mountinfo.
-    package static func isReadOnly(mount: some StringProtocol, in mounts: String) -> Bool {
-        for line in mounts.split(separator: "\n") {
-            let fields = line.split(separator: " ")
-            // number parent device root place options … - type source options of the file system
-            guard fields.first.map({ $0 == mount }) == true, let dash = fields.lastIndex(of: "-"),
-                fields.count > dash + 3
-            else { continue }
-            return fields[dash + 3].split(separator: ",").first == "ro"
-        }
-        return false
+        !SharedFileSystem.holds(descriptor)
+            && MountTable.mount(ofDescriptor: descriptor)?.isReadOnlyFileSystem == true
     }
 
     /// All of the text, for files of /proc: their length is not known before.

@@ -51,8 +51,8 @@ extension LowerFile {
 /// A thread that waits in flock(2) for as long as that takes.
 ///
 /// If its caller has given up, it gives the flock back at once when it gets it, and ends. Until then the next caller of this process that wants
-/// the same file, opened for the same, takes it over, with its place in the queue. So a process has one such thread for a file, however often it tries; more only if
-/// several of its threads want the file at the same time.
+/// the same file, opened for the same, takes it over, with its place in the queue. So a process has one such thread for a file, however often it
+/// tries; more only if several of its threads want the file at the same time.
 private final class FlockWaiter: @unchecked Sendable {  // `state` is used under the lock of `abandoned` only
     private enum State {
         case wanted

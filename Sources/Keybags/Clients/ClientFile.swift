@@ -113,29 +113,18 @@ package struct ClientOfKeybag {
 
     /// All processes that live. Files of dead ones are removed; what is none of ours is left alone.
     ///
-    /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC: anybody can have put any number of files there.
-    /// - Returns: the processes, and whether these are all: there may be more than time, or file descriptors, were enough for, or files
-    ///   that cannot be opened.
+    /// - Parameter end: as in ``RunDirectory/forEachFile(in:until:_:)``.
+    /// - Returns: the processes, and whether these are all.
     package static func all(ofKeybag keybag: FilePath, until end: UInt64 = .max) -> (
         clients: [ClientOfKeybag], areAll: Bool
     ) {
         let run = RunDirectory(of: keybag)
-        guard let directory = run.openClients() else { return ([], run.hasCertainlyNoClients) }
-        var (clients, areAll) = ([ClientOfKeybag](), true)
-        let isOver = try? directory.forEachName { name in
-            guard Clock.monotonic() < end else { return false }
-            do throws(DataProtectionError) {
-                let file = try directory.file(name, flags: O_RDWR, path: directory.path.appending(name))
-                let client = ClientOfKeybag(file: file)
-                if client.isAlive { clients.append(client) } else { client.removeIfDead() }
-            } catch {
-                // Removed by now, or none of ours; else there may be a process behind it.
-                if case .notRegularFile = error { return true }
-                if error.errno != .noSuchFileOrDirectory { areAll = false }
-            }
-            return true
+        var clients: [ClientOfKeybag] = []
+        let areAll = run.forEachFile(in: run.clients, until: end) { file in
+            let client = ClientOfKeybag(file: file)
+            if client.isAlive { clients.append(client) } else { client.removeIfDead() }
         }
-        return (clients, areAll && isOver ?? false)
+        return (clients, areAll)
     }
 
     /// Whether the process lives.

@@ -30,7 +30,8 @@ extension Keybag {
     /// Reads the state from the ring, and what goes with it from the keybag's files.
     ///
     /// - Throws: `keysUnreadable` if the ring has a key of this keybag that cannot be read: then the state is not known.
-    ///   `keysIncomplete` if some files of class A or B open although the keybag is not unlocked. `system` if the record of user namespaces cannot be read. `keyringUnavailable`.
+    ///   `keysIncomplete` if some files of class A or B open although the keybag is not unlocked. `system` if the record of user namespaces
+    ///   cannot be read. `keyringUnavailable`.
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try knownState()
         if state != .unlocked { _ = try rings.elsewhere() }  // else keys in another namespace could not be ruled out

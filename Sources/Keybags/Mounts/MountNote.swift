@@ -123,26 +123,17 @@ struct FoundMountNote {
 
     /// All of a keybag, and whether these are all.
     ///
-    /// - Parameter end: when to stop, in nanoseconds of CLOCK_MONOTONIC.
+    /// - Parameter end: as in ``RunDirectory/forEachFile(in:until:_:)``.
     static func all(ofKeybag keybag: FilePath, until end: UInt64) -> (notes: [FoundMountNote], areAll: Bool) {
         let run = RunDirectory(of: keybag)
-        guard let directory = run.openMounts() else { return ([], run.hasCertainlyNoMounts) }
-        var (notes, areAll) = ([FoundMountNote](), true)
-        let isOver = try? directory.forEachName { name in
-            guard Clock.monotonic() < end else { return false }
-            do throws(DataProtectionError) {
-                let file = try directory.file(name, flags: O_RDWR, path: directory.path.appending(name))
-                // Of something else nothing is known, and it is left alone.
-                if let note = MountNote(decoding: try file.bytes(at: 0, count: 8192)) {
-                    notes.append(FoundMountNote(note: note, file: file))
-                }
-            } catch {
-                if case .notRegularFile = error { return true }
-                if error.errno != .noSuchFileOrDirectory { areAll = false }
+        var notes: [FoundMountNote] = []
+        let areAll = run.forEachFile(in: run.mounts, until: end) { file throws(DataProtectionError) in
+            // Of something else nothing is known, and it is left alone.
+            if let note = MountNote(decoding: try file.bytes(at: 0, count: 8192)) {
+                notes.append(FoundMountNote(note: note, file: file))
             }
-            return true
         }
-        return (notes, areAll && isOver ?? false)
+        return (notes, areAll)
     }
 
     /// Whether the server lives. It may be stopped.

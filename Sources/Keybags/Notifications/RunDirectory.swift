@@ -35,23 +35,40 @@ package struct RunDirectory: Hashable, Sendable {
     /// - Throws: `keybagUnsafe`, `system`.
     package func isUsable() throws(DataProtectionError) -> Bool { try Self.isOurs(path) }
 
-    /// `clients` in it, where that can be listed: what a link leads to is nobody's business here.
-    package func openClients() -> LowerDirectory? { open("clients") }
+    /// What processes have left in one of its directories, each file open for reading and writing. What is no regular file is passed over.
+    ///
+    /// - Parameters:
+    ///   - directory: ``clients`` or ``mounts``.
+    ///   - end: when to stop, in nanoseconds of CLOCK_MONOTONIC: anybody can have put any number of files there.
+    ///   - body: gets each file. If it throws, the file counts as one that cannot be opened.
+    /// - Returns: whether these are all: there may be more than time, or file descriptors, were enough for, or files that cannot be opened.
+    func forEachFile(
+        in directory: FilePath, until end: UInt64, _ body: (LowerFile) throws(DataProtectionError) -> Void
+    ) -> Bool {
+        guard let opened = open(directory) else { return isCertainlyMissing(directory) }
+        var areAll = true
+        let isOver = try? opened.forEachName { name in
+            guard Clock.monotonic() < end else { return false }
+            do throws(DataProtectionError) {
+                try body(try opened.file(name, flags: O_RDWR, path: directory.appending(name)))
+            } catch {
+                // Removed by now, or none of ours; else there may be a process behind it.
+                if case .notRegularFile = error { return true }
+                if error.errno != .noSuchFileOrDirectory { areAll = false }
+            }
+            return true
+        }
+        return areAll && isOver ?? false
+    }
 
-    /// The same of `mounts`.
-    package func openMounts() -> LowerDirectory? { open("mounts") }
-
-    private func open(_ name: FilePath.Component) -> LowerDirectory? {
-        guard (try? isUsable()) == true, (try? Self.isOurs(path.appending(name))) == true else { return nil }
+    /// Where it can be listed: what a link leads to is nobody's business here.
+    private func open(_ directory: FilePath) -> LowerDirectory? {
+        guard (try? isUsable()) == true, (try? Self.isOurs(directory)) == true, let name = directory.lastComponent
+        else { return nil }
         return try? LowerDirectory(path).directory(name)
     }
 
-    /// Whether it is certain that no process has left a file in `clients`: it is not there, and could have been made.
-    package var hasCertainlyNoClients: Bool { isCertainlyMissing(clients) }
-
-    /// The same of `mounts`.
-    package var hasCertainlyNoMounts: Bool { isCertainlyMissing(mounts) }
-
+    /// Whether it is certain that no process has left a file there: the directory is not there, and could have been made.
     private func isCertainlyMissing(_ directory: FilePath) -> Bool {
         var status = stat()
         guard directory.withPlatformString({ lstat($0, &status) }) != 0 else { return false }
