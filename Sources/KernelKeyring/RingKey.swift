@@ -87,12 +87,14 @@ public struct RingKey: Hashable, Sendable {
         return Set(living + ProcKeys.userKeys().map(\.description)).filter { $0.hasPrefix(prefix) }
     }
 
-    /// Removes expired and revoked keys whose description begins with `prefix` from the user keyring. The kernel then wipes their payloads at once.
+    /// Removes expired and revoked keys from the user keyring. The kernel then wipes their payloads at once.
     ///
     /// Each is removed by its serial: a key that somebody loads under the same description at this moment stays. Where `/proc/keys` cannot be
     /// read, as in many containers, none is removed, and the kernel's collector does it after `gc_delay` seconds.
-    public static func removeDead(withPrefix prefix: String) {
-        for key in ProcKeys.userKeys() where key.isDead && key.description.hasPrefix(prefix) {
+    ///
+    /// - Parameter isWanted: gets the description of each dead key, and says whether it goes.
+    public static func removeDead(where isWanted: (String) -> Bool) {
+        for key in ProcKeys.userKeys() where key.isDead && isWanted(key.description) {
             try? KeySerial.userKeyring.unlink(key.serial)  // fails for one that is in another keyring
         }
     }

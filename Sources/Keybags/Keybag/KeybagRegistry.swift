@@ -18,11 +18,17 @@ extension Keybag {
         return keybag
     }
 
-    /// Removes remnants from the ring: class keys of any keybag that have expired, because whoever armed their lock has died. Nobody can read
-    /// them, but the kernel may hold their payload up to `gc_delay`, 300 s.
+    /// Removes remnants from the ring: class keys of keybags once used here that have expired, because whoever armed their lock has died. Nobody
+    /// can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
     ///
-    /// It asks the ring alone. Every command begins with this, and the directory of another keybag may be on a disk that hangs.
-    package static func clearRemnants() { RingKey.removeDead(withPrefix: RingKeys.prefix) }
+    /// The ring says what has expired, and the registry whether it is of a keybag that was used here. Every command begins with this, so no
+    /// keybag's directory is looked at: it may be on a disk that hangs.
+    package static func clearRemnants() {
+        RingKey.removeDead { description in
+            guard let uuid = RingKeys.keybag(of: description) else { return false }
+            return target(of: uuid) != nil
+        }
+    }
 
     /// The keybags that were once used here.
     package static func rememberedUUIDs() throws(DataProtectionError) -> [KeybagUUID] {

@@ -144,6 +144,12 @@ package struct RingKeys: Sendable {
         return false
     }
 
+    /// The keybag whose class keys have this description; nil if it is none of class keys.
+    static func keybag(of description: String) -> KeybagUUID? {
+        guard description.hasPrefix(prefix) else { return nil }
+        return KeybagUUID(text: description.dropFirst(prefix.count).prefix(36))
+    }
+
     /// The keybags with any class key in the ring, dead remnants included.
     package static func keybagsInRing() throws(DataProtectionError) -> [KeybagUUID] {
         let descriptions: Set<String>
@@ -152,8 +158,7 @@ package struct RingKeys: Sendable {
         } catch {
             throw .keyringUnavailable(error)
         }
-        let uuids = descriptions.compactMap { KeybagUUID(text: $0.dropFirst(prefix.count).prefix(36)) }
-        return Set(uuids).sorted { $0.description < $1.description }
+        return Set(descriptions.compactMap(keybag(of:))).sorted { $0.description < $1.description }
     }
 }
 
