@@ -197,18 +197,46 @@ def mappings(pid):
     return found
 
 
+# proc_pid_pagemap(5): in memory, in swap, and still what the file has (or shared).
+PRESENT, SWAPPED, OF_THE_FILE = 1 << 63, 1 << 62, 1 << 61
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def changed(pagemap, start, end):
+    """The parts of a private mapping of a file that are no longer what the file has, as (start, end)."""
+    pagemap.seek(start // PAGE * 8)
+    entries = array.array("Q")
+    entries.frombytes(pagemap.read((end - start) // PAGE * 8))
+    parts = []
+    for number, entry in enumerate(entries):
+        if entry & (PRESENT | SWAPPED) and not entry & OF_THE_FILE:
+            at = start + number * PAGE
+            if parts and parts[-1][1] == at:
+                parts[-1] = parts[-1][0], at + PAGE
+            else:
+                parts.append((at, at + PAGE))
+    return parts
+
+
 def look_through_process(search, pid):
-    """All that can be read, but for private mappings of files of which no page was ever written to."""
+    """All that can be read, but for pages of private mappings of files that were never written to."""
     unreadable, unchanged, every = [], 0, mappings(pid)
-    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/pagemap", "rb", 0) as pagemap:
         for start, end, access, name, written in every:
-            if access.endswith("p") and name.startswith("/") and written == 0:
-                unchanged += end - start
-            elif "r" in access:
-                try:
-                    look_through(search, memory, start, end, name)
-                except OSError:
-                    unreadable.append(name)
+            if "r" not in access:
+                continue
+            parts = [(start, end)]
+            if access.endswith("p") and name.startswith("/"):
+                parts = changed(pagemap, start, end)
+                looked_at = sum(to - at for at, to in parts)
+                if looked_at < written << 10:
+                    sys.exit(f"scan.py: error: {name}: {looked_at} bytes of {written} KiB that were written to")
+                unchanged += end - start - looked_at
+            try:
+                for at, to in parts:
+                    look_through(search, memory, at, to, name)
+            except OSError:
+                unreadable.append(name)
     for name in ("cmdline", "environ"):
         search.look(pathlib.Path(f"/proc/{pid}/{name}").read_bytes(), name)
     return {"mappings": len(every), "unchanged": unchanged, "unreadable": unreadable}
