@@ -225,7 +225,6 @@ import Testing
         for path in paths { try bed.keybag.rewrap(fileAt: path) }
         #expect(try finds(with: device) == 0)
         try bed.bag.forgetRetired()
-        #expect(try finds(with: device) == 0)
         #expect(try finds(with: recovery) == 0)
         for path in paths {
             let answer = try Self.python(

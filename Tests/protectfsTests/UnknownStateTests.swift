@@ -22,7 +22,7 @@ struct UnknownStateTests {
             "$PROTECTFS" lock --require-clean; echo "status $?"
             chmod 700 keybag/run
             "$PROTECTFS" lock --require-clean; echo "status $?"
-            kill $holder; wait
+            kill -9 $holder; wait  # what Foundation starts blocks SIGTERM
             """
         let done = try sandbox.shell(script)
         #expect(done.text == "status 75\nstatus 75\n", "\(done.errors)")

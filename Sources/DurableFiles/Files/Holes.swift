@@ -1,10 +1,10 @@
 import Glibc
 import SystemPackage
 
-/// Bytes that this user can still write on the file system of an open file; nil if it does not say.
+/// Bytes that this user can still write on the file system of an open file; nil if it does not say, as ramfs: it has no blocks.
 package func roomOnFileSystem(of descriptor: Int32) -> UInt64? {
     var space = statvfs()
-    guard fstatvfs(descriptor, &space) == 0 else { return nil }
+    guard fstatvfs(descriptor, &space) == 0, space.f_blocks > 0 else { return nil }
     return byteCount(ofBlocks: UInt64(space.f_bavail), of: UInt64(space.f_frsize))
 }
 

@@ -7,7 +7,7 @@ enum DiskSpace {
     /// - Returns: nil if there is room, or nobody says.
     static func failure(for bytes: UInt64, in directory: FilePath) -> DownloadFailure? {
         var status = statvfs()
-        guard directory.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
+        guard directory.withPlatformString({ statvfs($0, &status) }) == 0, status.f_blocks > 0 else { return nil }
         let available = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         // 28 bytes for each 64 KiB, and two heads. FORMAT.md §3.
         let needed = bytes.addingReportingOverflow(bytes / 65_536 * 28 + 16_384)

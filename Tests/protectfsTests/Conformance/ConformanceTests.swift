@@ -1,6 +1,7 @@
 import Conformance
 import DataProtection
 import Foundation
+import TestEffort
 import Testing
 
 /// Every cell of the table is one case, for the library and for the command.
@@ -25,10 +26,11 @@ struct ConformanceTests {
     @Test("The library does what the table says of a change of class", arguments: classChanges)
     func libraryClassChange(_ cell: Cell) throws { try expect(cell) { LibrarySubject($0) } }
 
-    @Test("The command does what the table says of an operation", arguments: operations)
+    // Each cell starts several processes: a seventh of the cells each day. All of them: .ci/long.
+    @Test("The command does what the table says of an operation", arguments: Effort.slice(of: operations))
     func commandOperation(_ cell: Cell) throws { try expect(cell, command) }
 
-    @Test("The command does what the table says of a change of class", arguments: classChanges)
+    @Test("The command does what the table says of a change of class", arguments: Effort.slice(of: classChanges))
     func commandClassChange(_ cell: Cell) throws { try expect(cell, command) }
 
     private func command(_ stage: Stage) -> any Subject {

@@ -56,13 +56,16 @@ struct ConformanceVerbTests {
 
     @Test("What a file system cannot do is found, named and counted: status 71")
     func differences() throws {
-        guard try sandbox.shell("strace -o /dev/null true").status == 0 else {
-            print("skipped: a file system without attributes is not played: strace(1) cannot trace here")
+        // ramfs has no extended attributes, and does not say how large it is.
+        let namespace = geteuid() == 0 ? "--mount" : "--user --map-root-user --mount"
+        let mounted = "mount -t ramfs none somewhere"
+        guard try sandbox.shell("unshare \(namespace) \(mounted)").status == 0 else {
+            print("skipped: a file system without attributes: no ramfs can be mounted here")
             return
         }
         let done = try sandbox.shell(
-            "exec strace -f --seccomp-bpf -o /dev/null -e inject=setxattr:error=EOPNOTSUPP "
-                + "\"$PROTECTFS\" conformance somewhere --json")
+            "exec unshare \(namespace) sh -c '\(mounted) && \"$PROTECTFS\" conformance somewhere --json; "
+                + "status=$?; ls -A somewhere >left; exit $status'")
         #expect(done.status == 71, "\(done.errors)")
         let answer = try #require(try done.json() as? [String: Any])
         let cells = try #require(answer["cells"] as? [[String: Any]])
@@ -79,7 +82,7 @@ struct ConformanceVerbTests {
         #expect(last["found"] as? String == "setxattr: Operation not supported")
         let counts = ["cells": 784, "agreed": 628, "different": 32, "cannotArise": 76, "notApplicable": 48]
         #expect(answer["counts"] as? [String: Int] == counts)
-        #expect(try names().isEmpty)
+        #expect(try sandbox.stored("left").isEmpty)
     }
 
     @Test("Differences and counts, as text and as JSON")
