@@ -71,16 +71,26 @@ extension ProtectedFile {
     /// - Throws: also `system` with ENOMEM: the size of a file that is not known to be ours may be anything.
     public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
         guard offset >= 0, length >= 0 else { throw .outOfRange(path) }
-        let available = max(0, try size() - offset)
-        let wanted = Int(min(Int64(length), available))
-        if wanted == 0 { return Data() }
-        guard let start = calloc(wanted, 1) else { throw .system(path, operation: "calloc", .noMemory) }
-        do throws(DataProtectionError) {
-            let count = try read(into: UnsafeMutableRawBufferPointer(start: start, count: wanted), at: offset)
-            return Data(bytesNoCopy: start, count: count, deallocator: .free)
-        } catch {
-            free(start)
-            throw error
+        if length == 0 {
+            _ = try size()
+            return Data()
+        }
+        // One byte more than is known to be there: if that cannot be read, this was the end.
+        var wanted = Int(min(Int64(length) - 1, max(0, lastSize - offset))) + 1
+        while true {
+            guard let start = calloc(wanted, 1) else { throw .system(path, operation: "calloc", .noMemory) }
+            do throws(DataProtectionError) {
+                let count = try read(into: UnsafeMutableRawBufferPointer(start: start, count: wanted), at: offset)
+                if count < wanted || wanted == length {
+                    return Data(bytesNoCopy: start, count: count, deallocator: .free)
+                }
+                free(start)
+            } catch {
+                free(start)
+                throw error
+            }
+            // It has grown.
+            wanted = Int(min(Int64(length) - 1, max(0, try size() - offset))) + 1
         }
     }
 

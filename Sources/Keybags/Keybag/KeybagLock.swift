@@ -23,21 +23,23 @@ extension Keybag {
     ///   keys; `lockUnproven` if an unlock that is under way may load keys again. The keys in this process's keyring are gone even then, and
     ///   nobody was waited for: ``lockReport(waiting:)`` does that.
     package func lock(waiting seconds: Double) throws(DataProtectionError) -> LockReport {
-        try lock(waiting: seconds, keysWereThere: false)
+        // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
+        let wereThere = ring.holdsUnlocked
+        try? ring.evict()
+        return try lock(waiting: seconds, keysWereThere: wereThere)
     }
 
-    /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
+    /// The rest of a lock, when the keys that were there have been evicted.
+    ///
+    /// - Parameter keysWereThere: whether class keys A and B were among them.
     func lock(waiting seconds: Double, keysWereThere: Bool) throws(DataProtectionError) -> LockReport {
-        // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
-        let wereThere = ring.holdsUnlocked || keysWereThere
-        try? ring.evict()
         let turn: LockTurn
         do throws(DataProtectionError) {
             turn = try transition.lockTurn { record throws(DataProtectionError) in
                 let areThere = ring.holdsUnlocked
                 try ring.evict()
                 rings.remove()
-                record.noteEviction(foundKeys: areThere || wereThere)
+                record.noteEviction(foundKeys: areThere || keysWereThere)
                 announce(.didBecomeUnavailable, record)
             }
         } catch {

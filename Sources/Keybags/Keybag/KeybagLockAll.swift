@@ -36,7 +36,8 @@ extension Keybag {
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { locked.failures.append(error) }
         for uuid in Set(found).union(remembered).sorted(by: { $0.description < $1.description }) {
             do throws(DataProtectionError) {
-                let stranger = try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
+                let keysWereThere = found.contains(uuid) ? unlocked.contains(uuid) : nil
+                let stranger = try lock(uuid, keysWereThere: keysWereThere, followUp)
                 if let stranger { locked.ofOthers.append(stranger) }
             } catch {
                 locked.failures.append(error)
@@ -55,24 +56,29 @@ extension Keybag {
 
     /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
     package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
-        _ = try lock(uuid, keysWereThere: false, followUp)
+        _ = try lock(uuid, keysWereThere: nil, followUp)
     }
 
+    /// - Parameter keysWereThere: whether class keys A and B were among the keys that the caller has evicted; nil: nothing was evicted.
     /// - Returns: the keybag's directory, if that belongs to another user and no keys were there.
     /// - Throws: also `keybagUnsafe` if the directory belongs to another user and keys were there: in that user's ring they may be still.
     private static func lock(
-        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
+        _ uuid: KeybagUUID, keysWereThere: Bool?, _ followUp: LockFollowUp
     ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
         // Where the keybag is there, its counter stops an unlock that is under way.
         if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
-            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+            if let keysWereThere {
+                _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+            } else {
+                _ = try keybag.lock(waiting: 0)
+            }
             return nil
         }
         let keysAreThere = RingKeys(uuid).holdsUnlocked
         try RingKeys(uuid).evict()
         guard let directory = target(of: uuid) else { return nil }
         if let owner = OwnDirectory.owner(of: directory), owner != geteuid() {
-            if keysWereThere || keysAreThere { try OwnDirectory.requireOwner(of: directory) }
+            if keysWereThere == true || keysAreThere { try OwnDirectory.requireOwner(of: directory) }
             let link = Locations.registry.appending(uuid.description)
             return LockedKeybags.Stranger(link: link, directory: directory, owner: owner)
         }

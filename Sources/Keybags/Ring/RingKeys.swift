@@ -90,13 +90,6 @@ package struct RingKeys: Sendable {
     /// Whether the key with A and B private is here. One that has expired is not.
     package var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
 
-    /// Whether any generation of class key C is here, genuine or not.
-    package func holdsClassC() throws(DataProtectionError) -> Bool {
-        var serial: KeySerial?
-        guard let payload = try Self.payload(of: firstUnlock, serial: &serial) else { return false }
-        return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
-    }
-
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
     package func evict(everything: Bool = false) throws(DataProtectionError) {
         do throws(Errno) {
