@@ -90,15 +90,17 @@ package struct RingKeys: Sendable {
     /// Whether the key with A and B private is here. One that has expired is not.
     package var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
 
-    /// Whether any generation of class key C is here, genuine or not.
-    package func holdsClassC() throws(DataProtectionError) -> Bool {
-        var serial: KeySerial?
-        guard let payload = try Self.payload(of: firstUnlock, serial: &serial) else { return false }
-        return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
+    /// Whether it is certain that this key is not here: a remnant of it, or one that cannot be searched for, counts as here.
+    private var isUnlockedAbsent: Bool {
+        do throws(Errno) { try unlocked.find() } catch { return error == .requiredKeyNotAvailable }
+        return false
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
+    ///
+    /// A search that says ENOKEY is the proof that the key is gone, before an eviction as after it.
     package func evict(everything: Bool = false) throws(DataProtectionError) {
+        if !everything, isUnlockedAbsent { return }
         do throws(Errno) {
             try write { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
