@@ -21,6 +21,7 @@ struct KeyFetchTests {
         worker = try StormProcess(
             bed.keybag.directory, ["serve"],
             wrapper: ["strace", "-qq", "-f", "-o", log.string, "-e", "trace=keyctl", "-e", "signal=none"])
+        _ = try worker.ask("size")  // when it answers, strace(1) has made the log
     }
 
     /// How often it has read a key until now. strace(1) writes each line before the call returns.

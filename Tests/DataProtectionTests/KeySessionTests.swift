@@ -35,7 +35,8 @@ import Testing
 
     @Test("A session that began before a rotation lends the new keys too, unless there was a lock meanwhile")
     func rotated() throws {
-        var (session, other) = (KeySession(bed.keybag), KeySession(bed.keybag))
+        var session = KeySession(bed.keybag)
+        var other = KeySession(bed.keybag)
         #expect(try lent(&session) == [true, true, true])
         #expect(try lent(&other) == [true, true, true])
         let old = bed.keybag.activeName(.complete)

@@ -85,10 +85,13 @@ package struct KeySession: ~Copyable {
         _ name: ClassKeyName, at serial: inout KeySerial?
     ) throws(DataProtectionError) -> ClassKey? {
         let secret = try secret(of: name, at: serial)
-        serial = unlocked?.serial
+        serial = classASerial
         guard let secret else { return nil }
         return try Self.classKey(name, secret)
     }
+
+    /// Where class key A was found, for the next session of a handle; nil if it was not looked for.
+    package var classASerial: KeySerial? { unlocked?.serial }
 
     private static func classKey(
         _ name: ClassKeyName, _ secret: consuming SecretBytes

@@ -69,8 +69,10 @@ public final class Keybag: Sendable {
             throw error
         }
         try OwnDirectory.secure(directory: directory, warn: warn)
-        for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
-            try OwnDirectory.secure(file: directory.appending(name), warn: warn)
+        for name in KeybagFile.allNames {
+            do throws(DataProtectionError) {
+                try OwnDirectory.secure(file: directory.appending(name), warn: warn)
+            } catch .system(_, _, .noSuchFileOrDirectory) {}
         }
         if let damaged = loaded.damaged { warn(.keybagCopyDamaged(damaged)) }
         self.directory = directory

@@ -126,14 +126,10 @@ package struct RingKeys: Sendable {
     /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
     ///   done is no remnant.
     package func clearExpired(in keybag: FilePath) {
-        for key in [unlocked, firstUnlock] where Self.isRemnant(key) {
-            TransitionFile(directory: keybag).ifFree {
-                guard Self.isRemnant(key) else { return }
-                try? key.write { () throws(Errno) in try key.evict() }  // the next command tries again
-            }
-        }
         let transition = TransitionFile(directory: keybag)
-        guard holdsUnlocked, transition.read().isOverdue else { return }
+        let isUnlocked = clear(unlocked, transition)
+        _ = clear(firstUnlock, transition)
+        guard isUnlocked, transition.read().isOverdue else { return }
         transition.ifFree {
             guard transition.read().isOverdue else { return }
             try? evict()
@@ -141,10 +137,22 @@ package struct RingKeys: Sendable {
         }
     }
 
-    private static func isRemnant(_ key: RingSlot) -> Bool {
-        do throws(Errno) { _ = try key.find() } catch { return error == .keyExpired || error == .keyRevoked }
-        return false
+    /// - Returns: whether a living key is here.
+    private func clear(_ key: RingSlot, _ transition: TransitionFile) -> Bool {
+        do throws(Errno) { try key.find() } catch {
+            guard Self.isRemnant(error) else { return false }
+            transition.ifFree {
+                do throws(Errno) { try key.find() } catch {
+                    guard Self.isRemnant(error) else { return }
+                    try? key.write { () throws(Errno) in try key.evict() }  // the next command tries again
+                }
+            }
+            return false
+        }
+        return true
     }
+
+    private static func isRemnant(_ error: Errno) -> Bool { error == .keyExpired || error == .keyRevoked }
 
     /// The keybag whose class keys have this description; nil if it is none of class keys.
     static func keybag(of description: String) -> KeybagUUID? {

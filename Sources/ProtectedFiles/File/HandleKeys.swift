@@ -23,7 +23,9 @@ package struct HandleKeys {
         /// Where class key A was in the ring last time.
         var serial: KeySerial?
 
-        init(_ keys: MaskedKeys, wrap: [UInt8]) { (self.keys, self.wrap) = (keys, wrap) }
+        init(_ keys: MaskedKeys, wrap: [UInt8], serial: KeySerial?) {
+            (self.keys, self.wrap, self.serial) = (keys, wrap, serial)
+        }
     }
     private var held = Held.none
     /// What this process says of the handle while its file has class A or B.
@@ -85,7 +87,7 @@ package struct HandleKeys {
             let headKey = try fileKey.headKey(of: id)
             if head.wrap.classKey.protectionClass == .complete {
                 if let masked = try mask(chunkKey, headKey, of: head, &session) {
-                    held = .masked(Masked(masked, wrap: head.wrapBytes))
+                    held = .masked(Masked(masked, wrap: head.wrapBytes, serial: session.classASerial))
                 }
                 return FileKeys(
                     associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: session.use)
