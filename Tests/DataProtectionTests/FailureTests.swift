@@ -1,3 +1,4 @@
+import Glibc
 import StormScript
 import SystemPackage
 import TestEffort
@@ -135,6 +136,25 @@ import Testing
         try StoredFile(path).expectClosed("\(name)")
         try path.remove()
         return hasFailed || !isClosed
+    }
+
+    /// A handle whose flush has failed before its first write does not become the writer afterwards: the next flush may say that all is well.
+    @Test func failedHandleBeginsNoWriting() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .none, pattern(1, count: 100))
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        // fdatasync(2) fails with EINVAL on what is no file of a disk.
+        let kept = try LowerFile(path, flags: O_RDWR)
+        let null = try LowerFile("/dev/null", flags: O_RDWR)
+        #expect(dup2(null.descriptor, file.lower.descriptor) == file.lower.descriptor)
+        expectError("system") { try file.sync() }
+        #expect(dup2(kept.descriptor, file.lower.descriptor) == file.lower.descriptor)
+        expectError("handleFailed") { try file.beginWriting() }
+        expectError("handleFailed") { try file.write([1], at: 0) }
+        expectError("handleFailed") { try file.sync() }
+        #expect(try file.bytes(at: 0, count: 200) == pattern(1, count: 100), "it still reads")
+        expectError("handleFailed") { try file.close() }
+        #expect(try bed.read(path) == pattern(1, count: 100))
     }
 
     /// A new file of which something was appended by half is never finished.

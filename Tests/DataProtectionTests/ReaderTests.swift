@@ -1,4 +1,5 @@
 import Foundation
+import ProtectionKeys
 import StormScript
 import Synchronization
 import SystemPackage
@@ -105,6 +106,38 @@ import Testing
             newest[index] = number
         }
         guard newest[0] >= least else { throw Wrong(what: "\(newest[0]) after \(least) was acknowledged") }
+    }
+
+    /// A handle that has just read the heads looks at them again when it has read chunks: a chunk that was cut off meanwhile may have
+    /// been written anew, and that is not committed.
+    @Test func whatIsNotCommittedIsNotRead() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .none, [UInt8](repeating: 1, count: 10 * Self.chunk))
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        let reader = OpenFile(try LowerFile(path, flags: O_RDONLY), keybag: bed.keybag, isWritable: false)
+        var bytes = [UInt8](repeating: 0, count: Self.chunk)
+        var looks = 0
+        let count = try reader.operate(.read) { view, keys throws(Trouble) in
+            looks += 1
+            if looks == 1 {
+                try certainly { () throws(DataProtectionError) in
+                    try writer.truncate(to: Int64(Self.chunk))
+                    try writer.sync()
+                    let new = [UInt8](repeating: 2, count: 9 * Self.chunk)
+                    try new.lendBytes { new throws(DataProtectionError) in try writer.write(new, at: Int64(Self.chunk))
+                    }
+                }
+            }
+            return try bytes.lendMutableBytes { bytes throws(Trouble) in
+                try view.read(into: bytes, at: UInt64(5 * Self.chunk), keys)
+            }
+        }
+        #expect(looks == 2)
+        #expect(count == 0, "committed are \(Self.chunk) bytes")
+        try writer.close()
+        #expect(
+            try bed.read(path) == [UInt8](repeating: 1, count: Self.chunk)
+                + [UInt8](repeating: 2, count: 9 * Self.chunk))
     }
 
     /// Another process reads all of the file again and again while it is appended to, overwritten, cut and emptied.

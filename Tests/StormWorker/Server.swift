@@ -1,4 +1,5 @@
 import DataProtection
+import FoundationEssentials
 import StormScript
 import SystemPackage
 
@@ -6,6 +7,7 @@ import SystemPackage
 ///
 ///     open r PATH | open w PATH | STEP | read OFFSET COUNT | size | close | hold PATH | held OFFSET COUNT
 ///     new PATH | add COUNT SEED | finish
+///     put COUNT PATH | get PATH
 ///
 /// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``.
 final class Server {
@@ -51,6 +53,13 @@ final class Server {
         case "finish":
             guard let new else { throw Unknown(line: line) }
             try new.finish()
+        case "put":
+            guard let count = Int(words[1]) else { throw Unknown(line: line) }
+            try Data(pattern(1, count: count)).write(
+                to: URL(fileURLWithPath: words[2]), options: .completeFileProtection, protectedBy: keybag)
+        case "get":
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: String(line.dropFirst(4))), protectedBy: keybag)
+            return "\(bytes.count) \(checksum(Array(bytes)))"
         case "size": return "\(try opened().size())"
         case "close":
             try opened().close()

@@ -39,6 +39,19 @@ struct LockEverythingTests {
         #expect(done.text == "unlocked\nunlocked\n0\nlocked\nlocked\n", "\(done.errors)")
     }
 
+    @Test(
+        "lock --all evicts the keys of each keybag once",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
+    func once() throws {
+        let done = try script(
+            """
+            run strace -qq -f -o calls -e trace=keyctl ./protectfs lock --all --keybag one; echo $?
+            grep -c 'KEYCTL_LINK, KEY_SPEC_USER_KEYRING, KEY_SPEC_THREAD_KEYRING' calls
+            grep -c KEYCTL_INVALIDATE calls; state one; state two
+            """)
+        #expect(done.text == "0\n2\n2\nlocked\nlocked\n", "\(done.errors)")
+    }
+
     @Test("lock --all changes the time of those keybags only that were unlocked")
     func lockedSince() throws {
         let done = try script(

@@ -71,17 +71,33 @@ extension ProtectedFile {
     /// - Throws: also `system` with ENOMEM: the size of a file that is not known to be ours may be anything.
     public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
         guard offset >= 0, length >= 0 else { throw .outOfRange(path) }
-        let available = max(0, try size() - offset)
-        let wanted = Int(min(Int64(length), available))
-        if wanted == 0 { return Data() }
-        guard let start = calloc(wanted, 1) else { throw .system(path, operation: "calloc", .noMemory) }
+        if length == 0 {
+            _ = try size()
+            return Data()
+        }
+        // One byte more than is known to be there: if that cannot be read, this was the end.
+        let known = min(Int64(length) - 1, max(0, lastSize - offset))
+        if let data = try read(Int(known) + 1, of: length, at: offset) { return data }
+        // It has grown. It may go on growing, so this reads what is there now.
+        return try read(Int(min(Int64(length), max(0, try size() - offset))), of: nil, at: offset) ?? Data()
+    }
+
+    /// - Parameter whole: how many bytes are wanted in all; nil: `count`.
+    /// - Returns: nil if there may be more.
+    private func read(_ count: Int, of whole: Int?, at offset: Int64) throws(DataProtectionError) -> Data? {
+        if count == 0 { return Data() }
+        guard let start = calloc(count, 1) else { throw .system(path, operation: "calloc", .noMemory) }
         do throws(DataProtectionError) {
-            let count = try read(into: UnsafeMutableRawBufferPointer(start: start, count: wanted), at: offset)
-            return Data(bytesNoCopy: start, count: count, deallocator: .free)
+            let read = try read(into: UnsafeMutableRawBufferPointer(start: start, count: count), at: offset)
+            if read < count || count == whole ?? count {
+                return Data(bytesNoCopy: start, count: read, deallocator: .free)
+            }
         } catch {
             free(start)
             throw error
         }
+        free(start)
+        return nil
     }
 
     /// Writes a protected file from a sequence of pieces; it appears whole when the sequence ends, or not at all.

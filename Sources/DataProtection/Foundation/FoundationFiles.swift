@@ -24,11 +24,10 @@ extension FileManager {
     ) throws -> Bool {
         let protectionClass = try attributes?.protectionClass(of: path)
         try inFoundationsWords(path, isWriting: true) { path throws(DataProtectionError) in
-            let writer = try ProtectedFileWriter(
-                path, as: protectionClass, promising: nil, keybag: keybag, replacing: true,
-                expecting: data?.count ?? 0)
-            try data?.lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
-            try writer.finish()
+            try (data ?? Data()).lend { bytes throws(DataProtectionError) in
+                try ProtectedFileWriter.write(
+                    bytes, to: path, as: protectionClass, promising: nil, keybag: keybag, replacing: true)
+            }
         }
         if let others = attributes?.withoutProtection, !others.isEmpty {
             try setAttributes(others, ofItemAtPath: path)

@@ -58,8 +58,7 @@ extension Data {
         _ path: FilePath, _ keybag: Keybag, _ policy: PlaintextPolicy
     ) throws(DataProtectionError) -> Data {
         do throws(DataProtectionError) {
-            let file = try ProtectedFile.open(path, keybag: keybag)
-            return try file.read(Int.max, at: 0)
+            return try readProtected(path, keybag)
         } catch .notProtected {
             switch policy {
             case .refuse: throw .notProtected(path)
@@ -69,6 +68,17 @@ extension Data {
                 return try read(path, keybag, .refuse)
             }
         }
+    }
+
+    private static func readProtected(_ path: FilePath, _ keybag: Keybag) throws(DataProtectionError) -> Data {
+        let lower = try LowerFile(regular: path, flags: O_RDONLY)
+        // A file is longer than its plaintext, unless it has holes.
+        let length = try lower.length()
+        guard length < 1 << 20 else { return try ProtectedFile.reading(lower, keybag: keybag).read(Int.max, at: 0) }
+        let buffer = WipedBuffer(count: Int(length) + 1)
+        let (file, count) = try ProtectedFile.reading(lower, into: buffer.prefix(buffer.count), keybag: keybag)
+        guard let count, count < buffer.count else { return try file.read(Int.max, at: 0) }
+        return buffer.withBytes { Data($0.prefix(count)) }
     }
 
     private static func readPlaintext(_ path: FilePath) throws(DataProtectionError) -> Data {
@@ -83,11 +93,11 @@ extension Data {
         let explicit = try options.protectionClass(for: path)
         let isNewOnly = options.contains(.withoutOverwriting)
         if raiseTo == .none, !options.contains(.atomic), !isNewOnly, try overwrite(path, explicit, keybag) { return }
-        let writer = try ProtectedFileWriter(
-            path, as: explicit, promising: PromisedClass(orNothing: raiseTo), keybag: keybag, replacing: !isNewOnly,
-            expecting: count)
-        try lend { bytes throws(DataProtectionError) in try writer.append(bytes) }
-        try writer.finish()
+        try lend { bytes throws(DataProtectionError) in
+            try ProtectedFileWriter.write(
+                bytes, to: path, as: explicit, promising: PromisedClass(orNothing: raiseTo), keybag: keybag,
+                replacing: !isNewOnly)
+        }
     }
 
     /// Overwrites an existing protected file in one commit; false if there is none, or too much for one.
@@ -105,15 +115,14 @@ extension Data {
         }
         // More than fits into one commit appears whole by way of a new file.
         let limit = 4 << 20
-        guard count <= limit, try file.size() <= limit else { return false }
+        guard count <= limit, file.lastSize <= limit else { return false }
         do throws(DataProtectionError) {
             let own = try file.openedClass()
             // New bytes are never in the weaker class, and old bytes keep their class until they are gone.
             if let explicit, explicit > own {
                 try keybag.setProtection(explicit, of: file.lower, allowsWeaker: false)
             }
-            try file.truncate(to: 0)
-            try lend { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
+            try lend { bytes throws(DataProtectionError) in try file.replaceContents(by: bytes) }
             if let explicit, explicit <= own {
                 try file.sync()
                 try keybag.setProtection(explicit, of: file.lower)

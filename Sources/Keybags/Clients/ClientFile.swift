@@ -11,6 +11,9 @@ import SystemPackage
 package struct ClientFile {
     package private(set) var record: ClientRecord
     private let file: LowerFile
+    private let identity: stat
+    /// Whether the file says what ``record`` does.
+    private var isWritten = true
 
     private static let numbers = Atomic<UInt32>(0)
 
@@ -28,9 +31,11 @@ package struct ClientFile {
             do throws(DataProtectionError) {
                 let file = try Self.create(path)
                 // Whoever sees it before it is locked takes it for a dead process's.
-                guard try file.tryByteLock(0, .exclusive), try file.status().st_nlink > 0 else { continue }
+                guard try file.tryByteLock(0, .exclusive) else { continue }
+                let status = try file.status()
+                guard status.st_nlink > 0 else { continue }
                 try file.write(record.encoded, at: 0)
-                self.file = file
+                (self.file, identity) = (file, status)
                 ClientFilesAtExit.add(path)
                 return
             } catch .system(_, _, .fileExists) {}  // a process of another PID namespace
@@ -50,12 +55,17 @@ package struct ClientFile {
     }
 
     /// Whether it has its name still: somebody may have cleared `run`, or moved it away.
-    package var isThere: Bool { (try? file.isNamed(file.path)) ?? false }
+    package var isThere: Bool {
+        var named = stat()
+        return file.path.withPlatformString { lstat($0, &named) } == 0 && named.isSameItem(as: identity)
+    }
 
     /// Says something else. What cannot be written is not said: nobody must be kept from a file by that.
     package mutating func update(_ change: (inout ClientRecord) -> Void) {
+        let before = record
         change(&record)
-        try? file.write(record.encoded, at: 0)
+        if isWritten, record == before { return }
+        isWritten = (try? file.write(record.encoded, at: 0)) != nil
     }
 
     /// Names a file in one of the places, or none there.

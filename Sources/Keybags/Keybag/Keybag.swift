@@ -69,8 +69,10 @@ public final class Keybag: Sendable {
             throw error
         }
         try OwnDirectory.secure(directory: directory, warn: warn)
-        for name in KeybagFile.allNames where OwnDirectory.exists(directory.appending(name)) {
-            try OwnDirectory.secure(file: directory.appending(name), warn: warn)
+        for name in KeybagFile.allNames {
+            do throws(DataProtectionError) {
+                try OwnDirectory.secure(file: directory.appending(name), warn: warn)
+            } catch .system(_, _, .noSuchFileOrDirectory) {}
         }
         if let damaged = loaded.damaged { warn(.keybagCopyDamaged(damaged)) }
         self.directory = directory
@@ -113,11 +115,13 @@ public final class Keybag: Sendable {
     /// A key that somebody else planted in the ring does not count: its id is not the keybag's.
     /// - Throws: `keyringUnavailable`.
     public func state() throws(DataProtectionError) -> ProtectionState {
-        let hasA = try withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
-        let hasB = try withClassB(activeName(.completeUnlessOpen)) { _ throws(DataProtectionError) in true } ?? false
+        var session = KeySession(self, isCounted: false)
+        let hasA = try session.withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
+        let nameB = activeName(.completeUnlessOpen)
+        let hasB = try session.withClassB(nameB) { _ throws(DataProtectionError) in true } ?? false
         if hasA && hasB { return .unlocked }
         let nameC = activeName(.completeUntilFirstUserAuthentication)
-        let hasC = try withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
+        let hasC = try session.withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
         return hasC ? .locked : .beforeFirstUnlock
     }
 
@@ -161,88 +165,41 @@ public final class Keybag: Sendable {
     /// Takes a keybag that was read from disk.
     package func cache(_ copy: KeybagCopy) { cached.withLock { ($0.copy, $0.stamp) = (copy, nil) } }
 
-    /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key.
+    /// Lends class key A, C or D; nil if it is not in the ring, or what is there is not this key. For one question only: an operation that
+    /// needs several has a ``KeySession``.
     package func withClassKey<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
-        guard let ringKey = ring.key(for: name.protectionClass) else { return try withClassD(name, body) }
-        guard let entry = try entry(of: name) else { return nil }
-        var serial: KeySerial?
-        guard let payload = try RingKeys.payload(of: ringKey, serial: &serial) else { return nil }
-        guard let key = try Self.classKey(name, in: payload), try Self.isGenuine(key, entry) else { return nil }
-        return try body(key)
+        var session = KeySession(self, isCounted: false)
+        return try session.withClassKey(name, body)
     }
 
-    /// Lends class B's private half; nil if it is not in the ring, or what is there is not this key.
+    /// Lends class B's private half; nil if it is not in the ring, or what is there is not this key. As ``withClassKey(_:_:)``.
     package func withClassB<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassBPrivateKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
-        guard let entry = try entry(of: name) else { return nil }
-        var serial: KeySerial?
-        guard let payload = try RingKeys.payload(of: ring.unlocked, serial: &serial) else { return nil }
-        guard let secret = Self.secret(name, in: payload) else { return nil }
-        guard let key = try Self.genuineB(name, secret, entry) else { return nil }
-        return try body(key)
+        var session = KeySession(self, isCounted: false)
+        return try session.withClassB(name, body)
     }
 
     /// Whether the ring has any genuine key that is there only while unlocked: of class A or B, of files or of secrets, active or retired.
     func holdsAnyUnlockedKey() throws(DataProtectionError) -> Bool {
-        var serial: KeySerial?
-        guard let payload = try RingKeys.payload(of: ring.unlocked, serial: &serial) else { return false }
+        var session = KeySession(self, isCounted: false)
         let copy = lastKnown
-        for entry in copy.usedEntries {
-            guard let name = copy.name(of: entry), ring.key(for: name.protectionClass)?.key == ring.unlocked.key else {
-                continue
+        for name in copy.usedEntries.compactMap({ copy.name(of: $0) }) {
+            let isThere: Bool?
+            switch name.protectionClass {
+            case .complete: isThere = try session.withClassKey(name) { _ throws(DataProtectionError) in true }
+            case .completeUnlessOpen: isThere = try session.withClassB(name) { _ throws(DataProtectionError) in true }
+            default: isThere = nil
             }
-            if name.protectionClass == .completeUnlessOpen {
-                guard let secret = Self.secret(name, in: payload) else { continue }
-                switch try Self.genuineB(name, secret, entry) {
-                case .some: return true
-                case .none: continue
-                }
-            } else if let key = try Self.classKey(name, in: payload), try Self.isGenuine(key, entry) {
-                return true
-            }
+            if isThere == true { return true }
         }
         return false
     }
 
-    private static func secret(_ name: ClassKeyName, in payload: borrowing SecretBytes) -> SecretBytes? {
-        payload.withUnsafeBytes { payload -> SecretBytes? in
-            RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
-        }
-    }
-
-    private static func genuineB(
-        _ name: ClassKeyName, _ secret: consuming SecretBytes, _ entry: ClassKeyEntry
-    ) throws(DataProtectionError) -> ClassBPrivateKey? {
-        do throws(KeyError) {
-            let key = try ClassBPrivateKey(name: name, secret: secret)
-            guard areEqualInConstantTime(try key.id(), entry.id) else { return nil }
-            return key
-        } catch {
-            throw .cryptography(error)
-        }
-    }
-
-    /// Class key A of a payload, without the check of its id: for handles that know the key by a mask.
-    package static func classKey(
-        _ name: ClassKeyName, in payload: borrowing SecretBytes
-    ) throws(DataProtectionError) -> ClassKey? {
-        guard let secret = secret(name, in: payload) else { return nil }
-        do throws(KeyError) { return try ClassKey(name: name, secret: secret) } catch { throw .cryptography(error) }
-    }
-
-    private static func isGenuine(
-        _ key: borrowing ClassKey, _ entry: ClassKeyEntry
-    ) throws(DataProtectionError) -> Bool {
-        do throws(KeyError) { return areEqualInConstantTime(try key.id(), entry.id) } catch {
-            throw .cryptography(error)
-        }
-    }
-
     /// Class D opens in every state: the device key unwraps it.
-    private func withClassD<R: ~Copyable>(
+    func withClassD<R: ~Copyable>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         guard var entry = try entry(of: name) else { return nil }

@@ -90,15 +90,17 @@ package struct RingKeys: Sendable {
     /// Whether the key with A and B private is here. One that has expired is not.
     package var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
 
-    /// Whether any generation of class key C is here, genuine or not.
-    package func holdsClassC() throws(DataProtectionError) -> Bool {
-        var serial: KeySerial?
-        guard let payload = try Self.payload(of: firstUnlock, serial: &serial) else { return false }
-        return payload.withUnsafeBytes { RingPayload.holds(.completeUntilFirstUserAuthentication, $0) }
+    /// Whether it is certain that this key is not here: a remnant of it, or one that cannot be searched for, counts as here.
+    private var isUnlockedAbsent: Bool {
+        do throws(Errno) { try unlocked.find() } catch { return error == .requiredKeyNotAvailable }
+        return false
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
+    ///
+    /// A search that says ENOKEY is the proof that the key is gone, before an eviction as after it.
     package func evict(everything: Bool = false) throws(DataProtectionError) {
+        if !everything, isUnlockedAbsent { return }
         do throws(Errno) {
             try write { () throws(Errno) in
                 // Both are tried, whatever becomes of the first.
@@ -124,14 +126,10 @@ package struct RingKeys: Sendable {
     /// - Parameter keybag: the keybag's directory. Nothing is removed while somebody loads keys: what is there when they are
     ///   done is no remnant.
     package func clearExpired(in keybag: FilePath) {
-        for key in [unlocked, firstUnlock] where Self.isRemnant(key) {
-            TransitionFile(directory: keybag).ifFree {
-                guard Self.isRemnant(key) else { return }
-                try? key.write { () throws(Errno) in try key.evict() }  // the next command tries again
-            }
-        }
         let transition = TransitionFile(directory: keybag)
-        guard holdsUnlocked, transition.read().isOverdue else { return }
+        let isUnlocked = clear(unlocked, transition)
+        _ = clear(firstUnlock, transition)
+        guard isUnlocked, transition.read().isOverdue else { return }
         transition.ifFree {
             guard transition.read().isOverdue else { return }
             try? evict()
@@ -139,10 +137,22 @@ package struct RingKeys: Sendable {
         }
     }
 
-    private static func isRemnant(_ key: RingSlot) -> Bool {
-        do throws(Errno) { _ = try key.find() } catch { return error == .keyExpired || error == .keyRevoked }
-        return false
+    /// - Returns: whether a living key is here.
+    private func clear(_ key: RingSlot, _ transition: TransitionFile) -> Bool {
+        do throws(Errno) { try key.find() } catch {
+            guard Self.isRemnant(error) else { return false }
+            transition.ifFree {
+                do throws(Errno) { try key.find() } catch {
+                    guard Self.isRemnant(error) else { return }
+                    try? key.write { () throws(Errno) in try key.evict() }  // the next command tries again
+                }
+            }
+            return false
+        }
+        return true
     }
+
+    private static func isRemnant(_ error: Errno) -> Bool { error == .keyExpired || error == .keyRevoked }
 
     /// The keybag whose class keys have this description; nil if it is none of class keys.
     static func keybag(of description: String) -> KeybagUUID? {

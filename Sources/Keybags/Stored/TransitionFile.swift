@@ -133,10 +133,10 @@ extension TransitionRecord {
     /// If the boot is unknown, here or in the record, the record counts. Every unlock writes it, so its time is that of the
     /// newest keys.
     package var isOverdue: Bool {
-        let boot = Clock.bootID()
-        let isOfThisBoot = bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
-        guard isOfThisBoot, let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
+        guard let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
         let now = Clock.bootTime()
-        return now > end && now - end > 2_000_000_000
+        guard now > end && now - end > 2_000_000_000 else { return false }
+        let boot = Clock.bootID()
+        return bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
     }
 }

@@ -70,27 +70,11 @@ extension Keybag {
     package func rewrap(
         _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
     ) throws(DataProtectionError) {
-        let head = heads.head
+        // A lock waits until the old wrap is in no slot.
         let use = client.begin()
         defer { withExtendedLifetime(use) {} }
-        let fileKey = try fileKey(of: head, path: file.path, .changeClass)
-        let headKey: FileKeys.Kept
-        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
-            throw .cryptography(error)
-        }
-        try withFormat(file.path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
-        let old = head.wrap.classKey.protectionClass
-        // Rewrapping for the same class stays allowed: it keeps the verdict, and a forged file cannot hold up a rotation.
-        if protectionClass != old { try requireOrigin(of: head, path: file.path) }
-        let wrap = try wrap(
-            fileKey, of: head.prefix.fileID, as: protectionClass, counter: head.wrap.counter + 1,
-            carrying: try verdict(of: head), path: file.path, .changeClass)
-        let bytes: [UInt8]
-        do throws(KeyError) {
-            bytes = try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
-        } catch {
-            throw .cryptography(error)
-        }
+        let old = heads.head.wrap.classKey.protectionClass
+        let bytes = try rewrapped(heads.head, as: protectionClass, path: file.path, use)
         try ClassChange.keepOtherSlot(heads, file, warn: warn)
         // Where a write fails half way, the note stays for the next lock to finish.
         let intent: ClassChangeIntent?
@@ -110,6 +94,30 @@ extension Keybag {
         try file.write(bytes, at: UInt64(heads.inForce * Head.length))
         try file.flush()
         intent?.finished()
+    }
+
+    /// The bytes of a head with a new wrap record. No key is left when this returns.
+    private func rewrapped(
+        _ head: Head, as protectionClass: ProtectionClass, path: FilePath, _ use: KeyUse
+    ) throws(DataProtectionError) -> [UInt8] {
+        var session = KeySession(self, for: use)
+        let fileKey = try session.fileKey(of: head, path: path, .changeClass)
+        let headKey: FileKeys.Kept
+        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
+            throw .cryptography(error)
+        }
+        try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        // Rewrapping for the same class stays allowed: it keeps the verdict, and a forged file cannot hold up a rotation.
+        if protectionClass != head.wrap.classKey.protectionClass { try session.requireOrigin(of: head, path: path) }
+        let verdict = try session.verdict(of: head)
+        let wrap = try session.wrap(
+            fileKey, of: head.prefix.fileID, as: protectionClass, counter: head.wrap.counter + 1, carrying: verdict,
+            path: path, .changeClass)
+        do throws(KeyError) {
+            return try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
+        } catch {
+            throw .cryptography(error)
+        }
     }
 }
 

@@ -23,25 +23,37 @@ extension Keybag {
     ///
     /// - Throws: `damaged`, `unsupported`, `system`.
     package func inheritedClass(of file: LowerFile) throws(DataProtectionError) -> InheritedClass? {
-        guard try file.isOneOfOurs() else { return nil }
-        let claimed = try ProtectedFileInfo(path: file.path, file: file).protectionClass
-        let head = try HeadPair(of: file).head
+        let head: Head
+        do throws(DataProtectionError) { head = try ProtectedFileInfo.state(of: file).heads.head } catch {
+            switch error {
+            case .notProtected, .mangled: return nil
+            default: throw error
+            }
+        }
+        var session = KeySession(self, isCounted: false)
+        return session.inheritedClass(from: head, file.path)
+    }
+}
+
+extension KeySession {
+    fileprivate mutating func inheritedClass(from head: Head, _ path: FilePath) -> InheritedClass {
+        let claimed = head.wrap.classKey.protectionClass
         // If only the class was changed, the key of the original class still opens the file.
-        let proven = ([claimed] + ProtectionClass.allCases).first { isProven($0, of: head, file.path) }
-        return InheritedClass(
-            claimed: proven ?? claimed, isAuthentic: proven != nil,
-            isRefuted: proven == nil && !isWaitingForKey(of: head, file.path))
+        for candidate in [claimed] + ProtectionClass.allCases where isProven(candidate, of: head, path) {
+            return InheritedClass(claimed: candidate, isAuthentic: true)
+        }
+        return InheritedClass(claimed: claimed, isAuthentic: false, isRefuted: !isWaitingForKey(of: head, path))
     }
 
     /// Whether only an unlock can show if the class key that the head names opens the file.
-    private func isWaitingForKey(of head: Head, _ path: FilePath) -> Bool {
+    private mutating func isWaitingForKey(of head: Head, _ path: FilePath) -> Bool {
         do throws(DataProtectionError) { _ = try fileKey(of: head, path: path, .read) } catch {
             if case .locked = error { return true }
         }
         return false
     }
 
-    private func isProven(_ protectionClass: ProtectionClass, of head: Head, _ path: FilePath) -> Bool {
+    private mutating func isProven(_ protectionClass: ProtectionClass, of head: Head, _ path: FilePath) -> Bool {
         let claimed = head.wrap.classKey
         let name = ClassKeyName(
             keybag: claimed.keybag, protectionClass: protectionClass, generation: claimed.generation)

@@ -28,7 +28,8 @@ package struct FileAccess {
     mutating func keys(
         for head: Head, _ operation: AttemptedOperation, needsHead: Bool
     ) throws(DataProtectionError) -> FileKeys {
-        try keys.keys(for: head, operation, needsHead: needsHead)
+        var session = KeySession(keybag)
+        return try keys.keys(for: head, operation, needsHead: needsHead, &session)
     }
 
     /// The keys of a head that was just read, which they authenticate.
@@ -37,17 +38,35 @@ package struct FileAccess {
     mutating func authenticate(
         _ head: Head, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> FileKeys {
+        var session = KeySession(keybag)
+        return try authenticate(head, operation, &session)
+    }
+
+    /// The same, and who could have made the file.
+    mutating func judge(
+        _ head: Head, _ operation: AttemptedOperation
+    ) throws(DataProtectionError) -> (keys: FileKeys, origin: OriginMark.Verdict) {
+        var session = KeySession(keybag)
+        let opened = try authenticate(head, operation, &session)
+        return (opened, try session.verdict(of: head))
+    }
+
+    private mutating func authenticate(
+        _ head: Head, _ operation: AttemptedOperation, _ session: inout KeySession
+    ) throws(DataProtectionError) -> FileKeys {
         let kept = keys.keptCommitment
-        let opened = try keys.keys(for: head, operation, needsHead: true)
+        let opened = try keys.keys(for: head, operation, needsHead: true, &session)
         try withFormat(path) { () throws(FormatError) in try head.authenticate(under: opened.head().bytes) }
         // A handle that keeps its file key goes on: it made the file, or the key was judged before.
-        if isWritable, kept != head.wrap.commitment { try requireOrigin(of: head) }
+        if isWritable, kept != head.wrap.commitment { try requireOrigin(of: head, &session) }
         return opened
     }
 
     /// Refuses a file whose key somebody else may know. That key is not kept either, so the next operation asks again.
-    private mutating func requireOrigin(of head: Head) throws(DataProtectionError) {
-        do throws(DataProtectionError) { try keybag.requireOrigin(of: head, path: path) } catch {
+    private mutating func requireOrigin(
+        of head: Head, _ session: inout KeySession
+    ) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try session.requireOrigin(of: head, path: path) } catch {
             forgetKeys()
             throw error
         }

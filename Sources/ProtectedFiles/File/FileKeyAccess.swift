@@ -6,17 +6,17 @@ import ProtectionKeys
 import SystemPackage
 
 /// From a head to a file key, and from a new file key to a wrap record.
-extension Keybag {
+extension KeySession {
     /// Opens the file key of a head and checks its commitment.
     ///
     /// - Parameter name: the class key to use instead of the one that the head names.
     /// - Throws: `foreignKeybag`, `locked`, `keyLost`, `otherKey`, `damaged`.
-    package func fileKey(
+    package mutating func fileKey(
         of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> FileKey {
         let name = name ?? head.wrap.classKey
-        guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard try entry(of: name) != nil else { throw keyLost(name, path) }
+        guard name.keybag == keybag.uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard try keybag.entry(of: name) != nil else { throw keybag.keyLost(name, path) }
         let unwrapped: FileKey?
         if name.protectionClass == .completeUnlessOpen {
             unwrapped = try withClassB(name) { classKey throws(DataProtectionError) in
@@ -29,8 +29,8 @@ extension Keybag {
         }
         guard let fileKey = unwrapped else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard lastKnown.entry(of: name) != nil else { throw keyLost(name, path) }
-            throw lockedError(path, name.protectionClass, operation)
+            guard keybag.lastKnown.entry(of: name) != nil else { throw keybag.keyLost(name, path) }
+            throw keybag.lockedError(path, name.protectionClass, operation)
         }
         try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
         return fileKey
@@ -53,11 +53,11 @@ extension Keybag {
     ///   - counter: 1 for a new file.
     ///   - verdict: of the record it replaces; nil for a new file.
     /// - Throws: `locked` when the class key is not here. Class B never is: only its public key is needed.
-    package func wrap(
+    package mutating func wrap(
         _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
         carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> WrapRecord {
-        let copy = try current()
+        let copy = try keybag.current()
         let name = copy.activeName(protectionClass)
         let wrapped: WrappedKey
         if protectionClass == .completeUnlessOpen {
@@ -67,7 +67,7 @@ extension Keybag {
             let result = try withClassKey(name) { classKey throws(DataProtectionError) in
                 do throws(KeyError) { return try classKey.wrap(fileKey) } catch { throw .cryptography(error) }
             }
-            guard let result else { throw lockedError(path, protectionClass, operation) }
+            guard let result else { throw keybag.lockedError(path, protectionClass, operation) }
             wrapped = result
         }
         let commitment: [UInt8]
@@ -81,12 +81,12 @@ extension Keybag {
     ///
     /// - Throws: `keybagDamaged` if it is not good; `locked` if the ring holds another class key C than the keybag says:
     ///   an unlock finds out which of them is wrong.
-    private func trustedPublicKey(
+    private mutating func trustedPublicKey(
         _ copy: KeybagCopy, _ path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> ClassBPublicKey {
         let name = copy.activeName(.completeUnlessOpen)
         guard let half = copy.active(.completeUnlessOpen).publicHalf else {
-            throw .keybagDamaged(directory, reason: "it has no public key of class B")
+            throw .keybagDamaged(keybag.directory, reason: "it has no public key of class B")
         }
         let message = ClassKeyEntry.PublicHalf.message(name: name, key: half.key)
         let isGood: Bool
@@ -98,37 +98,28 @@ extension Keybag {
         }
         if let underC {
             isGood = underC
-        } else if !isKeyringRefused, try ring.holdsClassC() {
+        } else if !keybag.isKeyringRefused, try holdsClassC() {
             // The device key lies beside the keybag: it vouches only where nothing better can.
-            throw lockedError(path, .completeUnlessOpen, operation)
+            throw keybag.lockedError(path, .completeUnlessOpen, operation)
         } else {
-            isGood = try withDeviceKey { device throws(DataProtectionError) in
+            isGood = try keybag.withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {
-                    return try device.bPublicMACKey(for: uuid).isValid(half.macUnderDevice, for: message)
+                    return try device.bPublicMACKey(for: name.keybag).isValid(half.macUnderDevice, for: message)
                 } catch {
                     throw .cryptography(error)
                 }
             }
         }
-        guard isGood else { throw .keybagDamaged(directory, reason: "class B's public key is not authentic") }
+        guard isGood else { throw .keybagDamaged(keybag.directory, reason: "class B's public key is not authentic") }
         return half.key
     }
 
-    /// Whether keyring calls are refused to this process (EPERM, ENOSYS), as the seccomp profiles of containers do. New files of classes B and D
-    /// can be made all the same: the device key vouches for them, as before the first unlock.
-    private var isKeyringRefused: Bool {
-        do throws(Errno) { _ = try ring.firstUnlock.find() } catch {
-            return error == .notPermitted || error == .noFunction
-        }
-        return false
-    }
-
     /// Lends class key A, C or D; nil also where keyring calls are refused.
-    private func withReachableClassKey<R>(
+    private mutating func withReachableClassKey<R>(
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         do throws(DataProtectionError) { return try withClassKey(name, body) } catch {
-            guard case .keyringUnavailable = error, isKeyringRefused else { throw error }
+            guard case .keyringUnavailable = error, keybag.isKeyringRefused else { throw error }
             return nil
         }
     }
@@ -136,8 +127,9 @@ extension Keybag {
     // MARK: origin, FORMAT.md §3.3
 
     /// What can be said now about who made the file.
-    package func verdict(of head: Head) throws(DataProtectionError) -> OriginMark.Verdict {
+    package mutating func verdict(of head: Head) throws(DataProtectionError) -> OriginMark.Verdict {
         let origin = head.wrap.origin
+        let uuid = keybag.uuid
         guard head.wrap.classKey.keybag == uuid else { return .unverified }
         let message = OriginMark.message(
             file: head.prefix.fileID, classKey: head.wrap.classKey, verdict: origin.verdict,
@@ -155,7 +147,7 @@ extension Keybag {
             return isGood == true ? origin.verdict : .unverified
         case .device:
             // Without the device key it cannot be checked, which is a verdict and not an error.
-            let isGood = try? withDeviceKey { device throws(DataProtectionError) in
+            let isGood = try? keybag.withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {
                     return try device.originMACKey(for: uuid).isValid(origin.mac, for: message)
                 } catch {
@@ -172,13 +164,13 @@ extension Keybag {
     /// - Parameter head: authenticated under a file key that class key B has just opened; class key C is here then, too.
     /// - Throws: `unverifiedOrigin`.
     /// - SeeAlso: FORMAT.md §3.3.
-    package func requireOrigin(of head: Head, path: FilePath) throws(DataProtectionError) {
+    package mutating func requireOrigin(of head: Head, path: FilePath) throws(DataProtectionError) {
         guard head.wrap.classKey.protectionClass == .completeUnlessOpen else { return }
         let verdict = try verdict(of: head)
         if verdict == .unverified { throw .unverifiedOrigin(path, verdict) }
     }
 
-    private func originMark(
+    private mutating func originMark(
         _ copy: KeybagCopy, _ name: ClassKeyName, _ file: FileID, _ wrapped: WrappedKey, _ commitment: [UInt8],
         carrying verdict: OriginMark.Verdict?
     ) throws(DataProtectionError) -> OriginMark {
@@ -198,10 +190,10 @@ extension Keybag {
         }
         if let underC { return underC }
         do throws(DataProtectionError) {
-            return try withDeviceKey { device throws(DataProtectionError) in
+            return try keybag.withDeviceKey { device throws(DataProtectionError) in
                 let verdict = min(verdict ?? .thisDevice, .thisDevice)
                 do throws(KeyError) {
-                    let mac = try device.originMACKey(for: uuid).tag(of: message(verdict))
+                    let mac = try device.originMACKey(for: name.keybag).tag(of: message(verdict))
                     return OriginMark(verdict: verdict, key: .device, generation: 0, mac: mac)
                 } catch {
                     throw .cryptography(error)
@@ -210,5 +202,22 @@ extension Keybag {
         } catch {
             return .unverified  // no device key here: the file can still be made, and says so
         }
+    }
+}
+
+extension Keybag {
+    /// What can be said now about who made the file. As ``KeySession/verdict(of:)``, for this one question.
+    package func verdict(of head: Head) throws(DataProtectionError) -> OriginMark.Verdict {
+        var session = KeySession(self)
+        return try session.verdict(of: head)
+    }
+
+    /// Whether keyring calls are refused to this process (EPERM, ENOSYS), as the seccomp profiles of containers do. New files of classes B and D
+    /// can be made all the same: the device key vouches for them, as before the first unlock.
+    fileprivate var isKeyringRefused: Bool {
+        do throws(Errno) { _ = try ring.firstUnlock.find() } catch {
+            return error == .notPermitted || error == .noFunction
+        }
+        return false
     }
 }

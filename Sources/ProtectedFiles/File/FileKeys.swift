@@ -96,7 +96,7 @@ package struct MaskedKeys {
 
     /// The keys, or nil if this is not the class key that masked them.
     package func unmask(
-        with classKey: borrowing ClassKey, needsHead: Bool, use: KeyUse
+        with classKey: borrowing ClassKey, needsHead: Bool, use: KeyUse?
     ) throws(KeyError) -> FileKeys? {
         let mask = try classKey.mask(first)
         let isRight = mask.withUnsafeBytes { mask in

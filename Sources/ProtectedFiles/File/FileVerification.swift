@@ -133,11 +133,10 @@ extension Keybag {
         let open = OpenFile(file, keybag: self, isWritable: false)
         var result = FileVerification(path: file.path)
         do throws(DataProtectionError) {
-            let state = try open.state(.open)
-            let head = state.heads.head
+            let (state, origin) = try open.judgedState(.open)
             result.size = Int64(state.record.size)
-            result.protectionClass = head.wrap.classKey.protectionClass
-            result.origin = try verdict(of: head)
+            result.protectionClass = state.heads.head.wrap.classKey.protectionClass
+            result.origin = origin
             guard try open.verifyChunks(noting: &result, goOn) else { return nil }
             let outline = try open.outline()
             result.findings += outline.findings

@@ -23,7 +23,9 @@ package struct HandleKeys {
         /// Where class key A was in the ring last time.
         var serial: KeySerial?
 
-        init(_ keys: MaskedKeys, wrap: [UInt8]) { (self.keys, self.wrap) = (keys, wrap) }
+        init(_ keys: MaskedKeys, wrap: [UInt8], serial: KeySerial?) {
+            (self.keys, self.wrap, self.serial) = (keys, wrap, serial)
+        }
     }
     private var held = Held.none
     /// What this process says of the handle while its file has class A or B.
@@ -39,7 +41,7 @@ package struct HandleKeys {
 
     /// The keys for one operation. Class A asks the ring each time.
     package mutating func keys(
-        for head: Head, _ operation: AttemptedOperation, needsHead: Bool
+        for head: Head, _ operation: AttemptedOperation, needsHead: Bool, _ session: inout KeySession
     ) throws(DataProtectionError) -> FileKeys {
         switch held {
         case .kept(let kept, let wrap, _) where wrap == head.wrapBytes: return kept
@@ -50,26 +52,21 @@ package struct HandleKeys {
             enter(head.wrap.classKey.protectionClass)
             return kept
         case .masked(let masked) where masked.wrap == head.wrapBytes:
-            if let unmasked = try unmask(masked, head, needsHead, keybag.client.begin()) { return unmasked }
+            if let unmasked = try unmask(masked, head, needsHead, &session) { return unmasked }
             throw keybag.lockedError(path, .complete, operation)
         default:
             held = .none
-            // Nothing waits for an operation that needs neither class key A nor B.
-            let use = head.wrap.classKey.protectionClass.isOpenWhileUnlockedOnly ? keybag.client.begin() : nil
-            defer { withExtendedLifetime(use) {} }
-            let fileKey = try keybag.fileKey(of: head, path: path, operation)
-            return try hold(fileKey, of: head, use)
+            let fileKey = try session.fileKey(of: head, path: path, operation)
+            return try hold(fileKey, of: head, &session)
         }
     }
 
     private func unmask(
-        _ masked: Masked, _ head: Head, _ needsHead: Bool, _ use: KeyUse
+        _ masked: Masked, _ head: Head, _ needsHead: Bool, _ session: inout KeySession
     ) throws(DataProtectionError) -> FileKeys? {
-        guard let payload = try RingKeys.payload(of: keybag.ring.unlocked, serial: &masked.serial),
-            let classKey = try Keybag.classKey(head.wrap.classKey, in: payload)
-        else { return nil }
+        guard let classKey = try session.unverifiedClassA(head.wrap.classKey, at: &masked.serial) else { return nil }
         do throws(KeyError) {
-            return try masked.keys.unmask(with: classKey, needsHead: needsHead, use: use)
+            return try masked.keys.unmask(with: classKey, needsHead: needsHead, use: session.use)
         } catch {
             throw .cryptography(error)
         }
@@ -77,10 +74,10 @@ package struct HandleKeys {
 
     /// Keeps the keys of an opened file key, as its class allows.
     ///
-    /// - Parameter use: the operation that has opened it, if that is for class A or B.
+    /// - Parameter session: of the operation that has made or opened it.
     @discardableResult
     package mutating func hold(
-        _ fileKey: borrowing FileKey, of head: Head, _ use: KeyUse?
+        _ fileKey: borrowing FileKey, of head: Head, _ session: inout KeySession
     ) throws(DataProtectionError) -> FileKeys {
         let id = head.prefix.fileID
         let associated = head.prefix.associatedData(.chunk, index: 0)
@@ -89,10 +86,11 @@ package struct HandleKeys {
             let chunkKey = try fileKey.chunkKey(of: id)
             let headKey = try fileKey.headKey(of: id)
             if head.wrap.classKey.protectionClass == .complete {
-                if let masked = try mask(chunkKey, headKey, of: head) {
-                    held = .masked(Masked(masked, wrap: head.wrapBytes))
+                if let masked = try mask(chunkKey, headKey, of: head, &session) {
+                    held = .masked(Masked(masked, wrap: head.wrapBytes, serial: session.classASerial))
                 }
-                return FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: use)
+                return FileKeys(
+                    associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey), use: session.use)
             }
             let kept = FileKeys(associated: associated, chunkKey: chunkKey, headKey: FileKeys.Kept(headKey))
             held = .kept(kept, wrap: head.wrapBytes, commitment: head.wrap.commitment)
@@ -107,12 +105,12 @@ package struct HandleKeys {
         entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass, path) : nil
     }
 
-    /// nil if the class key has gone meanwhile: the next operation says *locked* then.
+    /// nil if the class key cannot be had: the next operation says *locked* then.
     private func mask(
-        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, of head: Head
+        _ chunkKey: borrowing SecretBytes, _ headKey: borrowing SecretBytes, of head: Head, _ session: inout KeySession
     ) throws(KeyError) -> MaskedKeys? {
         let kept = (FileKeys.Kept(chunkKey.slice(0..<32)), FileKeys.Kept(headKey.slice(0..<32)))
-        let made = try? keybag.withClassKey(head.wrap.classKey) { classKey throws(DataProtectionError) in
+        let made = try? session.withClassKey(head.wrap.classKey) { classKey throws(DataProtectionError) in
             do throws(KeyError) {
                 return try MaskedKeys(chunkKey: kept.0.bytes, headKey: kept.1.bytes, of: head.prefix, under: classKey)
             } catch {

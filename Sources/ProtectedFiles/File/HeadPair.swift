@@ -86,13 +86,21 @@ package struct HeadPair {
         self.slots = slots
     }
 
-    /// Whether a head that differs from this pair's is there now: compares the clear bytes of both.
+    /// Whether a head that differs from this pair's is there now: compares the clear bytes of both, read in one piece.
     package func hasChanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
-        for index in 0..<2 where try !file.begins(with: slots[index].prefix(Head.clearLength), at: index * Head.length)
-        {
-            return true
+        let length = Head.length + Head.clearLength
+        let result: Result<Bool, DataProtectionError> = withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) {
+            buffer in
+            do throws(DataProtectionError) {
+                let count = try file.read(into: buffer, at: 0)
+                let first = UnsafeRawBufferPointer(rebasing: buffer[..<min(count, Head.length)])
+                let second = UnsafeRawBufferPointer(rebasing: buffer[first.count..<count])
+                return .success(!slots[0].beginsAs(first) || !slots[1].beginsAs(second))
+            } catch {
+                return .failure(error)
+            }
         }
-        return false
+        return try result.get()
     }
 
     /// The slot that the next head goes into.
@@ -155,21 +163,14 @@ package struct HeadPair {
     }
 }
 
-extension LowerFile {
-    /// Whether the clear bytes of a head at `offset` are these. Fewer are expected only where the file ends.
-    fileprivate func begins(with expected: ArraySlice<UInt8>, at offset: Int) throws(DataProtectionError) -> Bool {
-        let result: Result<Bool, DataProtectionError> = withUnsafeTemporaryAllocation(
-            byteCount: Head.clearLength, alignment: 8
-        ) { buffer in
-            do throws(DataProtectionError) {
-                let count = try read(into: buffer, at: UInt64(offset))
-                guard count == expected.count else { return .success(false) }
-                return .success(
-                    expected.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, buffer.baseAddress!, count) == 0 })
-            } catch {
-                return .failure(error)
-            }
+extension [UInt8] {
+    /// Whether the clear bytes of this slot are those of another reading. There are fewer only where the file ends.
+    fileprivate func beginsAs(_ now: UnsafeRawBufferPointer) -> Bool {
+        let count = Swift.min(self.count, Head.clearLength)
+        guard Swift.min(now.count, Head.clearLength) == count else { return false }
+        return withUnsafeBytes { own in
+            guard count > 0, let own = own.baseAddress, let now = now.baseAddress else { return count == 0 }
+            return memcmp(own, now, count) == 0
         }
-        return try result.get()
     }
 }

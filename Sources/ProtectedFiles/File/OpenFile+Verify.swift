@@ -73,16 +73,13 @@ extension OpenFile {
         }
     }
 
-    /// What is found in heads, records and length of a file that nobody has open for writing. One that was closed takes no lock.
+    /// What is found in heads, records and length of a file that nobody has open for writing. One that was closed takes no lock, and no
+    /// key if this handle has read its heads.
     package func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
-        let isClosedOrOwn = try operate(.read) { view, _ throws(Trouble) in
-            try certainly { () throws(DataProtectionError) in
-                if view.isWriters { return true }
-                guard try file.length() == view.state.extent else { return false }
-                return try view.state.isClosed()
-            }
-        }
-        if isClosedOrOwn { return [] }
+        let state = try knownState(.read)
+        if content.view?.isWriters == true { return [] }
+        // Should somebody begin to write now, the length is another one, or what was seen is right.
+        if try file.length() == state.extent, try state.isClosed() { return [] }
         let outline = try outline()
         return outline.isBeingWritten ? [] : outline.findings
     }

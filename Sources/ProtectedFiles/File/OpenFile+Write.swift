@@ -7,13 +7,21 @@ import ProtectionKeys
 extension OpenFile {
     /// Writes all of `buffer` at `offset`. Sealed when this returns.
     package func write(_ buffer: UnsafeRawBufferPointer, at offset: UInt64) throws(DataProtectionError) {
+        try write(buffer, at: offset, nil)
+    }
+
+    /// - Parameter keys: for the first MiB; nil: not asked for yet.
+    private func write(
+        _ buffer: UnsafeRawBufferPointer, at offset: UInt64, _ keys: consuming FileKeys?
+    ) throws(DataProtectionError) {
+        var keys = keys
         guard offset <= ChunkLayout.maximumSize, UInt64(buffer.count) <= ChunkLayout.maximumSize - offset else {
             throw .outOfRange(file.path)
         }
         var done = 0
         while done < buffer.count {
             let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(Self.segment))
-            try change(.write, continuing: done > 0) { change throws(DataProtectionError) in
+            try change(.write, continuing: done > 0, keys.take()) { change throws(DataProtectionError) in
                 try change.write(part, at: offset + UInt64(done))
             }
             done += part.count
@@ -25,9 +33,10 @@ extension OpenFile {
     /// The end is looked up by the one writer that there is, so that two processes that append lose nothing of each other.
     package func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) -> UInt64 {
         guard access.isWritable else { throw .notOpen(file.path, for: .write) }
-        try beginWriting(.write)
-        let end = try size()
-        try write(buffer, at: end)
+        let keys = try becomeWriter(.write)
+        // Nobody else moves the end of what a writer knows.
+        guard let end = content.view?.size, !buffer.isEmpty else { return try size() }
+        try write(buffer, at: end, consume keys)
         return end
     }
 
@@ -35,6 +44,12 @@ extension OpenFile {
     package func truncate(to size: UInt64) throws(DataProtectionError) {
         guard size <= ChunkLayout.maximumSize else { throw .outOfRange(file.path) }
         try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: size) }
+    }
+
+    /// Makes `buffer` the contents. The cut and the first MiB are one operation.
+    package func replaceContents(by buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        let keys = try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: 0) }
+        try write(buffer, at: 0, consume keys)
     }
 
     /// Commits what is pending. When this returns it survives a crash and a power cut.
@@ -50,28 +65,41 @@ extension OpenFile {
     ///
     /// - Throws: `busy`, `locked`, `unverifiedOrigin`, `handleFailed`.
     package func beginWriting(_ operation: AttemptedOperation) throws(DataProtectionError) {
+        _ = try becomeWriter(operation)
+    }
+
+    /// - Returns: all keys, as for ``operate(_:needsHead:_:)``; nil if this was the writer already.
+    private func becomeWriter(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileKeys? {
         try content.requireNoFailure()
-        if content.isWriting { return }
+        if content.isWriting { return nil }
         guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
         do throws(DataProtectionError) {
             content.forget()
             let seen = try operateLocked(operation) { view, keys throws(Trouble) in (view.state, keys) }
             try content.beginWriting(seen.0, seen.1, warn: keybag.warn)
+            return seen.1
         } catch {
             try file.unlockByte(Self.writerLock)
             throw error
         }
     }
 
-    /// - Parameter continuing: whether a part of the same write is pending already.
+    /// - Parameters:
+    ///   - continuing: whether a part of the same write is pending already.
+    ///   - keys: of this operation, if it has them.
+    /// - Returns: the keys of this operation.
+    @discardableResult
     private func change(
-        _ operation: AttemptedOperation, continuing: Bool = false,
+        _ operation: AttemptedOperation, continuing: Bool = false, _ keys: FileKeys? = nil,
         _ body: (inout Change) throws(DataProtectionError) -> Void
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> FileKeys {
         guard access.isWritable else { throw .notOpen(file.path, for: operation) }
-        try beginWriting(operation)
+        let begun = try becomeWriter(operation)
         try checkSeals()
-        try content.change(keysForChange(operation, continuing), body)
+        let used: FileKeys
+        if let keys = begun ?? keys { used = keys } else { used = try keysForChange(operation, continuing) }
+        try content.change(used, body)
+        return used
     }
 
     private func keysForChange(

@@ -41,7 +41,37 @@ package final class OpenFile {
 
     /// The committed content, when its key has opened it.
     package func state(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
-        try operate(operation) { view, _ throws(Trouble) in view.state }
+        try twice { isLocked throws(Trouble) in
+            let view = try look(operation, needsHead: false, isLocked: isLocked).view
+            if !isLocked, view.state.hasArea { try requireStill(view) }
+            return view.state
+        }
+    }
+
+    /// The committed content as an earlier operation of this handle has authenticated it, if that is still in force; else as
+    /// ``state(_:)``. The first needs no key in any lock state, so this is for what tells nothing of the plaintext.
+    package func knownState(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
+        if let view = content.view, try !view.state.heads.hasChanged(in: file),
+            try !(view.isWriters ? false : view.state.hasMore(in: file))
+        {
+            return view.state
+        }
+        return try state(operation)
+    }
+
+    /// As ``state(_:)``, read anew, and who could have made the file.
+    package func judgedState(
+        _ operation: AttemptedOperation
+    ) throws(DataProtectionError) -> (state: FileState, origin: OriginMark.Verdict) {
+        try twice { isLocked throws(Trouble) in
+            let fresh = try HeadPair(reading: file, isLocked: isLocked)
+            let (keys, origin) = try certainly { () throws(DataProtectionError) in
+                try access.judge(fresh.head, operation)
+            }
+            let view = try content.take(fresh, keys)
+            if !isLocked, view.state.hasArea { try requireStill(view) }
+            return (view.state, origin)
+        }
     }
 
     /// The plaintext size, pending writes included.
@@ -51,13 +81,15 @@ package final class OpenFile {
     }
 
     /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
+    ///
+    /// - Parameter operation: what the first MiB is read for.
     package func read(
-        into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+        into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64, for operation: AttemptedOperation = .read
     ) throws(DataProtectionError) -> Int {
         var done = 0
         while done < buffer.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...].prefix(Self.segment))
-            let count = try operate(.read) { view, keys throws(Trouble) in
+            let count = try operate(done == 0 ? operation : .read) { view, keys throws(Trouble) in
                 try view.read(into: rest, at: offset + UInt64(done), keys)
             }
             done += count
@@ -72,12 +104,12 @@ package final class OpenFile {
     package func operate<R>(
         _ operation: AttemptedOperation, needsHead: Bool = false, _ body: (FileView, FileKeys) throws(Trouble) -> R
     ) throws(DataProtectionError) -> R {
-        do throws(Trouble) {
-            return try attempt(operation, needsHead, body)
-        } catch {
-            guard case .suspect = error else { throw error.reported }
+        try twice { isLocked throws(Trouble) in
+            let (view, keys) = try look(operation, needsHead: needsHead, isLocked: isLocked)
+            let result = try body(view, keys)
+            if !isLocked, !view.state.record.isInline { try requireStill(view) }
+            return result
         }
-        return try operateLocked(operation, body)
     }
 
     /// Runs `body` with the content as it is read under the slot lock, and with all keys.
@@ -86,7 +118,7 @@ package final class OpenFile {
     ) throws(DataProtectionError) -> R {
         try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
             do throws(Trouble) {
-                let (view, keys) = try look(operation, isLocked: true)
+                let (view, keys) = try look(operation, needsHead: true, isLocked: true)
                 return try body(view, keys)
             } catch {
                 throw error.reported
@@ -94,14 +126,29 @@ package final class OpenFile {
         }
     }
 
-    private func attempt<R>(
-        _ operation: AttemptedOperation, _ needsHead: Bool, _ body: (FileView, FileKeys) throws(Trouble) -> R
-    ) throws(Trouble) -> R {
-        guard var view = content.view,
+    private func twice<R>(_ attempt: (_ isLocked: Bool) throws(Trouble) -> R) throws(DataProtectionError) -> R {
+        do throws(Trouble) { return try attempt(false) } catch {
+            guard case .suspect = error else { throw error.reported }
+        }
+        return try file.withByteLock(Self.slotLock, .shared) { () throws(DataProtectionError) in
+            do throws(Trouble) { return try attempt(true) } catch { throw error.reported }
+        }
+    }
+
+    /// The content as it is now, and its keys. Heads that are known and have not changed are not judged again.
+    ///
+    /// - Parameter isLocked: whether the slot lock is held; then everything is read anew.
+    private func look(
+        _ operation: AttemptedOperation, needsHead: Bool, isLocked: Bool
+    ) throws(Trouble) -> (view: FileView, keys: FileKeys) {
+        guard !isLocked, var view = content.view,
             try !certainly({ () throws(DataProtectionError) in try view.state.heads.hasChanged(in: file) })
         else {
-            let (view, keys) = try look(operation, isLocked: false)
-            return try body(view, keys)
+            let fresh = try HeadPair(reading: file, isLocked: isLocked)
+            let keys = try certainly { () throws(DataProtectionError) in
+                try access.authenticate(fresh.head, operation)
+            }
+            return (try content.take(fresh, keys), keys)
         }
         // Nobody else moves what a writer knows; a record of another process moves no head.
         let hasMore = try certainly { () throws(DataProtectionError) in
@@ -112,28 +159,17 @@ package final class OpenFile {
                 for: view.state.heads.head, operation, needsHead: needsHead || hasMore || view.state.record.isInline)
         }
         if hasMore { view = try content.follow(view.state, keys) }
-        let result = try body(view, keys)
-        if !view.isWriters { try requireStill(view.state) }
-        return result
-    }
-
-    /// Reads heads and area anew and authenticates them.
-    private func look(
-        _ operation: AttemptedOperation, isLocked: Bool
-    ) throws(Trouble) -> (view: FileView, keys: FileKeys) {
-        let fresh = try HeadPair(reading: file, isLocked: isLocked)
-        let keys = try certainly { () throws(DataProtectionError) in
-            try access.authenticate(fresh.head, operation)
-        }
-        let view = try content.take(fresh, keys)
-        if !view.isWriters, !isLocked { try requireStill(view.state) }
         return (view, keys)
     }
 
-    /// What was read without a lock counts only if no head has moved meanwhile: the area may have been emptied, and a home
-    /// that was read may hold a chunk that is not committed yet.
-    private func requireStill(_ seen: FileState) throws(Trouble) {
-        let moved = try certainly { () throws(DataProtectionError) in try seen.heads.hasChanged(in: file) }
+    /// Records and chunks that were read without a lock count only if no head has moved meanwhile: the area may have been emptied, and
+    /// a home that was read may hold a chunk that is not committed yet.
+    ///
+    /// The heads themselves, an inline file included, need no second look. They were read in one piece, and each has a good check: the
+    /// newer one was in force at that moment, or became so while it was read. Nobody moves content under a writer.
+    private func requireStill(_ seen: FileView) throws(Trouble) {
+        if seen.isWriters { return }
+        let moved = try certainly { () throws(DataProtectionError) in try seen.state.heads.hasChanged(in: file) }
         if moved { throw .suspect(.damaged(file.path, .head, reason: "changed while it was read", offset: nil)) }
     }
 }

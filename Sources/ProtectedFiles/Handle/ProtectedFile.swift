@@ -56,12 +56,13 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
         let open = OpenFile(file, keybag: keybag, isWritable: access == .readWrite)
         // Opening asks for the key, whatever other handles hold.
-        _ = try open.size(.open)
-        let handle = ProtectedFile(open)
-        if requireVerifiedOrigin, try handle.origin() != .verified {
-            throw .unverifiedOrigin(path, try handle.origin())
+        if requireVerifiedOrigin {
+            let origin = try open.judgedState(.open).origin
+            guard origin == .verified else { throw .unverifiedOrigin(path, origin) }
+        } else {
+            _ = try open.state(.open)
         }
-        return handle
+        return ProtectedFile(open)
     }
 
     /// Creates a protected file that must not be there yet, as `create(_:as:raiseTo:keybag:)` of the layer above does.
@@ -115,10 +116,21 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
+    /// Makes `buffer` the contents, as ``truncate(to:)`` and ``write(_:at:)`` would.
+    package func replaceContents(by buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+        try inTurn(.write) { () throws(DataProtectionError) in
+            defer { noteWriting() }
+            try open.replaceContents(by: buffer)
+        }
+    }
+
     /// The plaintext size in bytes.
     public func size() throws(DataProtectionError) -> Int64 {
         try inTurn(.read) { () throws(DataProtectionError) in Int64(try open.size()) }
     }
+
+    /// The size that this handle found last, in bytes. Others may have changed it since.
+    package var lastSize: Int64 { turn.withLock { _ in Int64(open.content.view?.size ?? 0) } }
 
     /// Commits what was written: it survives a crash and a power cut when this returns. Needs no key in any state.
     public func sync() throws(DataProtectionError) {
@@ -159,12 +171,12 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         fileprivate init(_ counter: UInt64, _ writes: UInt64) { (self.counter, self.writes) = (counter, writes) }
     }
 
-    /// The version that a read would find now.
+    /// The version that a read would find now. Needs no key while it is the one that this handle found last.
     ///
     /// - Throws: as ``read(into:at:)``.
     package func version() throws(DataProtectionError) -> Version {
         try inTurn(.read) { () throws(DataProtectionError) in
-            Version(try open.state(.read).record.counter, writes)
+            Version(try open.knownState(.read).record.counter, writes)
         }
     }
 
@@ -187,14 +199,14 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// The class of the class key that opened the file. It is authenticated, unlike ``protectionClass()``.
     package func openedClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.state(.read).heads.head.wrap.classKey.protectionClass
+            try open.knownState(.read).heads.head.wrap.classKey.protectionClass
         }
     }
 
     /// The 16 bytes that name the file, authenticated, unlike ``fileID(at:)``.
     package func openedID() throws(DataProtectionError) -> [UInt8] {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.state(.read).heads.head.prefix.fileID.bytes
+            try open.knownState(.read).heads.head.prefix.fileID.bytes
         }
     }
 
@@ -202,9 +214,8 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// key makes files, too.
     package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
         try inTurn(.read) { () throws(DataProtectionError) in
-            let head = try open.state(.read).heads.head
-            do throws(DataProtectionError) { try open.keybag.requireOrigin(of: head, path: path) } catch {
-                guard case .unverifiedOrigin = error else { throw error }
+            let (state, origin) = try open.judgedState(.read)
+            if state.heads.head.wrap.classKey.protectionClass == .completeUnlessOpen, origin == .unverified {
                 return false
             }
             return try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in

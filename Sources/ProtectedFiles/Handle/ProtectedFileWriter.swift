@@ -29,9 +29,30 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   - size: how many bytes it is going to have; nil: not known.
     ///   - allowsWeaker: false: if a class was given or promised that is weaker than that of the file that is replaced, this or
     ///     ``finish()`` throws `wouldWeaken`.
-    package init(
+    package convenience init(
         _ path: FilePath, as protectionClass: ProtectionClass?, promising promised: PromisedClass?, keybag: Keybag,
         replacing: Bool, expecting size: Int?, allowsWeaker: Bool = true
+    ) throws(DataProtectionError) {
+        try self.init(
+            path, as: protectionClass, promising: promised, keybag, replacing: replacing, expecting: size,
+            allowsWeaker: allowsWeaker, beginningWith: nil)
+    }
+
+    /// Writes a whole file, as `init(_:as:raiseTo:keybag:replacing:)` of the layer above begins it. The keyring is asked once for the file and
+    /// its first MiB.
+    package static func write(
+        _ bytes: UnsafeRawBufferPointer, to path: FilePath, as protectionClass: ProtectionClass?,
+        promising promised: PromisedClass?, keybag: Keybag, replacing: Bool
+    ) throws(DataProtectionError) {
+        let writer = try ProtectedFileWriter(
+            path, as: protectionClass, promising: promised, keybag, replacing: replacing, expecting: bytes.count,
+            allowsWeaker: true, beginningWith: bytes)
+        try writer.finish()
+    }
+
+    private init(
+        _ path: FilePath, as protectionClass: ProtectionClass?, promising promised: PromisedClass?, _ keybag: Keybag,
+        replacing: Bool, expecting size: Int?, allowsWeaker: Bool, beginningWith bytes: UnsafeRawBufferPointer?
     ) throws(DataProtectionError) {
         self.path = path
         isReplacing = replacing
@@ -45,8 +66,12 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
-        new = try NewFile(path, as: resolved, layout: layout, keybag: keybag)
+        let entry = try DirectoryEntry(path)
+        var made = try NewHead(as: resolved, layout: layout, keybag, path: entry.path)
+        if bytes == nil { made.firstKeys = nil }
+        new = try NewFile(entry, made.head, made.keys)
         if let old { try FileAttributes.inherit(from: old, to: new.file) }
+        if let bytes { try new.append(bytes, made.firstKeys.take()) }
     }
 
     /// Appends bytes.

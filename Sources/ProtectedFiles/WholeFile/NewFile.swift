@@ -34,14 +34,20 @@ package final class NewFile {
     /// Makes the file in the directory of `entry`.
     ///
     /// - Throws: `locked` when the class key is not here; nothing is left behind.
-    package init(
+    package convenience init(
         _ entry: DirectoryEntry, as protectionClass: ProtectionClass, layout: ChunkLayout, keybag: Keybag,
         carrying verdict: OriginMark.Verdict? = nil
     ) throws(DataProtectionError) {
-        self.keybag = keybag
-        let made = try keybag.newHead(as: protectionClass, layout: layout, carrying: verdict, path: entry.path)
-        head = made.head
-        keys = made.keys
+        var new = try NewHead(as: protectionClass, layout: layout, keybag, carrying: verdict, path: entry.path)
+        new.firstKeys = nil
+        try self.init(entry, new.head, new.keys)
+    }
+
+    /// Makes the file of a ``NewHead``.
+    package init(_ entry: DirectoryEntry, _ head: Head, _ keys: HandleKeys) throws(DataProtectionError) {
+        keybag = keys.keybag
+        self.head = head
+        self.keys = keys
         unnamed = try UnnamedFile(entry)
         try unnamed.takeUsualMode()
         behind = WriteBehind(unnamed.file)
@@ -58,16 +64,27 @@ package final class NewFile {
 
     /// Appends bytes; class A asks the ring for each MiB.
     ///
+    /// - Parameter keys: for the first MiB, of ``NewHead/firstKeys``; nil: the ring is asked for that too.
     /// - Throws: `locked`: what was appended before can still be finished. `handleFailed` after any other error.
-    package func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+    package func append(
+        _ buffer: UnsafeRawBufferPointer, _ keys: consuming FileKeys? = nil
+    ) throws(DataProtectionError) {
         try requireWhole()
+        var keys = keys
         var done = 0
         while done < buffer.count {
             let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(OpenFile.segment))
-            let fileKeys = try keys.keys(for: head, .write, needsHead: true)
+            let fileKeys = try segmentKeys(given: keys.take())
             try dying { () throws(DataProtectionError) in try appendSegment(part, fileKeys) }
             done += part.count
         }
+    }
+
+    /// The keys for one step: the next MiB.
+    private func segmentKeys(given: FileKeys?) throws(DataProtectionError) -> FileKeys {
+        if let given { return given }
+        var session = KeySession(keybag)
+        return try keys.keys(for: head, .write, needsHead: true, &session)
     }
 
     /// Runs a step after whose failure there is no finished file.
@@ -88,7 +105,7 @@ package final class NewFile {
     ///   file; at most 32 such ranges that do not touch.
     package func append(hole: Range<UInt64>) throws(DataProtectionError) {
         try requireWhole()
-        let fileKeys = try keys.keys(for: head, .write, needsHead: true)
+        let fileKeys = try segmentKeys(given: nil)
         let first = layout.index(of: hole.lowerBound)
         holes.insert(first..<first + layout.chunkCount(size: hole.upperBound - hole.lowerBound))
         size = hole.upperBound
@@ -159,7 +176,7 @@ package final class NewFile {
 
     /// Proves that the file was made to be appended to `log`, whose path is absolute. FORMAT.md §2.8.
     package func joinSeal(for log: FilePath) throws(DataProtectionError) -> [UInt8] {
-        let headKey = try keys.keys(for: head, .write, needsHead: true).head()
+        let headKey = try segmentKeys(given: nil).head()
         return try withKeys { () throws(KeyError) in
             try JoinSeal.seal(log: log.bytes, in: head.prefix, under: headKey.bytes)
         }

@@ -16,11 +16,22 @@ extension Head {
     }
 }
 
-extension Keybag {
-    /// A new file key, wrapped, with the head of an empty file and the means to go on writing it.
-    package func newHead(
-        as protectionClass: ProtectionClass, layout: ChunkLayout, carrying verdict: OriginMark.Verdict?, path: FilePath
-    ) throws(DataProtectionError) -> (head: Head, keys: HandleKeys) {
+/// The head of an empty file that is not there yet, with a new file key.
+package struct NewHead {
+    package let head: Head
+    /// How the rest of the file is written.
+    package let keys: HandleKeys
+    /// The keys of this operation, for the first MiB: the ring is then read once to make a file and write it. Code that has the bytes
+    /// takes them; code that waits for bytes must not keep them.
+    package var firstKeys: FileKeys?
+
+    /// Makes the file key and wraps it.
+    ///
+    /// - Throws: `locked` when the class key is not here.
+    package init(
+        as protectionClass: ProtectionClass, layout: ChunkLayout, _ keybag: Keybag,
+        carrying verdict: OriginMark.Verdict? = nil, path: FilePath
+    ) throws(DataProtectionError) {
         let fileKey: FileKey
         let prefix: Prefix
         do throws(KeyError) {
@@ -29,15 +40,13 @@ extension Keybag {
         } catch {
             throw .cryptography(error)
         }
-        let use = protectionClass == .complete ? client.begin() : nil
-        defer { withExtendedLifetime(use) {} }
-        let wrap = try wrap(
+        var session = KeySession(keybag)
+        let wrap = try session.wrap(
             fileKey, of: prefix.fileID, as: protectionClass, counter: 1, carrying: verdict, path: path, .create)
-        let head: Head
         do throws(KeyError) { head = try Self.emptyHead(prefix, wrap, fileKey) } catch { throw .cryptography(error) }
-        var keys = HandleKeys(keybag: self, path: path)
-        try keys.hold(fileKey, of: head, use)
-        return (head, keys)
+        var keys = HandleKeys(keybag: keybag, path: path)
+        firstKeys = try keys.hold(fileKey, of: head, &session)
+        self.keys = keys
     }
 
     private static func emptyHead(

@@ -42,15 +42,15 @@ extension Keybag {
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)
-        let state = try open.state(.open)
+        let (state, origin) = try open.judgedState(.open)
         let size = state.record.size
         let head = state.heads.head
         if !allowsWeaker {
             try protectionClass?.requireNotWeaker(than: head.wrap.classKey.protectionClass, path)
         }
         let new = try NewFile(
-            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
-            carrying: try verdict(of: head))
+            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout,
+            keybag: self, carrying: origin)
         let buffer = WipedBuffer(count: OpenFile.segment)
         var done: UInt64 = 0
         while done < size {

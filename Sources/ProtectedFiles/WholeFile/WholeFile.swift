@@ -1,5 +1,6 @@
 import DurableFiles
 import Keybags
+import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
@@ -14,8 +15,11 @@ package struct WholeFile {
     package init(
         _ bytes: UnsafeRawBufferPointer, for path: FilePath, as protectionClass: ProtectionClass, keybag: Keybag
     ) throws(DataProtectionError) {
-        new = try NewFile(path, as: protectionClass, layout: .forWholeFile(of: UInt64(bytes.count)), keybag: keybag)
-        try new.append(bytes)
+        let entry = try DirectoryEntry(path)
+        let layout = ChunkLayout.forWholeFile(of: UInt64(bytes.count))
+        var made = try NewHead(as: protectionClass, layout: layout, keybag, path: entry.path)
+        new = try NewFile(entry, made.head, made.keys)
+        try new.append(bytes, made.firstKeys.take())
         try new.finish()
         new.forgetKeys()
     }

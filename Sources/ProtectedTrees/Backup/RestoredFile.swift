@@ -81,9 +81,13 @@ package struct RestoredFile {
             throw .cryptography(error)
         }
         try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
-        let wrap = try keybag.wrap(
-            fileKey, of: head.prefix.fileID, as: head.wrap.classKey.protectionClass, counter: head.wrap.counter + 1,
-            carrying: try opened.verdict(of: head), path: file.path, .create)
+        let wrap: WrapRecord
+        do {
+            var session = KeySession(keybag)  // over before anything is written
+            wrap = try session.wrap(
+                fileKey, of: head.prefix.fileID, as: head.wrap.classKey.protectionClass, counter: head.wrap.counter + 1,
+                carrying: try opened.verdict(of: head), path: file.path, .create)
+        }
         let bytes = try withKeys { () throws(KeyError) in
             try head.replacing(wrap: wrap, bytes: wrap.sealed(in: head.prefix, under: headKey.bytes)).encoded()
         }

@@ -81,13 +81,11 @@ package struct ItemCopy {
             // What somebody writes meanwhile would be in the copy by half.
             guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
             let open = OpenFile(file, keybag: keybag, isWritable: false)
-            let state = try open.state(.open)
-            let head = state.heads.head
+            let (state, origin) = try open.judgedState(.open)
             // Who made the source is not known better for its copy.
             new = try NewFile(
-                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: state.record.size),
-                keybag: keybag,
-                carrying: try keybag.verdict(of: head))
+                target, as: state.heads.head.wrap.classKey.protectionClass,
+                layout: .forWholeFile(of: state.record.size), keybag: keybag, carrying: origin)
             try pour(into: new) { buffer, offset throws(DataProtectionError) in
                 try open.read(into: buffer, at: offset)
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// Protected files to standard output.
 struct Cat: ParsableCommand {
@@ -48,18 +49,22 @@ struct Cat: ParsableCommand {
     private func copy(
         _ path: FilePath, _ keybags: Keybags, through buffer: UnsafeMutableRawBufferPointer
     ) throws {
-        let file = try keybags.reading(path) { keybag throws(DataProtectionError) in
-            try ProtectedFile.open(path, keybag: keybag)
+        let opened = try keybags.reading(path) { keybag throws(DataProtectionError) in
+            let lower = try LowerFile(regular: path, flags: O_RDONLY)
+            let beginning = range == nil ? buffer : UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            return try ProtectedFile.reading(lower, into: beginning, keybag: keybag)
         }
+        let file = opened.file
         var wanted: Range<Int64> = 0..<Int64.max
-        if let range { wanted = range.bytes(ofFileWithSize: try file.size()) }
+        if let range { wanted = range.bytes(ofFileWithSize: file.lastSize) }
         var offset = wanted.lowerBound
+        var first = opened.count
         while offset < wanted.upperBound {
             let piece = UnsafeMutableRawBufferPointer(
                 rebasing: buffer.prefix(Int(min(Int64(buffer.count), wanted.upperBound - offset))))
             let count: Int
             do throws(DataProtectionError) {
-                count = try file.read(into: piece, at: offset)
+                if let read = first.take() { count = read } else { count = try file.read(into: piece, at: offset) }
             } catch {
                 let good = try copyGoodPart(before: error, of: file, from: offset, piece)
                 StandardError.line(.warning, "output of \(quoted(path)) ends at byte \(good)")
@@ -68,6 +73,7 @@ struct Cat: ParsableCommand {
             if count == 0 { break }
             try write(UnsafeRawBufferPointer(rebasing: piece[..<count]))
             offset += Int64(count)
+            if count < piece.count { break }  // the end
         }
         let findings = try Self.findings(in: file)
         try file.close()

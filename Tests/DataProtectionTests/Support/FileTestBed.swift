@@ -137,7 +137,8 @@ final class FileTestBed: Sendable {
     /// What proves that a file was made for that log. Whoever made it knows its key; here the class key opens it.
     func joinSeal(of path: FilePath, for log: FilePath) throws -> [UInt8] {
         let head = try HeadPair(of: LowerFile(path, flags: O_RDONLY)).head
-        let fileKey = try keybag.fileKey(of: head, path: path, .open)
+        var session = KeySession(keybag)
+        let fileKey = try session.fileKey(of: head, path: path, .open)
         return try JoinSeal.seal(
             log: log.bytes, in: head.prefix, under: try fileKey.headKey(of: head.prefix.fileID))
     }
