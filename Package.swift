@@ -118,15 +118,11 @@ let package = Package(
             dependencies: ["POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", arguments, system]),
         // How programs that run for long tell what they do.
         .target(name: "LineLog", dependencies: ["DataProtection", logging]),
-        // The words of `protectfs download`, without what does them.
-        .target(name: "DownloadVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
-        // The words of `protectfs secret`, without what does them.
-        .target(name: "SecretVerbs", dependencies: ["CommandLanguage", "DataProtection", arguments]),
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "SecretVerbs", "DataProtection", "Conformance", "PasswordHash",
-                "RNCryptorFormat", "CSecretMemory", "CMemoryFiles", "CSpawn", arguments, system,
+                "CommandLanguage", "DataProtection", "Conformance", "PasswordHash", "RNCryptorFormat", "CSecretMemory",
+                "CMemoryFiles", "CSpawn", arguments, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-agent",
@@ -137,14 +133,14 @@ let package = Package(
         .executableTarget(
             name: "protectfs-download",
             dependencies: [
-                "CommandLanguage", "DownloadVerbs", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog",
-                "CSecretMemory", arguments, logging, system,
+                "CommandLanguage", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog", "CSecretMemory",
+                arguments, logging, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-secrets",
             dependencies: [
-                "CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys", "DataProtection",
-                "CSecretMemory", arguments, system,
+                "CommandLanguage", "ProtectionSecrets", "ProtectionKeys", "DataProtection", "CSecretMemory", arguments,
+                system,
             ], linkerSettings: bindNow),
         // The kernel's FUSE driver. Knows nothing of protected files.
         .target(name: "FuseSession", dependencies: ["POSIXThreads", "CFuse", system]),
@@ -319,7 +315,8 @@ if Context.environment["PROTECTFS_FUZZ"] != nil {
     package.targets.removeAll { $0.type == .test || $0.name == git }
     package.targets += [
         .target(
-            name: git, dependencies: ["CommandLanguage", "SecretVerbs", "ProtectionSecrets", "ProtectionKeys"],
+            name: git,
+            dependencies: ["CommandLanguage", "ProtectionSecrets", "ProtectionKeys", "DataProtection", arguments],
             sources: ["Git", "Items/DescriptorPiece.swift", "Exports.swift"]),
         .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
         .executableTarget(

@@ -1,3 +1,4 @@
+@_exported import ArgumentParser
 @_exported import CommandLanguage
-@_exported import DownloadVerbs
+@_exported import DataProtection
 @_exported import ProtectionDownloads

@@ -1,3 +1,3 @@
+@_exported import ArgumentParser
 @_exported import CommandLanguage
-@_exported import DownloadVerbs
-@_exported import SecretVerbs
+@_exported import DataProtection

@@ -1,6 +1,5 @@
 import ArgumentParser
 import DataProtection
-import Glibc
 
 /// The command. Each verb is a file of its own.
 @main
@@ -9,7 +8,7 @@ struct Protectfs: ParsableCommand {
         commandName: "protectfs",
         abstract: "Encrypt files so that they open only in the lock states of their protection class.",
         discussion: """
-            Start with: protectfs init. The manual: man protectfs
+            Start with: protectfs init. All verbs: protectfs help --all. The manual: man protectfs
 
             Classes: complete (opens only while unlocked), unless-open (can be created at any time, opens only while \
             unlocked), first-unlock (opens after the first unlock since the machine started), none (opens at any time on \
@@ -19,34 +18,24 @@ struct Protectfs: ParsableCommand {
             69 no kernel keyring, 70 a bug, 71 the system refused, 73 exists already, 74 disk or I/O, 75 not now (locked, \
             throttled, busy), 76 server not trusted, 77 refused, 78 bad configuration, 126 and 127 from run as from env(1), 130 interrupted.
             """,
-        version: "0.1.0",
-        subcommands: [
-            Init.self, Unlock.self, Lock.self, Status.self, Wait.self, Watch.self, Agent.self, Protect.self,
-            Unprotect.self, Upgrade.self, Write.self, Cat.self, Edit.self, Run.self, Ls.self, Class.self, Import.self,
-            Export.self, Passcode.self, Rotate.self, Recovery.self, BackUp.self, Restore.self, Erase.self, Queue.self,
-            Verify.self, Repair.self, Inspect.self, Explain.self, Doctor.self, CheckConformance.self, Password.self,
-            SecretCommand.self, DownloadCommand.self, Mount.self, Unmount.self,
-        ])
+        version: Companion.version,
+        groupedSubcommands: VerbGroup.all.map { CommandGroup(name: $0.name, subcommands: $0.first + $0.further) })
 
     static func main() {
         ProcessHardening.apply()
         CommandEnd.leaveWithoutArguments()
+        let given = Array(CommandLine.arguments.dropFirst())
+        if FirstScreen.isMeant(by: given) { CommandEnd.leave(withHelp: FirstScreen.helpMessage()) }
+        if given == ["help", "--all"] { CommandEnd.leave(withHelp: helpMessage()) }
+        let words = OldName.replaced(in: given)
         do {
-            var command = try parseAsRoot(
-                LongArgumentLists.shortened(Run.withoutCommand(CommandLine.arguments.dropFirst())))
+            try Dispatch.becomeProgram(namedBy: words)
+            if let script = try Dispatch.completionScript(askedForBy: words) { return try StandardOutput.write(script) }
+            var command = try parseAsRoot(LongArgumentLists.shortened(Run.withoutCommand(words[...])))
             Keybag.clearRemnants()
-            if command is any DownloadVerb { throw SiblingProgram.become("protectfs-download", rawWords(from: 2)) }
-            if command is any SecretVerb { throw SiblingProgram.become("protectfs-secrets", rawWords(from: 2)) }
             try command.run()
         } catch {
-            CommandEnd.leave(self, because: error)
-        }
-    }
-
-    /// The arguments as they came, byte for byte.
-    private static func rawWords(from first: Int) -> [[UInt8]] {
-        (first..<max(first, Int(CommandLine.argc))).compactMap { index in
-            CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+            CommandEnd.leave(self, because: error, words)
         }
     }
 }

@@ -363,20 +363,20 @@ Operation("class of a directory", ["class", "d", "complete"], prepare=lambda bed
 
 def message(bed):
     one("f", TEXT)(bed)
-    bed.must("export", "f", "--format", "rncryptor", "-o", "../message", "--password-fd", 3, fds={3: PASSPHRASE})
+    bed.must("rncryptor", "seal", "f", "-o", "../message", "--password-fd", 3, fds={3: PASSPHRASE})
 
 
 def opened_message(bed, run):
     path = bed.work / "f.rncryptor"
     if not path.exists():
         return {"message": "none"}
-    done = bed.run("import", path, "-o", "-", "--password-fd", 3, fds={3: PASSPHRASE})
+    done = bed.run("rncryptor", "open", path, "-o", "-", "--password-fd", 3, fds={3: PASSPHRASE})
     return {"message": hashlib.sha256(done.output).hexdigest() if done.status == 0 else done.errors}
 
 
-Operation("export, RNCryptor", ["export", "f", "--format", "rncryptor", "--password-fd", 3], prepare=one("f", TEXT),
+Operation("rncryptor seal", ["rncryptor", "seal", "f", "--password-fd", 3], prepare=one("f", TEXT),
           fds={3: PASSPHRASE}, look=opened_message, again_status=(0, 73))
-Operation("import, RNCryptor", ["import", "../message", "-o", "g", "--class", "complete", "--password-fd", 3], prepare=message,
+Operation("rncryptor open", ["rncryptor", "open", "../message", "-o", "g", "--class", "complete", "--password-fd", 3], prepare=message,
           fds={3: PASSPHRASE}, again_status=(0, 73))
 
 

@@ -26,7 +26,7 @@ struct AppendTests {
         #expect(try sandbox.run("write", "--append", "directory", input: Data("x".utf8)).status == 77)
         let make = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
         #expect(try sandbox.shell("python3 -c \"$0\" socket", [make]).status == 0)
-        for verb in [["write", "--append"], ["write"], ["cat"], ["verify"], ["inspect"]] {
+        for verb in [["write", "--append"], ["write"], ["cat"], ["verify"], ["explain", "--stored"]] {
             let done = try sandbox.run(verb + ["socket"], input: Data("x".utf8))
             #expect(done.status == 77, "\(verb): \(done.errors)")
         }

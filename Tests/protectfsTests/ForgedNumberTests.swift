@@ -26,7 +26,7 @@ struct ForgedNumberTests {
     private func expectNoCrash(_ what: String, _ prepare: () throws -> Void) throws {
         let commands = [
             ["status"], ["status", "--json"], ["cat", "file"], ["cat", "locked"], ["explain", "file"], ["doctor"],
-            ["inspect"] + [sandbox.keybagDirectory], ["queue", "list"], ["queue", "list", "--json"],
+            ["explain", "--stored"] + [sandbox.keybagDirectory], ["queue", "list"], ["queue", "list", "--json"],
             ["agent", "status"],
             ["agent", "status", "--json"], ["wait", "--timeout", "1"],
         ]

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("inspect")
+@Suite("explain --stored")
 struct InspectTests {
     private let sandbox: CommandSandbox
     init() throws {
@@ -22,7 +22,7 @@ struct InspectTests {
     @Test("A file, unlocked and locked")
     func file() throws {
         try sandbox.protectedFile("file", Data(repeating: 1, count: 5000))
-        let done = try sandbox.run("inspect", "file")
+        let done = try sandbox.run("explain", "--stored", "file")
         #expect(done.status == 0 && done.errors == "")
         #expect(done.text.hasPrefix("file: protected file\n"))
         let open = rows(done.text)
@@ -32,9 +32,10 @@ struct InspectTests {
         #expect(open["head 0"]?.hasPrefix("in force") == true && open["head 1"] == "never written")
         #expect(open["keybag"]?.contains(sandbox.keybagDirectory) == true)
         try sandbox.run("lock")
-        #expect(rows(try sandbox.run("inspect", "file").text)["size"] == "5000 bytes (unverified while locked)")
+        #expect(
+            rows(try sandbox.run("explain", "--stored", "file").text)["size"] == "5000 bytes (unverified while locked)")
         let other = try CommandSandbox()
-        let stranger = rows(try other.run("inspect", sandbox.path("file")).text)
+        let stranger = rows(try other.run("explain", "--stored", sandbox.path("file")).text)
         #expect(stranger["keybag"]?.hasSuffix("not available to you") == true)
         #expect(stranger["size"]?.contains("unverified") == true)
         #expect(stranger["origin"]?.hasPrefix("unverified: the file claims verified") == true)
@@ -46,19 +47,20 @@ struct InspectTests {
         var bytes = try sandbox.stored("file")
         bytes[300] ^= 1
         try bytes.write(to: URL(fileURLWithPath: sandbox.path("file")))
-        let done = try sandbox.run("inspect", "file")
+        let done = try sandbox.run("explain", "--stored", "file")
         #expect(done.status == 65)
         #expect(done.errors.contains("'file' is damaged or altered"))
         #expect(rows(done.text)["class"] == "unless-open, class key generation 1, X25519 and AES key wrap")
         #expect(rows(done.text)["head 0"]?.hasPrefix("damaged or torn") == true)
-        let json = try #require((try sandbox.run("inspect", "--json", "file").json() as? [[String: Any]])?.first)
+        let json = try #require(
+            (try sandbox.run("explain", "--stored", "--json", "file").json() as? [[String: Any]])?.first)
         #expect((json["heads"] as? [[String: Any]])?.first?["condition"] as? String == "damaged")
         #expect((json["error"] as? String)?.contains("damaged") == true)
     }
 
     @Test("A keybag and a copy of one; nothing secret, not even wrapped")
     func keybag() throws {
-        let done = try sandbox.run("inspect", "keybag", "keybag/keybag.1")
+        let done = try sandbox.run("explain", "--stored", "keybag", "keybag/keybag.1")
         #expect(done.status == 0, "\(done.errors)")
         let seen = rows(done.text)
         #expect(seen["passcode"] == "PBKDF2-HMAC-SHA256, 1000 iterations: few; renew it with protectfs passcode")
@@ -71,10 +73,10 @@ struct InspectTests {
         for secret in [salt, wrap] {
             let digits = secret.prefix(8).map { String(format: "%02x", $0) }.joined()
             #expect(!done.text.contains(digits))
-            #expect(!(try sandbox.run("inspect", "--json", "keybag").text.contains(digits)))
+            #expect(!(try sandbox.run("explain", "--stored", "--json", "keybag").text.contains(digits)))
         }
         try Data([1]).write(to: URL(fileURLWithPath: sandbox.path("keybag/keybag.0")))
-        let bad = try sandbox.run("inspect", "keybag")
+        let bad = try sandbox.run("explain", "--stored", "keybag")
         #expect(bad.status == 65)
         #expect(rows(bad.text)["keybag.0"]?.hasPrefix("damaged") == true && rows(bad.text)["keybag.1"] == "in force")
     }
@@ -82,11 +84,11 @@ struct InspectTests {
     @Test("What is none of ours, and names that do something to a terminal")
     func others() throws {
         try sandbox.put("plain", at: "plain")
-        #expect(try sandbox.run("inspect", "plain").status == 65)
-        #expect(try sandbox.run("inspect", "nothing").status == 66)
-        #expect(try sandbox.run("inspect", "home/..").status == 66, "no keybag")
+        #expect(try sandbox.run("explain", "--stored", "plain").status == 65)
+        #expect(try sandbox.run("explain", "--stored", "nothing").status == 66)
+        #expect(try sandbox.run("explain", "--stored", "home/..").status == 66, "no keybag")
         try sandbox.protectedFile("a\u{1B}[31mb")
-        let seen = try PseudoTerminal.run(["inspect", "a\u{1B}[31mb"], in: sandbox, [])
+        let seen = try PseudoTerminal.run(["explain", "--stored", "a\u{1B}[31mb"], in: sandbox, [])
         #expect(seen.shown.contains("$'a\\x1b[31mb'"))
     }
 }

@@ -203,7 +203,7 @@ struct KeybagVerbTests {
     @Test("--version and --help are answers")
     func version() throws {
         #expect(try sandbox.run("--version").text == "0.1.0\n")
-        #expect(try sandbox.run("--help").text.contains("SUBCOMMANDS:"))
+        #expect(try sandbox.run("--help").text.contains("EVERY DAY:"))
         #expect(try sandbox.run("--help").status == 0)
     }
 

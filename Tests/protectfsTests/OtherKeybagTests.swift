@@ -100,10 +100,10 @@ struct OtherKeybagTests {
         try sandbox.protectedFile("source")
         let password = Data("password".utf8)
         let sealed = try sandbox.run(
-            "export", "source", "--format", "rncryptor", "-o", "message", "--password-fd", "3", passcodes: password)
+            "rncryptor", "seal", "source", "-o", "message", "--password-fd", "3", passcodes: password)
         #expect(sealed.status == 0, "\(sealed.errors)")
         let done = try sandbox.run(
-            "import", "message", "-o", "notes", "--replace", "--password-fd", "3", passcodes: password)
+            "rncryptor", "open", "message", "-o", "notes", "--replace", "--password-fd", "3", passcodes: password)
         #expect(done.status == 0, "\(done.errors)")
         #expect(try owner("notes") == uuid(of: sandbox.keybagDirectory))
         #expect(try sandbox.run("class", "notes").text == "complete\n")
@@ -112,8 +112,8 @@ struct OtherKeybagTests {
     @Test(
         "What is read of it comes with a warning that names its keybag",
         arguments: [
-            ["cat", "diary"], ["verify", "diary"], ["verify", "--json", "diary"], ["inspect", "diary"],
-            ["inspect", "--json", "diary"], ["explain", "diary"], ["explain", "--json", "diary"],
+            ["cat", "diary"], ["verify", "diary"], ["verify", "--json", "diary"], ["explain", "--stored", "diary"],
+            ["explain", "--stored", "--json", "diary"], ["explain", "diary"], ["explain", "--json", "diary"],
             ["run", "diary", "--", "true"], ["unprotect", "--salvage", "diary"],
         ])
     func readings(arguments: [String]) throws {

@@ -91,7 +91,7 @@ struct ProtectTests {
         try sandbox.put("text", at: "tree/other")
         try Data(bytes).write(to: URL(fileURLWithPath: sandbox.path("tree/file")))
         let given = [
-            ["cat", "file"], ["inspect", "file"], ["verify", "file"], ["protect", "file"],
+            ["cat", "file"], ["explain", "--stored", "file"], ["verify", "file"], ["protect", "file"],
             ["protect", "--recursive", "--yes", "tree"], ["upgrade", "tree"],
         ]
         for words in given {

@@ -21,8 +21,9 @@ struct RNCryptorRunTests {
     }
 
     private static let ways = [
-        "export": "export --format rncryptor file -o target --key-fd 3",
-        "import": "import message -o target --key-fd 3", "import of a pipe": "import - -o target --key-fd 3",
+        "export": "rncryptor seal file -o target --key-fd 3",
+        "import": "rncryptor open message -o target --key-fd 3",
+        "import of a pipe": "rncryptor open - -o target --key-fd 3",
     ]
 
     /// At random moments, and at the moment before the file gets its name.
@@ -30,10 +31,12 @@ struct RNCryptorRunTests {
     func killed(way: String) throws {
         try makeFile(6 << 20)
         let sum = try sandbox.shell("\"$PROTECTFS\" cat file | sha256sum").text
-        try sandbox.shell("exec \"$PROTECTFS\" export --format rncryptor file -o message --key-fd 3 3<keys").done()
+        try sandbox.shell("exec \"$PROTECTFS\" rncryptor seal file -o message --key-fd 3 3<keys").done()
         let source = way == "import of a pipe" ? "cat message | " : ""
         let command = "\"$PROTECTFS\" \(Self.ways[way]!) 3<keys"
-        let open = way == "export" ? "\"$PROTECTFS\" import target -o - --key-fd 3 3<keys" : "\"$PROTECTFS\" cat target"
+        let open =
+            way == "export"
+            ? "\"$PROTECTFS\" rncryptor open target -o - --key-fd 3 3<keys" : "\"$PROTECTFS\" cat target"
         var (absent, whole) = (0, 0)
         var generator = Effort.generator("RNCryptorRunTests, \(way)")
         let kills = Effort.count(6, 60)
@@ -70,10 +73,10 @@ struct RNCryptorRunTests {
         let size = Effort.count(48, 1_024) << 20
         try makeFile(size)
         for (name, words) in [
-            ("export", "export --format rncryptor file -o message --key-fd 3"),
-            ("import", "import message -o copy --key-fd 3"),
-            ("import to standard output", "import message -o - --key-fd 3"),
-            ("import of a pipe", "import - -o piped --key-fd 3"),
+            ("export", "rncryptor seal file -o message --key-fd 3"),
+            ("import", "rncryptor open message -o copy --key-fd 3"),
+            ("import to standard output", "rncryptor open message -o - --key-fd 3"),
+            ("import of a pipe", "rncryptor open - -o piped --key-fd 3"),
         ] {
             let done = try sandbox.shell(
                 """

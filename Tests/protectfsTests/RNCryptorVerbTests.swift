@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("export and import: RNCryptor files")
+@Suite("rncryptor: sealed and opened")
 struct RNCryptorVerbTests {
     private let sandbox: CommandSandbox
     private static let password = Data("correct horse battery".utf8)
@@ -17,20 +17,21 @@ struct RNCryptorVerbTests {
     private func export(_ arguments: String..., secret: Data = password, option: String = "--password-fd") throws
         -> Finished
     {
-        try sandbox.run(["export", "--format", "rncryptor", option, "3"] + arguments, passcodes: secret)
+        try sandbox.run(["rncryptor", "seal", option, "3"] + arguments, passcodes: secret)
     }
 
     private func importing(
         _ arguments: String..., input: Data = Data(), secret: Data = password, option: String = "--password-fd"
     ) throws -> Finished {
-        try sandbox.run(["import", option, "3"] + arguments, input: input, passcodes: secret)
+        try sandbox.run(["rncryptor", "open", option, "3"] + arguments, input: input, passcodes: secret)
     }
 
     /// The same from a pipe: `input` of a command in this sandbox is a file, which can be read twice.
     private func piping(_ input: Data, _ arguments: String..., secret: Data = password) throws -> Finished {
         try secret.write(to: URL(fileURLWithPath: sandbox.path(".run-secret")))
         return try sandbox.shell(
-            "cat | \"$PROTECTFS\" import --password-fd 3 - \"$@\" 3<.run-secret", ["sh"] + arguments, input: input)
+            "cat | \"$PROTECTFS\" rncryptor open --password-fd 3 - \"$@\" 3<.run-secret", ["sh"] + arguments,
+            input: input)
     }
 
     private func names() throws -> [String] {
@@ -71,8 +72,8 @@ struct RNCryptorVerbTests {
         #expect(try sandbox.run("cat", "copy").output == bytes(100_000))
         let piped = try sandbox.shell(
             """
-            "$PROTECTFS" export --format rncryptor file -o - --key-fd 3 3<"$0" |
-            "$PROTECTFS" import --format rncryptor - -o again --key-fd 3 3<"$0" && exec "$PROTECTFS" cat again
+            "$PROTECTFS" rncryptor seal file -o - --key-fd 3 3<"$0" |
+            "$PROTECTFS" rncryptor open - -o again --key-fd 3 3<"$0" && exec "$PROTECTFS" cat again
             """, [keyFile()])
         #expect(piped.output == bytes(100_000))
         for wrong in [Self.keys.dropLast(), Self.keys + Data([0])] {
@@ -99,7 +100,7 @@ struct RNCryptorVerbTests {
             try altered.write(to: URL(fileURLWithPath: sandbox.path(name)))
             let secret = index == nil ? Data("wrong".utf8) : Self.password
             for arguments in [[name, "-o", "new"], [name, "-o", "there", "--replace"], [name, "-o", "-"]] {
-                let done = try sandbox.run(["import", "--password-fd", "3"] + arguments, passcodes: secret)
+                let done = try sandbox.run(["rncryptor", "open", "--password-fd", "3"] + arguments, passcodes: secret)
                 #expect(done.status == 77 && done.output == Data())
                 said.insert(done.errors.replacingOccurrences(of: "'\(name)'", with: "FILE"))
             }
@@ -147,12 +148,13 @@ struct RNCryptorVerbTests {
         try expect(64, "can be read only once", piping(sandbox.stored("message"), "-o", "-"))
         try expect(64, "no --class", importing("message", "-o", "-", "--class", "complete"))
         try expect(
-            64, "cannot both come from standard input", sandbox.run("import", "-", "-o", "x", "--password-fd", "0"))
+            64, "cannot both come from standard input",
+            sandbox.run("rncryptor", "open", "-", "-o", "x", "--password-fd", "0"))
         try expect(
             64, "--password-fd or --key-fd",
-            sandbox.run("import", "message", "-o", "x", "--password-fd", "3", "--key-fd", "4"))
-        try expect(64, "no terminal", sandbox.run("import", "message", "-o", "x"))
-        try expect(64, "--format", sandbox.run("export", "file", "--password-fd", "3"))
+            sandbox.run("rncryptor", "open", "message", "-o", "x", "--password-fd", "3", "--key-fd", "4"))
+        try expect(64, "no terminal", sandbox.run("rncryptor", "open", "message", "-o", "x"))
+        try expect(64, "--format", export("file", "--format", "other"))
         try expect(73, "--replace", export("file", "-o", "message"))
         try expect(77, "not a regular file", export("file", "-o", "dir", "--replace"))
         try expect(65, "not a protected file", export("letter"))
@@ -190,7 +192,7 @@ struct RNCryptorVerbTests {
         #expect(try export("file", "-o", "message").status == 0)
         let done = try sandbox.shell(
             """
-            mkfifo pipe; cat message >pipe & exec "$PROTECTFS" import pipe -o copy --class complete --password-fd 3 3<"$0"
+            mkfifo pipe; cat message >pipe & exec "$PROTECTFS" rncryptor open pipe -o copy --class complete --password-fd 3 3<"$0"
             """, [passwordFile()])
         #expect(done.status == 0, "\(done.errors)")
         #expect(try sandbox.run("cat", "copy").output == bytes(3_000_000))
@@ -205,7 +207,7 @@ struct RNCryptorVerbTests {
     func prompts() throws {
         try sandbox.protectedFile("file")
         let exported = try PseudoTerminal.run(
-            ["export", "--format", "rncryptor", "file"], in: sandbox,
+            ["rncryptor", "seal", "file"], in: sandbox,
             [
                 .expect("New password: "), .send("one\n"), .expect("Again: "), .send("two\n"), .expect("not the same"),
                 .expect("New password: "), .look, .send("pässword\n"), .expect("Again: "), .send("pässword\n"),
@@ -213,14 +215,14 @@ struct RNCryptorVerbTests {
         #expect(exported.status == 0, "\(exported.shown)")
         #expect(exported.echo == [false, true] && !exported.shown.contains("ssword\r"))
         let imported = try PseudoTerminal.run(
-            ["import", "file.rncryptor", "-o", "copy"], in: sandbox,
+            ["rncryptor", "open", "file.rncryptor", "-o", "copy"], in: sandbox,
             [.expect("Password of 'file.rncryptor': "), .look, .send("pässword\n")])
         #expect(imported.status == 0, "\(imported.shown)")
         #expect(imported.echo == [false, true] && !imported.shown.contains("ssword\r"))
         #expect(try sandbox.run("cat", "copy").text == "text\n")
         // A terminal drops what is behind 4,095 bytes: a password that may have been cut is none.
         let long = try PseudoTerminal.run(
-            ["import", "file.rncryptor", "-o", "other"], in: sandbox,
+            ["rncryptor", "open", "file.rncryptor", "-o", "other"], in: sandbox,
             [.expect("Password of "), .send(String(repeating: "x", count: 4095) + "\n")])
         #expect(long.status == 64, "\(long.shown)")
         #expect(long.shown.contains("longer than the 4094 bytes that a terminal gives"), "\(long.shown)")

@@ -30,7 +30,8 @@ struct RefusedKeyringTests {
             let again = try run(error, "write --class \(name) \(name)")
             #expect(again.status == 0, "\(again.errors)")
             #expect(try sandbox.run("cat", name).text == "text")
-            let origin = (try sandbox.run("inspect", "--json", name).json() as? [[String: Any]])?.first?["origin"]
+            let origin = (try sandbox.run("explain", "--stored", "--json", name).json() as? [[String: Any]])?.first?[
+                "origin"]
             #expect(origin as? String == "this device", "class key C could not vouch for it")
         }
         #expect(try run(error, "cat none").text == "text")

@@ -101,7 +101,7 @@ struct RotateBesideTests {
         #expect(process.terminationStatus == 0)
         #expect(try sandbox.run("cat", "tree/log").text == "first\nsecond\nthird\nfourth\n")
         #expect(try sandbox.run("verify", "tree/log").status == 0)
-        #expect(try sandbox.shell("\"$PROTECTFS\" inspect tree/log").text.contains("class key generation 2"))
+        #expect(try sandbox.shell("\"$PROTECTFS\" explain --stored tree/log").text.contains("class key generation 2"))
     }
 
     @Test("At a terminal forgetting asks for a word, and then for the passcode", arguments: ["forget", "yes"])

@@ -31,10 +31,10 @@ struct RotateTests {
         return try #require(document["summary"] as? [String: Any])
     }
 
-    /// The generations that `inspect` shows.
+    /// The generations that `explain --stored` shows.
     private func generations() throws -> Set<Int> {
         let text = try sandbox.shell(
-            "for f in complete unless-open first-unlock none; do \"$PROTECTFS\" inspect tree/$f; done"
+            "for f in complete unless-open first-unlock none; do \"$PROTECTFS\" explain --stored tree/$f; done"
         ).text
         return Set(text.matches(of: /class key generation (\d+)/).compactMap { Int($0.1) })
     }
@@ -125,8 +125,8 @@ struct RotateTests {
             """, [CommandSandbox.passcode])
         #expect(done.status == 71, "\(done.errors)")
         #expect(done.errors.contains("protectfs-secrets' was ended by signal 9 before it was done"), "\(done.errors)")
-        #expect(done.errors.contains("hint: to continue: protectfs secret rewrap"), "\(done.errors)")
-        #expect(try sandbox.run("secret", "rewrap").status == 0)
+        #expect(done.errors.contains("hint: to continue: protectfs rotate --resume --root"), "\(done.errors)")
+        #expect(try sandbox.run("rotate", "--resume", "--root", "tree").status == 0)
         #expect(try sandbox.run("secret", "get", "--account", "kim").text == "value\n")
     }
 

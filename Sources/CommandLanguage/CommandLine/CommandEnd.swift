@@ -14,51 +14,59 @@ package enum CommandEnd {
 
     /// Says what there is to say, and ends the process.
     ///
-    /// - Parameter root: the command of all verbs.
-    package static func leave(_ root: any ParsableCommand.Type, because error: any Error) -> Never {
+    /// - Parameters:
+    ///   - root: the command of all verbs.
+    ///   - words: what was parsed, without the program's name.
+    package static func leave(
+        _ root: any ParsableCommand.Type, because error: any Error, _ words: [String]
+    ) -> Never {
         switch error {
         case let status as ExitStatus:
             Glibc.exit(status.rawValue)  // already said what there is to say
-        case is Failure, is any SpokenError:
-            let failure = Failure(error)
-            failure.report()
-            Glibc.exit(failure.status.rawValue)
-        default:
-            leave(root, withUsage: error)
+        case is Failure, is any SpokenError: leave(because: Failure(error))
+        default: leave(root, withUsage: error, words)
         }
     }
 
+    /// Prints help, and ends the process.
+    package static func leave(withHelp text: String) -> Never {
+        do throws(Failure) { try StandardOutput.write(withinColumns(text) + "\n") } catch { leave(because: error) }
+        Glibc.exit(ExitStatus.done.rawValue)
+    }
+
+    private static func leave(because failure: Failure) -> Never {
+        failure.report()
+        Glibc.exit(failure.status.rawValue)
+    }
+
     /// Help and version are answers; everything else that the parser throws is a usage error, said in our way.
-    private static func leave(_ root: any ParsableCommand.Type, withUsage error: any Error) -> Never {
+    private static func leave(
+        _ root: any ParsableCommand.Type, withUsage error: any Error, _ words: [String]
+    ) -> Never {
+        let asksForHelp = words.first == "help"
+        let named = NamedVerb(asksForHelp ? Array(words.dropFirst()) : words, of: root)
         if root.exitCode(for: error) == .success {
-            do throws(Failure) { try StandardOutput.write(withinColumns(root.fullMessage(for: error)) + "\n") } catch {
-                error.report()
-                Glibc.exit(error.status.rawValue)
+            if asksForHelp, let failure = named.unknownVerbFailure { leave(because: failure) }
+            // A mistyped option may have the letter of help in it.
+            if !words.contains(where: asksForAnswer), let failure = named.unknownOptionFailure(among: words) {
+                leave(because: failure)
             }
-            Glibc.exit(ExitStatus.done.rawValue)
+            leave(withHelp: root.fullMessage(for: error))
         }
-        var verb: any ParsableCommand.Type = root
-        let name = root.configuration.commandName ?? "protectfs"
-        var command = name
-        for word in CommandLine.arguments.dropFirst() {
-            guard let found = verb.configuration.subcommands.first(where: { $0.configuration.commandName == word })
-            else { continue }
-            verb = found
-            command += " " + word
-        }
-        if command == name, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
-            let verbs = root.configuration.subcommands.map { $0.configuration.commandName ?? "" }
-            let hint = SimilarWord.to(word, among: verbs).map { "did you mean: \(name) \($0)" } ?? "\(name) --help"
-            Failure(.usage, "there is no verb \(quoted(word))", hint: hint).report()
-            Glibc.exit(ExitStatus.usage.rawValue)
-        }
+        if let failure = named.unknownVerbFailure { leave(because: failure) }
         let message = LongArgumentLists.readable(inLowerCase(root.message(for: error)))
-        Failure(
-            .usage, message,
-            hint: validForms(for: message).map { "\($0); see \(command) --help" } ?? "\(command) --help"
-        )
-        .report()
-        Glibc.exit(ExitStatus.usage.rawValue)
+        if ["missing expected argument", "unknown option"].contains(where: message.hasPrefix),
+            let failure = named.unknownOptionFailure(among: words)
+        {
+            leave(because: failure)
+        }
+        let help = "\(named.command) --help"
+        leave(because: Failure(.usage, message, hint: validForms(for: message).map { "\($0); see \(help)" } ?? help))
+    }
+
+    private static func asksForAnswer(_ word: String) -> Bool {
+        ["-h", "--help", "--help-hidden", "--version", "--experimental-dump-help"].contains(word)
+            || word.hasPrefix("--generate-completion-script")
     }
 
     /// What can stand where the parser has refused a value.
@@ -73,6 +81,8 @@ package enum CommandEnd {
     private static func withinColumns(_ text: String, limit: Int = 80) -> String {
         let start = "USAGE: "
         return text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            // The parser's heading of a group: `EVERY DAY SUBCOMMANDS:`.
+            if line.hasSuffix(" SUBCOMMANDS:"), line.first != " " { return String(line.dropLast(13)) + ":" }
             guard line.hasPrefix(start), line.count > limit else { return String(line) }
             var column = 0
             return line.replacing(" [", with: "\u{0} [").replacing(" --", with: "\u{0} --").split(separator: "\0")

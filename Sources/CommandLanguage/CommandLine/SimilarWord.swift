@@ -3,10 +3,10 @@ enum SimilarWord {
     /// Verbs of other programs, for what ours are called.
     private static let synonyms = [
         "encrypt": "protect", "decrypt": "unprotect", "open": "unlock", "close": "lock", "passwd": "passcode",
-        "create": "init", "info": "inspect", "check": "verify",
+        "create": "init", "info": "explain", "check": "verify", "umount": "unmount",
     ]
 
-    /// The most similar of several words: two characters left out, added, changed or exchanged at most.
+    /// The most similar of several words: at most two characters left out, added, changed or exchanged, three in an option.
     ///
     /// - Parameters:
     ///   - word: what was typed.
@@ -14,7 +14,7 @@ enum SimilarWord {
     /// - Returns: nil if none is similar.
     static func to(_ word: String, among candidates: [String]) -> String? {
         if let synonym = synonyms[word], candidates.contains(synonym) { return synonym }
-        let limit = word.count < 4 ? 1 : 2
+        let limit = word.hasPrefix("--") ? 3 : word.count < 4 ? 1 : 2
         let ranked = candidates.map { (word: $0, distance: distance(Array(word), Array($0))) }
         return ranked.filter { $0.distance <= limit }.min { $0.distance < $1.distance }?.word
     }

@@ -1,4 +1,4 @@
-extension DownloadAdd: PerformedVerb {
+extension DownloadAdd {
     func perform() async throws {
         let (queue, outcome) = (try keybag.downloads(), Outcome())
         let requests = try wanted.requests(outcome)

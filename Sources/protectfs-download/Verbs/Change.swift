@@ -1,16 +1,16 @@
-extension DownloadPause: PerformedVerb {
+extension DownloadPause {
     func perform() async throws {
         try await downloads.each(of: keybag.downloads()) { queue, download in try await queue.pause(download.id) }
     }
 }
 
-extension DownloadResume: PerformedVerb {
+extension DownloadResume {
     func perform() async throws {
         try await downloads.each(of: keybag.downloads()) { queue, download in try await queue.resume(download.id) }
     }
 }
 
-extension DownloadCancel: PerformedVerb {
+extension DownloadCancel {
     func perform() async throws {
         try await downloads.each(of: keybag.downloads()) { queue, download in
             if download.state != .finished { try await queue.cancel(download.id) }
@@ -20,7 +20,7 @@ extension DownloadCancel: PerformedVerb {
     }
 }
 
-extension DownloadClear: PerformedVerb {
+extension DownloadClear {
     func perform() async throws { try await keybag.downloads().removeEnded() }
 }
 

@@ -1,4 +1,4 @@
-extension DownloadCredentialsAdd: PerformedVerb {
+extension DownloadCredentialsAdd {
     func perform() async throws {
         let method = method.flatMap { AuthenticationMethod(rawValue: $0.rawValue) }
         let space = try ProtectionSpace(argument: server, realm: realm, method: method)
@@ -8,7 +8,7 @@ extension DownloadCredentialsAdd: PerformedVerb {
     }
 }
 
-extension DownloadCredentialsImportIdentity: PerformedVerb {
+extension DownloadCredentialsImportIdentity {
     func perform() async throws {
         let space = try ProtectionSpace(argument: server)
         let content = try passcode.identity(in: file.path)
@@ -16,7 +16,7 @@ extension DownloadCredentialsImportIdentity: PerformedVerb {
     }
 }
 
-extension DownloadCredentialsList: PerformedVerb {
+extension DownloadCredentialsList {
     func perform() async throws {
         let downloads = try keybag.downloads()
         let credentials = try await downloads.credentials()
@@ -39,7 +39,7 @@ extension DownloadCredentialsList: PerformedVerb {
     }
 }
 
-extension DownloadCredentialsRemove: PerformedVerb {
+extension DownloadCredentialsRemove {
     func perform() async throws {
         let space = try ProtectionSpace(argument: server, realm: realm)
         let removed = try await keybag.downloads().removeCredentials(of: space, name: user)

@@ -1,4 +1,4 @@
-extension DownloadGet: PerformedVerb {
+extension DownloadGet {
     func perform() async throws {
         let (queue, outcome) = (try keybag.downloads(connection.connections()), Outcome())
         let requests = try wanted.requests(outcome)

@@ -1,4 +1,4 @@
-extension DownloadKeyAdd: PerformedVerb {
+extension DownloadKeyAdd {
     /// In bytes.
     private static let longest = 4096
 
@@ -10,7 +10,7 @@ extension DownloadKeyAdd: PerformedVerb {
     }
 }
 
-extension DownloadKeyList: PerformedVerb {
+extension DownloadKeyList {
     func perform() async throws {
         let keys = try await keybag.downloads().integrityKeyIDs()
         if json {
@@ -26,6 +26,6 @@ extension DownloadKeyList: PerformedVerb {
     }
 }
 
-extension DownloadKeyRetire: PerformedVerb {
+extension DownloadKeyRetire {
     func perform() async throws { try await keybag.downloads().retireIntegrityKey(id) }
 }

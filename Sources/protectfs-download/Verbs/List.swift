@@ -1,4 +1,4 @@
-extension DownloadList: PerformedVerb {
+extension DownloadList {
     func perform() async throws {
         let queue = try keybag.downloads()
         let isRunning = queue.isRunning

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-extension DownloadProbe: PerformedVerb {
+extension DownloadProbe {
     func perform() async throws {
         guard let url = URL(string: url.contains("://") ? url : "https://\(url)") else {
             throw Failure(.usage, "\(quoted(url)) is not a URL")

@@ -1,7 +1,7 @@
 import LineLog
 import Logging
 
-extension DownloadRun: PerformedVerb {
+extension DownloadRun {
     func perform() async throws {
         Interruption.watch()
         let queue = try keybag.downloads(connection.connections(proxy: proxy))
@@ -30,7 +30,7 @@ extension DownloadRun: PerformedVerb {
     }
 }
 
-extension DownloadInstall: PerformedVerb {
+extension DownloadInstall {
     func perform() async throws {
         let program = try SiblingProgram.command().removingLastComponent().appending("protectfs")
         try UserUnit.downloads(program).install(isPrinted: print)

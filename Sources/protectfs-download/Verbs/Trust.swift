@@ -1,4 +1,4 @@
-extension DownloadTrustAdd: PerformedVerb {
+extension DownloadTrustAdd {
     func perform() async throws {
         let reasons = try Set(
             reason.map { word in
@@ -15,7 +15,7 @@ extension DownloadTrustAdd: PerformedVerb {
     }
 }
 
-extension DownloadTrustList: PerformedVerb {
+extension DownloadTrustList {
     func perform() async throws {
         let exceptions = try keybag.downloads().trustExceptions.exceptions().sorted {
             ($0.host, $0.port, $0.digits) < ($1.host, $1.port, $1.digits)
@@ -30,7 +30,7 @@ extension DownloadTrustList: PerformedVerb {
     }
 }
 
-extension DownloadTrustRemove: PerformedVerb {
+extension DownloadTrustRemove {
     func perform() async throws {
         let space = try ProtectionSpace(serverArgument: server)
         let digest = try certificate.map { try CertificatePin(.certificate, $0).sha256 }

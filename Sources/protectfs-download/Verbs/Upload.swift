@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-extension DownloadUpload: PerformedVerb {
+extension DownloadUpload {
     func perform() async throws {
         guard let url = URL(string: url) else { throw Failure(.usage, "\(quoted(url)) is not a URL") }
         let queue = try keybag.downloads(connection.connections())

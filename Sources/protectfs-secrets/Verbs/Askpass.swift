@@ -1,4 +1,4 @@
-extension SecretAskpass: PerformedSecretVerb {
+extension SecretAskpass {
     func perform() throws {
         guard let question = AskpassQuestion(question) else {
             throw Failure(.notFound, "this question is about no secret: \(quoted(self.question))")

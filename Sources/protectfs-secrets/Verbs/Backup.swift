@@ -1,22 +1,4 @@
-/// What `protectfs backup` has this program do: copies secrets as they are stored. No verb of a user's.
-struct CopySecrets: SecretVerb {
-    static let configuration = CommandConfiguration(commandName: "copy-to-backup", shouldDisplay: false)
-
-    @Argument var backup: PathArgument
-    @OptionGroup var keybag: KeybagOption
-}
-
-/// What `protectfs restore` has this program do: brings secrets of a backup back. No verb of a user's.
-struct RestoreSecrets: SecretVerb {
-    static let configuration = CommandConfiguration(commandName: "restore-from-backup", shouldDisplay: false)
-
-    @Argument var backup: PathArgument
-    @Flag var replace = false
-    @Flag var dryRun = false
-    @OptionGroup var keybag: KeybagOption
-}
-
-extension CopySecrets: PerformedSecretVerb {
+extension CopySecrets {
     func perform() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         let encoded = try SecretFile.read(0, upTo: 5 * 4096).withUnsafeBytes { Array($0) }
@@ -40,7 +22,7 @@ extension CopySecrets: PerformedSecretVerb {
     }
 }
 
-extension RestoreSecrets: PerformedSecretVerb {
+extension RestoreSecrets {
     func perform() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         guard let keys = SecretKeyList(encoded: try SecretFile.read(0, upTo: 64 * 4096)) else {

@@ -1,4 +1,4 @@
-extension SecretFind: PerformedSecretVerb {
+extension SecretFind {
     func perform() throws {
         let store = try group.store(keybag)
         var query = attributes.query

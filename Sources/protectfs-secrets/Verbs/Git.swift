@@ -1,6 +1,6 @@
 import Glibc
 
-extension SecretGitCredential: PerformedSecretVerb {
+extension SecretGitCredential {
     func perform() throws {
         let credential = try GitCredential(from: 0)
         // Without a host there is nothing to look for: git then asks another helper, or the user.

@@ -1,6 +1,6 @@
 import Glibc
 
-extension SecretAdd: PerformedSecretVerb {
+extension SecretAdd {
     func perform() throws {
         let store = try group.store(keybag)
         let secret = name.secret
@@ -14,7 +14,7 @@ extension SecretAdd: PerformedSecretVerb {
     }
 }
 
-extension SecretSet: PerformedSecretVerb {
+extension SecretSet {
     func perform() throws {
         let store = try group.store(keybag)
         let secret = name.secret
@@ -23,7 +23,7 @@ extension SecretSet: PerformedSecretVerb {
     }
 }
 
-extension SecretUpdate: PerformedSecretVerb {
+extension SecretUpdate {
     func perform() throws {
         let store = try group.store(keybag)
         let secret = name.secret
@@ -40,7 +40,7 @@ extension SecretUpdate: PerformedSecretVerb {
     }
 }
 
-extension SecretGet: PerformedSecretVerb {
+extension SecretGet {
     func perform() throws {
         let store = try group.store(keybag)
         let accessGroup = try group.accessGroup
@@ -90,7 +90,7 @@ extension SecretName {
     }
 }
 
-extension SecretDelete: PerformedSecretVerb {
+extension SecretDelete {
     func perform() throws {
         if damaged {
             try group.storeToLookAfter(keybag).deleteDamaged()

@@ -1,6 +1,6 @@
 import Glibc
 
-extension SecretExport: PerformedSecretVerb {
+extension SecretExport {
     func perform() throws {
         let store = try group.store(keybag)
         let scope = try group.scope(allGroups: allGroups)
@@ -24,7 +24,7 @@ extension SecretExport: PerformedSecretVerb {
     }
 }
 
-extension SecretImport: PerformedSecretVerb {
+extension SecretImport {
     func perform() throws {
         do { try bringIn() } catch let error as SecretError { throw Failure(replaceable: error) }
     }

@@ -1,4 +1,4 @@
-extension SecretRewrap: PerformedSecretVerb {
+extension SecretRewrap {
     func perform() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         if check {
@@ -6,7 +6,7 @@ extension SecretRewrap: PerformedSecretVerb {
             guard waiting > 0 else { return }
             throw Failure(
                 .refused, "\(spoken(waiting, "secret")) still under retired class keys",
-                hint: "first: protectfs secret rewrap\(KeybagOption.words(for: store.keybag.directory))")
+                hint: "first: protectfs rotate --resume\(KeybagOption.words(for: store.keybag.directory))")
         }
         let outcome = Outcome()
         for failure in try store.rewrap().failures { outcome.record(failure) }

@@ -1,7 +1,6 @@
 import ArgumentParser
 
-/// A format of others, in which data comes and goes.
+/// `--format`, which the old verbs import and export took. There was only one.
 enum MessageFormat: String, CaseIterable, ExpressibleByArgument {
-    /// RNCryptor: version 3 is written, 2 and 3 are read.
     case rncryptor
 }

@@ -26,7 +26,7 @@ struct MessageOpening {
         with secret: borrowing RNCryptorSecret, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         var opener = try verify(with: secret)
-        let progress = Progress("importing", total: source.size)
+        let progress = Progress("opening", total: source.size)
         while let range = opener.next {
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<range.count])
             guard try source.read(into: piece, at: range.lowerBound) == piece.count else {

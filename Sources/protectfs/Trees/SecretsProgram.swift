@@ -7,9 +7,11 @@ struct SecretsProgram {
     let keybag: Keybag
 
     /// Brings all of them under new class keys.
-    func rewrap() throws(Failure) -> ExitStatus {
+    ///
+    /// - Parameter again: what to type if something kills the program.
+    func rewrap(again: String) throws(Failure) -> ExitStatus {
         guard keybag.hasSecrets else { return .done }
-        return try run(["rewrap"], again: "protectfs secret rewrap\(KeybagOption.words(for: keybag.directory))")
+        return try run(["rewrap"], again: again)
     }
 
     /// Whether all of them are.

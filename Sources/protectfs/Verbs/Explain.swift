@@ -2,7 +2,7 @@ import ArgumentParser
 import DataProtection
 import Glibc
 
-/// What would happen now, and why.
+/// What is possible with a path now, and why; or what is stored there.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Explain which operations on a path are possible now, and why.",
@@ -10,16 +10,24 @@ struct Explain: ParsableCommand {
             For a file: whether it can be read, written, replaced and given another class now, what would help, and \
             what a stronger class would still allow. For a directory, or a name that does not exist: the class that \
             a new file gets, and the rule that decides it. Changes nothing and asks for no passcode.
+
+            --stored shows the metadata that is stored in protected files and keybags instead. It works in every lock \
+            state and on damaged files: it prints what can be read and names what is damaged, and the exit status is \
+            then 65. Without the class key nothing can be authenticated, and the output says "unverified". It shows no \
+            keys, not even wrapped ones.
             """)
 
-    @Argument(help: "Files, directories, or names that do not exist yet.")
+    @Argument(help: "Files, directories, or names that do not exist yet; with --stored: files or keybags.")
     var paths: [PathsArgument]
+    @Flag(help: "Show the stored metadata of protected files, keybag directories, and copies of keybags.")
+    var stored = false
     @Flag(help: "Print the result as JSON.")
     var json = false
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
         let keybags = Keybags(keybag)
+        if stored { return try StoredMetadata(keybags).print(of: paths.paths, asJSON: json) }
         try Report.print(on: paths.paths, asJSON: json, recording: Outcome()) { path throws(DataProtectionError) in
             try explanation(of: path, keybags).report
         }

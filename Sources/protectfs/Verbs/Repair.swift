@@ -2,7 +2,7 @@ import ArgumentParser
 import DataProtection
 import Glibc
 
-/// Puts redo records in their places, without a key.
+/// Puts redo records in their places, without a key. Not shown in help: it is never necessary.
 struct Repair: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "repair", abstract: "Apply the redo records that a killed writer left in a file.",
@@ -14,7 +14,8 @@ struct Repair: ParsableCommand {
             Directories are repaired recursively, on the same file system. In a directory, files that are not \
             protected or that are being written to are left alone. While a file is repaired, it is busy for other \
             writers.
-            """)
+            """,
+        shouldDisplay: false)
 
     @Argument(help: "Files and directories, recursively (default: the current directory).")
     var paths: [PathsArgument] = []

@@ -109,13 +109,13 @@ struct Rotate: ParsableCommand {
 
     private func rewrap(_ keybag: Keybag, _ paths: [FilePath]) throws {
         Interruption.watch()
+        let goOn = resuming(keybag)
         let run = RotationRun(.rewrap, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
         run.visit(paths)
         if !Interruption.isRequested, !run.isLocked {
-            run.outcome.record { try SecretsProgram(keybag: keybag).rewrap() }
+            run.outcome.record { try SecretsProgram(keybag: keybag).rewrap(again: goOn) }
         }
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
-        let goOn = "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
         if Interruption.isRequested {
             throw Failure(.interrupted, "interrupted; the other files still open with the retired keys", hint: goOn)
         }
@@ -124,6 +124,11 @@ struct Rotate: ParsableCommand {
             StandardError.line(.hint, "then continue: \(goOn)")
         }
         try run.outcome.leave()
+    }
+
+    /// What to type to continue.
+    private func resuming(_ keybag: Keybag) -> String {
+        "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
     }
 
     private func total(_ paths: [FilePath]) -> Int64 { isatty(2) == 1 ? RotationRun.count(below: paths) : 0 }
@@ -147,9 +152,7 @@ struct Rotate: ParsableCommand {
         guard secretsAreRewrapped || allowLoss else {
             throw Failure(
                 .refused, "secrets are still under retired class keys; nothing was forgotten",
-                hint:
-                    "first: protectfs secret rewrap\(KeybagOption.words(for: keybag.directory)); or, to lose them: --allow-loss"
-            )
+                hint: "first: \(resuming(keybag)); or, to lose them: --allow-loss")
         }
         if !yes { try confirm(retired, keybag) }
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
@@ -173,8 +176,7 @@ struct Rotate: ParsableCommand {
             : "not every file could be checked, so some may be lost"
         throw Failure(
             .refused, "\(what); nothing was forgotten",
-            hint: "first: protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory)); "
-                + "or, to lose them: --allow-loss")
+            hint: "first: \(resuming(keybag)); or, to lose them: --allow-loss")
     }
 
     private func confirm(_ retired: [UInt32], _ keybag: Keybag) throws(Failure) {

@@ -37,7 +37,8 @@ struct Upgrade: ParsableCommand {
     @OptionGroup var jobs: JobsOption
     @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
-    @Flag(help: "Run the upgrades that wait for an unlock, at the lowest priority.")
+    /// Only the upgrades that wait for an unlock, at the lowest priority. `queue run` does them too.
+    @Flag(help: .hidden)
     var queued = false
     @OptionGroup var keybag: KeybagOption
 
@@ -46,7 +47,7 @@ struct Upgrade: ParsableCommand {
         if queued, wantedClass != nil || rules != nil || jobs.jobs != nil || !include.given.isEmpty || dryRun || json {
             throw ValidationError("--queued takes no other option except --keybag")
         }
-        if !queued, directory == nil { throw ValidationError("name a directory, or --queued") }
+        if !queued, directory == nil { throw ValidationError("name a directory") }
     }
 
     func run() throws {

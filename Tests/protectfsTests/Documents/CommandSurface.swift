@@ -1,6 +1,6 @@
 import Foundation
 
-/// The verbs and options of the built program, as it says them itself: `--experimental-dump-help`.
+/// The verbs and options of the built programs, as they say them themselves: `--experimental-dump-help`.
 struct CommandSurface {
     /// A verb, `recovery new` for instance.
     struct Verb {
@@ -15,26 +15,34 @@ struct CommandSurface {
         let unexplained: [String]
     }
 
-    /// Every verb that does something, so none that only groups others.
+    /// Every verb that does something, so none that only groups others; without those that help does not show.
     let verbs: [Verb]
 
     /// - Throws: if the program does not say.
     static func ofProgram() throws -> CommandSurface {
-        let done = try CommandSandbox(makesKeybag: false).run("--experimental-dump-help")
-        guard done.status == 0 else { throw CommandSandbox.Unexpected(done.errors) }
-        let root = try JSONDecoder().decode(Dump.self, from: done.output).command
-        return CommandSurface(verbs: root.leaves(under: []).filter { $0.name != "help" })
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        var verbs: [Verb] = []
+        // The programs beside the command know the verbs that they perform.
+        for program in ["protectfs", "protectfs-secrets", "protectfs-download"] {
+            let done = try sandbox.shell("exec \"${PROTECTFS%/*}/$0\" --experimental-dump-help", [program])
+            guard done.status == 0 else { throw CommandSandbox.Unexpected(done.errors) }
+            let root = try JSONDecoder().decode(Dump.self, from: done.output).command
+            verbs += root.leaves(under: []).filter { !["help", "secret", "download"].contains($0.name) }
+        }
+        return CommandSurface(verbs: verbs)
     }
 
     private struct Dump: Decodable { let command: Command }
 
     private struct Command: Decodable {
         let commandName: String
+        let shouldDisplay: Bool
         let abstract: String?
         let arguments: [Argument]?
         let subcommands: [Command]?
 
         func leaves(under parents: [String]) -> [Verb] {
+            guard shouldDisplay else { return [] }
             guard let subcommands, !subcommands.isEmpty else { return [verb(parents.joined(separator: " "))] }
             return subcommands.flatMap { $0.leaves(under: parents + [$0.commandName]) }
         }

@@ -212,9 +212,10 @@ struct SecretVerbTests {
         #expect(try secret("rewrap", "--check").status == 77)
         let refused = try sandbox.run(forget, passcodes: passcode)
         #expect(
-            refused.status == 77 && refused.errors.contains("hint: first: protectfs secret rewrap"), "\(refused.errors)"
+            refused.status == 77 && refused.errors.contains("hint: first: protectfs rotate --resume"),
+            "\(refused.errors)"
         )
-        #expect(try secret("rewrap").status == 0)
+        #expect(try sandbox.run("rotate", "--resume", "--root", "empty").status == 0)
         #expect(try sandbox.run(forget, passcodes: passcode).status == 0)
         #expect(try secret("get", Self.imap).text == "one\n")
     }

@@ -1,19 +1,17 @@
 /// `download list`
-package struct DownloadList: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadList: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the downloads, their progress, and what they wait for.",
         discussion: "Columns: the id, the progress, the state or what it waits for, and the file.")
 
     @Flag(help: "Print the result as JSON.")
-    package var json = false
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var json = false
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download run`
-package struct DownloadRun: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadRun: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the downloads in the list until a signal ends this command.",
         discussion: """
             Downloads that other processes add, locks, and unlocks are noticed at once. After SIGTERM the data that \
@@ -21,22 +19,20 @@ package struct DownloadRun: DownloadVerb {
             """)
 
     @Flag(help: "Exit when no download can continue without an unlock; status 75 if one is waiting.")
-    package var untilIdle = false
+    var untilIdle = false
     @Option(
         help: ArgumentHelp(
             "The proxy for downloads that name none: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
-    package var proxy: String?
+    var proxy: String?
     @Flag(help: "Also log URLs, file names, and why a try failed.")
-    package var verbose = false
-    @OptionGroup package var connection: ConnectionOptions
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var verbose = false
+    @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download install`
-package struct DownloadInstall: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadInstall: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "install", abstract: "Install a systemd user unit that runs the list now and from each login on.",
         discussion: """
             Writes protectfs-download.service for your own systemd, then enables and starts it. It runs the list of \
@@ -44,47 +40,39 @@ package struct DownloadInstall: DownloadVerb {
             """)
 
     @Flag(help: "Print the unit without installing it.")
-    package var print = false
-
-    package init() {}
+    var print = false
 }
 
 /// What `pause`, `resume` and `cancel` take.
-package struct DownloadsArgument: ParsableArguments {
+struct DownloadsArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("Ids of downloads, or their first four digits or more.", valueName: "id"))
-    package var ids: [String]
+    var ids: [String]
 
-    package init() {}
-
-    package mutating func validate() throws { ids = LongArgumentLists.expanded(ids) }
+    mutating func validate() throws { ids = LongArgumentLists.expanded(ids) }
 }
 
 /// `download pause`
-package struct DownloadPause: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadPause: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pause downloads and keep what has arrived.")
 
-    @OptionGroup package var downloads: DownloadsArgument
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    @OptionGroup var downloads: DownloadsArgument
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download resume`
-package struct DownloadResume: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadResume: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "resume",
         abstract: "Resume paused or failed downloads, or retry waiting ones at once.")
 
-    @OptionGroup package var downloads: DownloadsArgument
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    @OptionGroup var downloads: DownloadsArgument
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download cancel`
-package struct DownloadCancel: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadCancel: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel downloads, delete their partial files, and remove them from the list.",
         discussion: """
             The file of a finished download stays. If another process runs the list, that process cancels the \
@@ -92,22 +80,18 @@ package struct DownloadCancel: DownloadVerb {
             clear.
             """)
 
-    @OptionGroup package var downloads: DownloadsArgument
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    @OptionGroup var downloads: DownloadsArgument
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download clear`
-package struct DownloadClear: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadClear: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove finished and cancelled downloads from the list.",
         discussion: """
             Finished files stay. Failed downloads stay until download cancel. The list also removes finished and \
             cancelled downloads by itself thirty days after they ended, and keeps at most the last thousand.
             """)
 
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    @OptionGroup var keybag: KeybagOption
 }

@@ -1,29 +1,27 @@
 /// Which servers are believed. docs/SERVER-TRUST.md
-package struct TrustOptions: ParsableArguments {
+struct TrustOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Require this certificate (SHA-256 in hexadecimal) or this key (sha256//BASE64, as in curl) in the server's "
                 + "chain. Repeated: one of them.", valueName: "pin"))
-    package var pin: [String] = []
+    var pin: [String] = []
     @Option(
         help: ArgumentHelp(
             "Trust the certificates in this PEM or DER file as well as the system's; may be repeated.",
             valueName: "file"))
-    package var anchor: [PathArgument] = []
+    var anchor: [PathArgument] = []
     @Option(
         help: ArgumentHelp("Trust only the certificates in this file; may be repeated.", valueName: "file"))
-    package var onlyAnchor: [PathArgument] = []
+    var onlyAnchor: [PathArgument] = []
     @Option(help: ArgumentHelp("Expect a certificate for this host instead of the URL's.", valueName: "name"))
-    package var expectedHost: String?
+    var expectedHost: String?
     @Flag(
         name: .customLong("no-host-check"),
         help: "Accept a certificate for any host; needs a --pin of the server itself."
     )
-    package var skipsHostCheck = false
+    var skipsHostCheck = false
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if !anchor.isEmpty, !onlyAnchor.isEmpty { throw ValidationError("either --anchor or --only-anchor") }
         if skipsHostCheck, expectedHost != nil {
             throw ValidationError("either --expected-host or --no-host-check")
@@ -33,13 +31,11 @@ package struct TrustOptions: ParsableArguments {
 }
 
 /// How connections are made, by whoever runs the list.
-package struct ConnectionOptions: ParsableArguments {
+struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Time limit for making a connection (default: 30s).", valueName: "time"))
-    package var connectTimeout: DurationArgument?
+    var connectTimeout: DurationArgument?
     @Option(
         help: ArgumentHelp("Retry after this time with almost no data (default: 60s).", valueName: "time")
     )
-    package var stallTimeout: DurationArgument?
-
-    package init() {}
+    var stallTimeout: DurationArgument?
 }

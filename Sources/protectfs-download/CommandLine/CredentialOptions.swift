@@ -1,15 +1,13 @@
 /// Who we are, for the server of the URL. What is secret comes through a descriptor, or is asked for.
-package struct CredentialOptions: ParsableArguments {
-    @OptionGroup package var password: PasswordOptions
+struct CredentialOptions: ParsableArguments {
+    @OptionGroup var password: PasswordOptions
     @Option(
         help: ArgumentHelp("A client certificate for the URL's server, if it asks: a PKCS #12 file.", valueName: "file")
     )
-    package var identity: PathArgument?
-    @OptionGroup package var passcode: IdentityPasscodeOption
+    var identity: PathArgument?
+    @OptionGroup var passcode: IdentityPasscodeOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if identity == nil, passcode.descriptor != nil {
             throw ValidationError("--identity-passcode-fd is for --identity")
         }
@@ -17,22 +15,20 @@ package struct CredentialOptions: ParsableArguments {
 }
 
 /// A password or a bearer token.
-package struct PasswordOptions: ParsableArguments {
+struct PasswordOptions: ParsableArguments {
     @Option(
         name: [.customShort("u"), .long], help: ArgumentHelp("The user. The password is asked for.", valueName: "name"))
-    package var user: String?
+    var user: String?
     @Option(
         name: .customLong("password-fd"),
         help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
-    package var passwordDescriptor: Int32?
+    var passwordDescriptor: Int32?
     @Option(
         name: .customLong("bearer-fd"),
         help: ArgumentHelp("Read a bearer token from this file descriptor.", valueName: "n"))
-    package var bearerDescriptor: Int32?
+    var bearerDescriptor: Int32?
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if let user, user.isEmpty || user.contains(":") {
             throw ValidationError("--user is a name without a colon: a password is never an argument")
         }
@@ -44,16 +40,14 @@ package struct PasswordOptions: ParsableArguments {
 }
 
 /// What opens a PKCS #12 file.
-package struct IdentityPasscodeOption: ParsableArguments {
+struct IdentityPasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("identity-passcode-fd"),
         help: ArgumentHelp(
             "Read the passcode of the PKCS #12 file from this file descriptor instead of asking.", valueName: "n"))
-    package var descriptor: Int32?
+    var descriptor: Int32?
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if let descriptor, descriptor < 0 { throw ValidationError("--identity-passcode-fd needs a file descriptor") }
     }
 }

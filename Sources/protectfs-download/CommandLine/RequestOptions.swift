@@ -1,42 +1,40 @@
 /// What is asked for, and what must be so before a file gets its name.
-package struct RequestOptions: ParsableArguments {
+struct RequestOptions: ParsableArguments {
     @Option(
         name: .customLong("class"),
         help: ArgumentHelp("The class of the finished file (default: complete).", valueName: "class"))
-    package var wantedClass: ProtectionClass?
-    package var protectionClass: ProtectionClass { wantedClass ?? .complete }
+    var wantedClass: ProtectionClass?
+    var protectionClass: ProtectionClass { wantedClass ?? .complete }
     @Option(help: ArgumentHelp("What to do at a lock: continue, or suspend until the next unlock.", valueName: "what"))
-    package var whileLocked = WhileLocked.continue
+    var whileLocked = WhileLocked.continue
 
     @Option(help: ArgumentHelp("The SHA-256 of the file, in hexadecimal.", valueName: "hex"))
-    package var sha256: DigestArgument?
+    var sha256: DigestArgument?
     @Option(help: ArgumentHelp("The SHA-512 of the file, in hexadecimal.", valueName: "hex"))
-    package var sha512: DigestArgument?
+    var sha512: DigestArgument?
     @Option(
         help: ArgumentHelp(
             "The HMAC-SHA256 of the file, in hexadecimal, under the key with this id.", valueName: "id:hex"))
-    package var hmac: MACArgument?
+    var hmac: MACArgument?
     @Option(help: ArgumentHelp("The MD5 of the file: detects accidents, not tampering.", valueName: "hex"))
-    package var md5: DigestArgument?
+    var md5: DigestArgument?
     @Option(help: ArgumentHelp("The SHA-1 of the file: detects accidents, not tampering.", valueName: "hex"))
-    package var sha1: DigestArgument?
+    var sha1: DigestArgument?
     @Option(help: ArgumentHelp("The length of the file in bytes.", valueName: "bytes"))
-    package var length: UInt64?
+    var length: UInt64?
     @Option(help: ArgumentHelp("Refuse a larger file: bytes, or a number with k, M or G.", valueName: "size"))
-    package var maxSize: SizeArgument?
+    var maxSize: SizeArgument?
 
     @Option(
         help: ArgumentHelp(
             "Accept only this media type, such as application/zip or image/*, and no login page. May be repeated.",
             valueName: "type"))
-    package var acceptType: [String] = []
+    var acceptType: [String] = []
     @Option(help: ArgumentHelp("Limit the speed: bytes per second, or a number with k, M or G.", valueName: "rate"))
-    package var limitRate: SizeArgument?
-    @OptionGroup package var transfer: TransferOptions
+    var limitRate: SizeArgument?
+    @OptionGroup var transfer: TransferOptions
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         for (name, digest, length) in [
             ("--sha256", sha256, 32), ("--sha512", sha512, 64), ("--md5", md5, 16), ("--sha1", sha1, 20),
         ] {
@@ -53,10 +51,10 @@ package struct RequestOptions: ParsableArguments {
 }
 
 /// What a lock means for a download.
-package enum WhileLocked: String, ExpressibleByArgument, CaseIterable {
+enum WhileLocked: String, ExpressibleByArgument, CaseIterable {
     case `continue`, suspend
 
-    package static var allValueDescriptions: [String: String] {
+    static var allValueDescriptions: [String: String] {
         [
             `continue`.rawValue: "goes on, as class unless-open until it is finished",
             suspend.rawValue: "stops before the keys go; what has come is class complete",

@@ -1,22 +1,20 @@
 /// Where downloads go.
-package struct TargetOptions: ParsableArguments {
+struct TargetOptions: ParsableArguments {
     @Option(
         name: [.customShort("o"), .customLong("output")],
         help: ArgumentHelp("The file to create, for one URL.", valueName: "file"))
-    package var output: PathArgument?
+    var output: PathArgument?
     @Option(
         name: [.customShort("d"), .customLong("directory")],
         help: ArgumentHelp(
             "The directory for the files, which are named after their URLs (default: the current one).",
             valueName: "dir"),
         completion: .directory)
-    package var directory: PathArgument?
+    var directory: PathArgument?
     @Flag(help: "Replace an existing file. Checked when the download is added and again when it finishes.")
-    package var replace = false
+    var replace = false
 
-    package init() {}
-
-    package func validate(for urls: [String]) throws {
+    func validate(for urls: [String]) throws {
         if output != nil, urls.count > 1 { throw ValidationError("--output is for one URL; for several: --directory") }
         if output != nil, directory != nil { throw ValidationError("either --output or --directory") }
         if let output, output.isOfDirectory {

@@ -2,10 +2,10 @@ import ArgumentParser
 import DataProtection
 import RNCryptorFormat
 
-/// A protected file into a format of others.
-struct Export: ParsableCommand {
+/// `rncryptor seal`: a protected file into a message of RNCryptor.
+struct RNCryptorSeal: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Decrypt a protected file into an RNCryptor file.",
+        commandName: "seal", abstract: "Decrypt a protected file into an RNCryptor file.",
         discussion: """
             Use it only to exchange files with software that supports nothing better. The RNCryptor file, of version \
             3, is an ordinary file with mode 0600, which no lock closes. Its password can be guessed fast, because \
@@ -15,8 +15,8 @@ struct Export: ParsableCommand {
 
     @Argument(help: "The protected file.")
     var file: PathArgument
-    @Option(help: "The output format.")
-    var format: MessageFormat
+    @Option(help: .hidden)  // of the old verb: export
+    var format: MessageFormat?
     @Option(
         name: [.customShort("o"), .customLong("output")],
         help: ArgumentHelp(
@@ -79,7 +79,7 @@ struct Export: ParsableCommand {
         _ file: ProtectedFile, _ sealer: consuming RNCryptorSealer, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         let size = try file.size()
-        let progress = Progress("exporting", total: size)
+        let progress = Progress("sealing", total: size)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         let sealed = UnsafeMutableRawBufferPointer.allocate(
             byteCount: buffer.count + RNCryptorSealer.slack, alignment: 4096)
@@ -94,7 +94,7 @@ struct Export: ParsableCommand {
         try sealer.header.withUnsafeBytes(body)
         var done: Int64 = 0
         while case let count = try file.read(into: buffer, at: done), count > 0 {
-            if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing was exported") }
+            if Interruption.isRequested { throw Failure(.interrupted, "interrupted; no file was written") }
             let message: Int
             do throws(RNCryptorError) {
                 message = try sealer.seal(UnsafeRawBufferPointer(rebasing: buffer[..<count]), into: sealed)

@@ -1,26 +1,24 @@
 /// How something is asked for, in whichever direction it goes.
-package struct TransferOptions: ParsableArguments {
+struct TransferOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .long],
         help: ArgumentHelp("A request header; may be repeated.", valueName: "name:value"))
-    package var header: [HeaderArgument] = []
+    var header: [HeaderArgument] = []
     @Option(help: ArgumentHelp("Use this proxy: http://HOST:PORT or socks5h://HOST:PORT.", valueName: "url"))
-    package var proxy: String?
+    var proxy: String?
     @Option(
         help: ArgumentHelp("Abandon the transfer after this many failures in a row (default: 30).", valueName: "count"))
-    package var retries: Int?
+    var retries: Int?
     @Option(help: ArgumentHelp("Abandon the transfer after this time: 90s, 10m, 2h (default: 14d).", valueName: "time"))
-    package var giveUpAfter: DurationArgument?
+    var giveUpAfter: DurationArgument?
     @Option(help: ArgumentHelp("The priority: higher numbers start earlier.", valueName: "number"))
-    package var priority = 0
+    var priority = 0
     @Flag(
         name: .customLong("allow-plain-http"),
         help: "Allow http:// URLs, which others on the network can read and change.")
-    package var allowsPlainHTTP = false
+    var allowsPlainHTTP = false
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if header.contains(where: { ["authorization", "proxy-authorization"].contains($0.name.lowercased()) }) {
             throw ValidationError("a credential is never an argument: --user NAME, or --bearer-fd 3 3<FILE")
         }

@@ -1,6 +1,6 @@
 /// `secret export`
-package struct SecretExport: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretExport: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Export secrets with their values to a protected file.",
         discussion: """
             The file gets class complete. With - the secrets are written to standard output in plaintext: two lines \
@@ -9,24 +9,22 @@ package struct SecretExport: SecretVerb {
             """)
 
     @Argument(help: "The file to write; - prints plaintext to standard output.")
-    package var file: PathArgument
+    var file: PathArgument
     @Flag(help: "Export the secrets of all groups.")
-    package var allGroups = false
+    var allGroups = false
     @Flag(help: "Replace an existing file.")
-    package var replace = false
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
+    var replace = false
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if allGroups, group.group != nil { throw ValidationError("--all-groups and --group exclude each other") }
     }
 }
 
 /// `secret import`
-package struct SecretImport: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretImport: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import the secrets of an export: all of them, or none.",
         discussion: """
             The file is one that secret export wrote, protected or plain; - is standard input. Each secret goes to \
@@ -35,33 +33,30 @@ package struct SecretImport: SecretVerb {
             """)
 
     @Argument(help: "The file to read; - is standard input.")
-    package var file: PathArgument
+    var file: PathArgument
     @Flag(help: "Replace existing secrets.")
-    package var replace = false
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var replace = false
+    @OptionGroup var keybag: KeybagOption
 }
 
-/// `secret rewrap`
-package struct SecretRewrap: SecretVerb {
-    package static let configuration = CommandConfiguration(
+/// `secret rewrap`: a part of `rotate`, and not shown in help.
+struct SecretRewrap: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "rewrap", abstract: "Wrap secrets with the new class keys, as rotate does.",
         discussion: """
-            Needed only if a rotation could not do it. No value is changed, and secrets that are rewrapped already \
-            are left alone.
-            """)
+            protectfs rotate --resume does it too. No value is changed, and secrets that are rewrapped already are left \
+            alone.
+            """,
+        shouldDisplay: false)
 
     @Flag(help: "Change nothing; status 77 if some secrets need it.")
-    package var check = false
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var check = false
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `secret git-credential`
-package struct SecretGitCredential: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretGitCredential: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "git-credential", abstract: "Act as a credential helper for git.",
         discussion: """
             Git runs it as git-credential-protectfs. Type once: git config --global credential.helper protectfs
@@ -71,16 +66,14 @@ package struct SecretGitCredential: SecretVerb {
             """)
 
     @Argument(help: "What git asks for: get, store or erase.")
-    package var operation: String
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var operation: String
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `secret askpass`
-package struct SecretAskpass: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretAskpass: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "askpass", abstract: "Answer a prompt of ssh, git or sudo with a secret.",
         discussion: """
             ssh, git and sudo run it as protectfs-askpass, if SSH_ASKPASS, GIT_ASKPASS or SUDO_ASKPASS names that \
@@ -91,9 +84,7 @@ package struct SecretAskpass: SecretVerb {
             """)
 
     @Argument(help: "The question.")
-    package var question: String
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var question: String
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 }

@@ -1,25 +1,23 @@
 /// `secret add`
-package struct SecretAdd: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretAdd: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a new secret (status 73 if it exists already).",
         discussion: """
             At a terminal the value is typed and not shown. Without a terminal, or with --value-fd, it is read up to \
             end of file. It is never an argument. The value of an identity is its PKCS #12 file.
             """)
 
-    @OptionGroup package var name: NameOptions
+    @OptionGroup var name: NameOptions
     @Option(help: "The lock states in which it can be read (default: when-unlocked).")
-    package var accessibility: AccessibilityArgument?
-    @OptionGroup package var value: ValueOptions
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var accessibility: AccessibilityArgument?
+    @OptionGroup var value: ValueOptions
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `secret set`
-package struct SecretSet: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretSet: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Store a secret, or replace an existing one.",
         discussion: """
             Without --accessibility the secret is when-unlocked. A secret of this device only stays so. A secret \
@@ -28,36 +26,32 @@ package struct SecretSet: SecretVerb {
             device only. The value is read as by protectfs secret add.
             """)
 
-    @OptionGroup package var name: NameOptions
+    @OptionGroup var name: NameOptions
     @Option(help: "The lock states in which it can be read.")
-    package var accessibility: AccessibilityArgument?
-    @OptionGroup package var value: ValueOptions
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var accessibility: AccessibilityArgument?
+    @OptionGroup var value: ValueOptions
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `secret update`
-package struct SecretUpdate: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretUpdate: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "update", abstract: "Change an existing secret (status 66 if there is none).",
         discussion: """
             The value is read as by protectfs secret add. With --keep-value only the accessibility changes.
             """)
 
-    @OptionGroup package var name: NameOptions
+    @OptionGroup var name: NameOptions
     @Option(help: "The lock states in which it can be read from now on.")
-    package var accessibility: AccessibilityArgument?
+    var accessibility: AccessibilityArgument?
     @Flag(help: "Keep the value: only --accessibility changes.")
-    package var keepValue = false
-    @OptionGroup package var value: ValueOptions
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
+    var keepValue = false
+    @OptionGroup var value: ValueOptions
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if keepValue, accessibility == nil { throw ValidationError("--keep-value goes with --accessibility") }
         if keepValue, value.descriptor != nil {
             throw ValidationError("--keep-value and --value-fd exclude each other")
@@ -66,8 +60,8 @@ package struct SecretUpdate: SecretVerb {
 }
 
 /// `secret get`
-package struct SecretGet: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretGet: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Print the value of a secret.",
         discussion: """
             A newline follows the value, unless you give --raw. The value of an identity is its PKCS #12 file, \
@@ -79,18 +73,16 @@ package struct SecretGet: SecretVerb {
             """)
 
     @Argument(help: "A service, account, host or identity, instead of the options, if only one secret has it.")
-    package var name: String?
-    @OptionGroup package var attributes: AttributeOptions
+    var name: String?
+    @OptionGroup var attributes: AttributeOptions
     @Flag(help: "Print no newline after the value.")
-    package var raw = false
+    var raw = false
     @Flag(help: "Print the passphrase of an identity's PKCS #12 file.")
-    package var passphrase = false
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
+    var passphrase = false
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if passphrase, attributes.identity == nil { throw ValidationError("--passphrase goes with --identity") }
         guard let name else { return try attributes.checkThatTheyName() }
         if name.isEmpty { throw ValidationError("the name is empty") }
@@ -99,23 +91,21 @@ package struct SecretGet: SecretVerb {
 }
 
 /// `secret delete`
-package struct SecretDelete: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretDelete: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete a secret, in any lock state.",
         discussion: """
             With --damaged the damaged secrets of all groups are deleted. Something else has written to them, and no \
             name leads to them. They make exports incomplete and keep retired class keys from being deleted.
             """)
 
-    @OptionGroup package var attributes: AttributeOptions
+    @OptionGroup var attributes: AttributeOptions
     @Flag(help: "Delete the damaged secrets of all groups, instead of one by its name.")
-    package var damaged = false
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
+    var damaged = false
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         guard damaged else { return try attributes.checkThatTheyName() }
         if !attributes.isEmpty || group.group != nil {
             throw ValidationError("--damaged stands alone: what it deletes has no name")
@@ -124,8 +114,8 @@ package struct SecretDelete: SecretVerb {
 }
 
 /// `secret find`
-package struct SecretFind: SecretVerb {
-    package static let configuration = CommandConfiguration(
+struct SecretFind: SecretVerb {
+    static let configuration = CommandConfiguration(
         commandName: "find", abstract: "List the secrets that match, without their values.",
         discussion: """
             Works in every lock state. Searches only the private group, or --group; with --all-groups all groups, \
@@ -133,19 +123,17 @@ package struct SecretFind: SecretVerb {
             authenticated only when its value is read.
             """, aliases: ["list"])
 
-    @OptionGroup package var attributes: AttributeOptions
+    @OptionGroup var attributes: AttributeOptions
     @Option(help: "List only secrets with this accessibility.")
-    package var accessibility: AccessibilityArgument?
+    var accessibility: AccessibilityArgument?
     @Flag(help: "Search all groups, including those of other programs.")
-    package var allGroups = false
+    var allGroups = false
     @Flag(help: "Print the result as JSON.")
-    package var json = false
-    @OptionGroup package var group: GroupOptions
-    @OptionGroup package var keybag: KeybagOption
+    var json = false
+    @OptionGroup var group: GroupOptions
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if allGroups, group.group != nil { throw ValidationError("--all-groups and --group exclude each other") }
     }
 }

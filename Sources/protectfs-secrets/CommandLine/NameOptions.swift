@@ -1,32 +1,30 @@
 /// What is known of a secret: `--service`, `--account`, `--host` …
-package struct AttributeOptions: ParsableArguments {
+struct AttributeOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The service of a generic password.", valueName: "name"))
-    package var service: String?
+    var service: String?
     @Option(help: ArgumentHelp("The account that the password is for.", valueName: "name"))
-    package var account: String?
+    var account: String?
     @Option(help: ArgumentHelp("The host of an internet password.", valueName: "name"))
-    package var host: String?
+    var host: String?
     @Option(
         name: .customLong("protocol"),
         help: ArgumentHelp("The protocol of an internet password (https, imap, ssh …).", valueName: "name"))
-    package var scheme: String?
+    var scheme: String?
     @Option(help: ArgumentHelp("The port, if it is not the protocol's default.", valueName: "number"))
-    package var port: Int?
+    var port: Int?
     @Option(help: ArgumentHelp("The path on the server.", valueName: "path"))
-    package var path: String?
+    var path: String?
     @Option(help: ArgumentHelp("The realm, as the server names it.", valueName: "name"))
-    package var realm: String?
+    var realm: String?
     @Option(help: ArgumentHelp("The name of an identity.", valueName: "name"))
-    package var identity: String?
-
-    package init() {}
+    var identity: String?
 
     /// Whether anything was given.
-    package var isEmpty: Bool {
+    var isEmpty: Bool {
         port == nil && [service, account, host, scheme, path, realm, identity].allSatisfy { $0 == nil }
     }
 
-    package func validate() throws {
+    func validate() throws {
         if let port, !(0...65_535 ~= port) { throw ValidationError("--port: 0 to 65535") }
         if identity != nil, [service, account, host, scheme, path, realm].contains(where: { $0 != nil }) || port != nil
         {
@@ -39,12 +37,10 @@ package struct AttributeOptions: ParsableArguments {
 }
 
 /// The attributes of exactly one secret.
-package struct NameOptions: ParsableArguments {
-    @OptionGroup package var attributes: AttributeOptions
+struct NameOptions: ParsableArguments {
+    @OptionGroup var attributes: AttributeOptions
 
-    package init() {}
-
-    package func validate() throws { try attributes.checkThatTheyName() }
+    func validate() throws { try attributes.checkThatTheyName() }
 }
 
 extension AttributeOptions {
@@ -61,26 +57,24 @@ extension AttributeOptions {
 }
 
 /// `--app`, `--group`.
-package struct GroupOptions: ParsableArguments {
+struct GroupOptions: ParsableArguments {
     @Option(
         name: .customLong("app"),
         help: ArgumentHelp("The application whose private group is used without --group.", valueName: "id"))
-    package var appID = "protectfs"
+    var appID = "protectfs"
     @Option(
         help: ArgumentHelp("A group shared by programs: <app-id>.<reverse-dns>.<name>.", valueName: "name"))
-    package var group: String?
-
-    package init() {}
+    var group: String?
 }
 
 /// In which lock states a secret can be read.
-package enum AccessibilityArgument: String, ExpressibleByArgument, CaseIterable {
+enum AccessibilityArgument: String, ExpressibleByArgument, CaseIterable {
     case whenUnlocked = "when-unlocked"
     case whenUnlockedThisDeviceOnly = "when-unlocked-this-device-only"
     case afterFirstUnlock = "after-first-unlock"
     case afterFirstUnlockThisDeviceOnly = "after-first-unlock-this-device-only"
 
-    package static var allValueDescriptions: [String: String] {
+    static var allValueDescriptions: [String: String] {
         [
             whenUnlocked.rawValue: "only while unlocked",
             whenUnlockedThisDeviceOnly.rawValue: "only while unlocked, and in no backup",
@@ -91,24 +85,22 @@ package enum AccessibilityArgument: String, ExpressibleByArgument, CaseIterable 
 }
 
 /// Where a value comes from.
-package struct ValueOptions: ParsableArguments {
+struct ValueOptions: ParsableArguments {
     @Option(
         name: .customLong("value-fd"),
         help: ArgumentHelp(
             "Read the value from this file descriptor instead of asking, up to end of file.", valueName: "n"))
-    package var descriptor: Int32?
+    var descriptor: Int32?
     @Flag(help: "Keep a newline at the end of the value, which is removed otherwise.")
-    package var raw = false
+    var raw = false
     @Option(
         name: .customLong("passphrase-fd"),
         help: ArgumentHelp(
             "Read the passphrase of an identity's PKCS #12 file from this file descriptor, up to a newline.",
             valueName: "n"))
-    package var passphraseDescriptor: Int32?
+    var passphraseDescriptor: Int32?
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         for (option, number) in [("--value-fd", descriptor), ("--passphrase-fd", passphraseDescriptor)] {
             if let number, number < 0 { throw ValidationError("\(option) needs a file descriptor") }
         }

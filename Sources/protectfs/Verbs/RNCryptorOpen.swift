@@ -2,10 +2,10 @@ import ArgumentParser
 import DataProtection
 import RNCryptorFormat
 
-/// A message of RNCryptor into a protected file.
-struct Import: ParsableCommand {
+/// `rncryptor open`: a message of RNCryptor into a protected file.
+struct RNCryptorOpen: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Decrypt an RNCryptor file into a protected file.",
+        commandName: "open", abstract: "Decrypt an RNCryptor file into a protected file.",
         discussion: """
             Versions 2 and 3 are supported. The protected file appears when the whole message is verified, or not at \
             all. Without --class it gets the class that protectfs write would give it. A wrong password and an \
@@ -22,7 +22,7 @@ struct Import: ParsableCommand {
         name: [.customShort("o"), .customLong("output")],
         help: ArgumentHelp("The protected file to create; - prints plaintext to standard output.", valueName: "file"))
     var output: PathArgument
-    @Option(help: "The input format (default: detected from the first bytes).")
+    @Option(help: .hidden)  // of the old verb: import
     var format: MessageFormat?
     @Option(name: .customLong("class"), help: "The class of the protected file.")
     var protectionClass: ProtectionClass?
@@ -60,7 +60,7 @@ struct Import: ParsableCommand {
         guard source.isFile else {
             throw Failure(
                 .usage, "\(source.name) can be read only once, and nothing is printed that is not verified",
-                hint: "import it into a protected file, and print that: protectfs cat FILE")
+                hint: "open it into a protected file with -o FILE, and print that: protectfs cat FILE")
         }
         let opening = try MessageOpening(source, through: buffer)
         try opening.open(with: secret.read(for: opening.header.kind, of: source.name)) { text in

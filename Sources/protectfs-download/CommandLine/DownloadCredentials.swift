@@ -1,6 +1,6 @@
 /// `download credentials`
-package struct DownloadCredentials: ParsableCommand {
-    package static let configuration = CommandConfiguration(
+struct DownloadCredentials: ParsableCommand {
+    static let configuration = CommandConfiguration(
         commandName: "credentials", abstract: "Store passwords, tokens and client certificates for servers.",
         discussion: """
             Credentials are secrets of this keybag (protectfs secret). They are used for all downloads and uploads, \
@@ -11,13 +11,11 @@ package struct DownloadCredentials: ParsableCommand {
             DownloadCredentialsAdd.self, DownloadCredentialsImportIdentity.self, DownloadCredentialsList.self,
             DownloadCredentialsRemove.self,
         ])
-
-    package init() {}
 }
 
 /// `download credentials add`
-package struct DownloadCredentialsAdd: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadCredentialsAdd: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a password or a bearer token for a server.",
         discussion: """
             Replaces credentials for the same server, realm and method. A stand-by server needs an entry of its own.
@@ -25,17 +23,15 @@ package struct DownloadCredentialsAdd: DownloadVerb {
     )
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
-    package var server: String
-    @OptionGroup package var password: PasswordOptions
+    var server: String
+    @OptionGroup var password: PasswordOptions
     @Option(help: ArgumentHelp("Use it only for this realm, as the server names it.", valueName: "text"))
-    package var realm: String?
+    var realm: String?
     @Option(help: ArgumentHelp("Use it only with this method: basic, digest or ntlm.", valueName: "method"))
-    package var method: PasswordMethod?
-    @OptionGroup package var keybag: KeybagOption
+    var method: PasswordMethod?
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         if (password.user == nil) == (password.bearerDescriptor == nil) {
             throw ValidationError("either --user or --bearer-fd")
         }
@@ -46,31 +42,29 @@ package struct DownloadCredentialsAdd: DownloadVerb {
 }
 
 /// How a password is sent.
-package enum PasswordMethod: String, ExpressibleByArgument, CaseIterable {
+enum PasswordMethod: String, ExpressibleByArgument, CaseIterable {
     case basic, digest, ntlm
 }
 
 /// `download credentials import-identity`
-package struct DownloadCredentialsImportIdentity: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadCredentialsImportIdentity: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "import-identity", abstract: "Store a client certificate and its key for a server.",
         discussion: """
             The certificate is sent whenever that server asks for one. The file is not needed afterwards.
             """)
 
     @Argument(help: "The PKCS #12 file, in DER or Base64.")
-    package var file: PathArgument
+    var file: PathArgument
     @Argument(help: "HOST, or HOST:PORT (default: 443).")
-    package var server: String
-    @OptionGroup package var passcode: IdentityPasscodeOption
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var server: String
+    @OptionGroup var passcode: IdentityPasscodeOption
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download credentials list`
-package struct DownloadCredentialsList: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadCredentialsList: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the stored credentials, without passwords and keys.",
         discussion: """
             Columns: the server, with realm and method if they are set; the kind; and the user or the certificate's \
@@ -78,24 +72,20 @@ package struct DownloadCredentialsList: DownloadVerb {
             """)
 
     @Flag(help: "Print the result as JSON.")
-    package var json = false
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var json = false
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download credentials remove`
-package struct DownloadCredentialsRemove: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadCredentialsRemove: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove the stored credentials for a server.")
 
     @Argument(help: "HOST, HOST:PORT (default: 443), or proxy://HOST:PORT.")
-    package var server: String
+    var server: String
     @Option(name: [.customShort("u"), .long], help: ArgumentHelp("Remove only those of this user.", valueName: "name"))
-    package var user: String?
+    var user: String?
     @Option(help: ArgumentHelp("Remove only those for this realm.", valueName: "text"))
-    package var realm: String?
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var realm: String?
+    @OptionGroup var keybag: KeybagOption
 }

@@ -1,19 +1,17 @@
 /// `download key`
-package struct DownloadKey: ParsableCommand {
-    package static let configuration = CommandConfiguration(
+struct DownloadKey: ParsableCommand {
+    static let configuration = CommandConfiguration(
         commandName: "key", abstract: "Manage the keys for --hmac.",
         discussion: """
             A key is at least 32 bytes that the author and the receiver of a file share. Its id is the name that \
             both use for it. Keys and ids are encrypted in the list.
             """,
         subcommands: [DownloadKeyAdd.self, DownloadKeyList.self, DownloadKeyRetire.self])
-
-    package init() {}
 }
 
 /// `download key add`
-package struct DownloadKeyAdd: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadKeyAdd: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a key under an id.",
         discussion: """
             The key is all bytes of the file or descriptor, including a newline at its end. An id is never given to \
@@ -21,18 +19,16 @@ package struct DownloadKeyAdd: DownloadVerb {
             """)
 
     @Argument(help: "The id of the key, as --hmac names it.")
-    package var id: String
+    var id: String
     @Option(
         name: .customLong("key-fd"),
         help: ArgumentHelp("Read the key from this file descriptor, up to its end.", valueName: "n"))
-    package var descriptor: Int32?
+    var descriptor: Int32?
     @Option(help: ArgumentHelp("Read the key from this file.", valueName: "file"))
-    package var keyFile: PathArgument?
-    @OptionGroup package var keybag: KeybagOption
+    var keyFile: PathArgument?
+    @OptionGroup var keybag: KeybagOption
 
-    package init() {}
-
-    package func validate() throws {
+    func validate() throws {
         guard (descriptor == nil) != (keyFile == nil) else {
             throw ValidationError("give the key: --key-fd N or --key-file FILE")
         }
@@ -41,25 +37,21 @@ package struct DownloadKeyAdd: DownloadVerb {
 }
 
 /// `download key list`
-package struct DownloadKeyList: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadKeyList: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the ids of the keys, and which ones are retired.")
 
     @Flag(help: "Print the result as JSON.")
-    package var json = false
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var json = false
+    @OptionGroup var keybag: KeybagOption
 }
 
 /// `download key retire`
-package struct DownloadKeyRetire: DownloadVerb {
-    package static let configuration = CommandConfiguration(
+struct DownloadKeyRetire: DownloadVerb {
+    static let configuration = CommandConfiguration(
         commandName: "retire", abstract: "Destroy a key. Downloads that need it fail.")
 
     @Argument(help: "The id of the key.")
-    package var id: String
-    @OptionGroup package var keybag: KeybagOption
-
-    package init() {}
+    var id: String
+    @OptionGroup var keybag: KeybagOption
 }

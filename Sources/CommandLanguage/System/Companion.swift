@@ -1,0 +1,33 @@
+/// A verb of `protectfs` that a program beside it performs, so that the others load neither libcurl nor SQLite.
+package enum Companion: String, CaseIterable, Sendable {
+    case secret, download
+
+    /// The version of all programs of protectfs.
+    package static let version = "0.1.0"
+
+    /// The program's name.
+    package var program: String {
+        switch self {
+        case .secret: "protectfs-secrets"
+        case .download: "protectfs-download"
+        }
+    }
+
+    /// What the verb does, as help says it.
+    package var abstract: String {
+        switch self {
+        case .secret: "Store passwords, keys and identities that can be read only in certain lock states."
+        case .download: "Download files that are protected from their first byte, even while locked."
+        }
+    }
+
+    /// What the program parses: its arguments as they would stand behind `protectfs`.
+    package func words(_ arguments: [String]) -> [String] {
+        switch arguments.first {
+        case "help": ["help", rawValue] + arguments.dropFirst()
+        case "--experimental-dump-help": arguments
+        case let first? where first.hasPrefix("--generate-completion-script"): arguments
+        default: [rawValue] + arguments
+        }
+    }
+}

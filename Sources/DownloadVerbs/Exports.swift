@@ -1,3 +1,0 @@
-@_exported import ArgumentParser
-@_exported import CommandLanguage
-@_exported import DataProtection

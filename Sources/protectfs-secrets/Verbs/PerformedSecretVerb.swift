@@ -1,4 +1,0 @@
-/// A verb that this program does.
-protocol PerformedSecretVerb: SecretVerb {
-    func perform() throws
-}

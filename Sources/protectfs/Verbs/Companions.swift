@@ -1,0 +1,13 @@
+import ArgumentParser
+
+/// `protectfs secret`, for help: the program beside this one knows its verbs.
+struct SecretCompanion: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: Companion.secret.rawValue, abstract: Companion.secret.abstract)
+}
+
+/// `protectfs download`, for help: the program beside this one knows its verbs.
+struct DownloadCompanion: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: Companion.download.rawValue, abstract: Companion.download.abstract)
+}
