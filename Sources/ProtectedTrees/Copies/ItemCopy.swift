@@ -37,25 +37,54 @@ package struct ItemCopy {
         }
     }
 
-    /// A directory's entries; last, what it carries itself: a read-only one takes no entries. By descriptors and single names, so that
-    /// nobody who swaps directories and links meanwhile gets anything read or written elsewhere.
-    private func copyContents(of from: LowerDirectory, to: LowerDirectory) throws(DataProtectionError) {
-        // First the default class, which new files below follow.
+    /// A directory whose entries are being copied.
+    private struct Level {
+        /// The entries that are left.
+        var waiting: ArraySlice<FilePath.Component>
+        /// Whether it has a default class.
+        let hasDefault: Bool
+    }
+
+    /// A directory's entries, and those of all below. By descriptors and single names, so that nobody who swaps directories and links
+    /// meanwhile gets anything read or written elsewhere.
+    private func copyContents(of source: LowerDirectory, to target: LowerDirectory) throws(DataProtectionError) {
+        var (from, to) = (Descent(source), Descent(target))
+        var levels = [try begin(source, target)]
+        while let last = levels.indices.last {
+            guard let name = levels[last].waiting.popFirst() else {
+                try finish(levels.removeLast(), from.directory, to.directory)
+                if levels.isEmpty { return }
+                try from.leave()
+                try to.leave()
+                continue
+            }
+            guard let status = try from.directory.status(of: name) else { continue }  // it has just gone
+            if status.st_mode & S_IFMT == S_IFDIR {
+                let inner = try from.directory.directory(name, staying: false)
+                try from.enter(name, inner)
+                try to.make(name)
+                levels.append(try begin(inner, to.directory))
+            } else {
+                try copyLeaf(
+                    DirectoryEntry(name, in: from.directory), status, to: DirectoryEntry(name, in: to.directory))
+            }
+        }
+    }
+
+    /// First the default class, which new files below follow.
+    private func begin(_ from: LowerDirectory, _ to: LowerDirectory) throws(DataProtectionError) -> Level {
         let value = DirectoryDefault.value(of: from.descriptorPath)
         if let value {
             try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array(value.utf8), of: to.descriptorPath)
         }
-        for name in try from.names() {
-            guard let status = try from.status(of: name) else { continue }  // it has just gone
-            if status.st_mode & S_IFMT == S_IFDIR {
-                try copyContents(of: from.directory(name, staying: false), to: to.subdirectory(name).0)
-            } else {
-                try copyLeaf(DirectoryEntry(name, in: from), status, to: DirectoryEntry(name, in: to))
-            }
-        }
+        return Level(waiting: try from.names()[...], hasDefault: value != nil)
+    }
+
+    /// Last, what the directory carries itself: a read-only one takes no entries.
+    private func finish(_ level: Level, _ from: LowerDirectory, _ to: LowerDirectory) throws(DataProtectionError) {
         try FileAttributes.copy(from: from.asFile(), to: to.asFile(), keepingOwner: false)
         // That of somebody else's directory does not become ours.
-        if value == nil { try DirectoryDefault.remove(from: to.descriptorPath) }
+        if !level.hasDefault { try DirectoryDefault.remove(from: to.descriptorPath) }
         try to.asFile().flushAll()
     }
 
