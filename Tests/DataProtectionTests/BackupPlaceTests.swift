@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -37,23 +38,21 @@ struct BackupPlaceTests {
         #expect(counts.taken > 0 && counts.refused > 0, "both were met")
     }
 
-    private final class Swapper: @unchecked Sendable {  // a flag of one byte, and a thread that is joined
-        private let stopped = StopFlag()
-        private var thread: Thread?
-        private let ended = DispatchSemaphore(value: 0)
+    /// Exchanges the two links all the time, on a thread of its own.
+    private final class Swapper: Sendable {
+        private let isOver = Atomic(false)
+        private let hasEnded = DispatchSemaphore(value: 0)
 
         init(_ directory: LowerDirectory) {
-            let thread = Thread { [stopped, ended] in
-                while !stopped.isSet { _ = try? directory.exchange("link", "other") }
-                ended.signal()
+            Thread.detachNewThread { [self] in
+                while !isOver.load(ordering: .relaxed) { _ = try? directory.exchange("link", "other") }
+                hasEnded.signal()
             }
-            self.thread = thread
-            thread.start()
         }
 
         func stop() {
-            stopped.set()
-            ended.wait()
+            isOver.store(true, ordering: .relaxed)
+            hasEnded.wait()
         }
     }
 }

@@ -11,7 +11,8 @@ import Testing
     private let bed: SecretsBed
     private let other: SecretsBed
     private let backup: Backup
-    private let (strong, weak) = (SecretName.account("when-unlocked"), SecretName.account("after-first-unlock"))
+    private let strong = SecretName.account("when-unlocked")
+    private let weak = SecretName.account("after-first-unlock")
     private static let phrase = "a passphrase for tests"
 
     init() throws {
@@ -136,7 +137,7 @@ import Testing
         try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: copies.string))
         let error = #expect(throws: SecretError.self) { try copy() }
         guard case .storeDamaged(copies, _)? = error else {
-            Issue.record("\(error, default: "nothing")")
+            Issue.record("\(String(describing: error))")
             return
         }
         #expect(try Data(contentsOf: URL(fileURLWithPath: copies.string)) == Data(repeating: 7, count: 8192))
