@@ -208,7 +208,12 @@ package final class BackupPass {
 
     /// `.NAME.protectfs-download-ID-number`: a part of what is still coming. FORMAT.md §2.14.
     private static func isPartOfDownload(_ name: FilePath.Component) -> Bool {
-        name.string.wholeMatch(of: /\..*\.protectfs-download-[0-9a-f]{32}-\d+/) != nil
+        let bytes = name.bytes
+        let digits = bytes.reversed().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
+        // The last of a name that has the right end is ASCII.
+        let end = String(decoding: bytes.dropLast(digits).suffix(53), as: UTF8.self)
+        return digits > 0 && bytes.count > digits + 53 && bytes[0] == UInt8(ascii: ".")
+            && end.wholeMatch(of: /\.protectfs-download-[0-9a-f]{32}-/) != nil
     }
 
     /// A directory or a link where a file was, a file or a link where a directory was: the copy of what is gone must give way. That of a
