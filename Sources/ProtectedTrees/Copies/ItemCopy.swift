@@ -105,43 +105,47 @@ package struct ItemCopy {
 
     private func copyFile(_ source: DirectoryEntry, to target: DirectoryEntry) throws(DataProtectionError) {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
-        let new: NewFile
-        if try file.isOneOfOurs() {
-            // What somebody writes meanwhile would be in the copy by half.
-            guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
-            let open = OpenFile(file, keybag: keybag, isWritable: false)
-            let state = try open.state(.open)
-            let head = state.heads.head
-            // Who made the source is not known better for its copy.
-            new = try NewFile(
-                target, as: head.wrap.classKey.protectionClass, layout: .forWholeFile(of: state.record.size),
-                keybag: keybag,
-                carrying: try keybag.verdict(of: head))
-            try pour(into: new) { buffer, offset throws(DataProtectionError) in
-                try open.read(into: buffer, at: offset)
-            }
-        } else {
-            let place = target.directory.descriptorPath.appending(target.name)
-            let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
-            new = try NewFile(target, as: protectionClass, layout: .forWholeFile(of: try file.length()), keybag: keybag)
-            try pour(into: new) { buffer, offset throws(DataProtectionError) in
-                try file.read(into: buffer, at: offset)
-            }
-        }
+        let new = try file.isOneOfOurs() ? sealedCopy(of: file, to: target) : plaintextCopy(of: file, to: target)
         try new.finish(looksOf: file, keepingOwner: false)
         try new.publish(replacing: false)
     }
 
-    private func pour(
-        into new: NewFile,
-        _ read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int
-    ) throws(DataProtectionError) {
-        let buffer = WipedBuffer(count: OpenFile.segment)
-        var done: UInt64 = 0
-        while case let count = try read(buffer.bytes, done), count > 0 {
-            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
-            done += UInt64(count)
+    private func sealedCopy(of file: LowerFile, to target: DirectoryEntry) throws(DataProtectionError) -> NewFile {
+        // What somebody writes meanwhile would be in the copy by half.
+        guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
+        let open = OpenFile(file, keybag: keybag, isWritable: false)
+        let state = try open.state(.open)
+        let head = state.heads.head
+        let layout = ChunkLayout.forWholeFile(of: state.record.size)
+        // Who made the source is not known better for its copy.
+        let new = try NewFile(
+            target, as: head.wrap.classKey.protectionClass, layout: layout, keybag: keybag,
+            carrying: try keybag.verdict(of: head))
+        try pour(file, state.record.size, state.holes(of: layout), into: new, layout) {
+            buffer, offset throws(DataProtectionError) in try open.read(into: buffer, at: offset)
         }
+        return new
+    }
+
+    private func plaintextCopy(of file: LowerFile, to target: DirectoryEntry) throws(DataProtectionError) -> NewFile {
+        let place = target.directory.descriptorPath.appending(target.name)
+        let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+        let size = try file.length()
+        let layout = ChunkLayout.forWholeFile(of: size)
+        let new = try NewFile(target, as: protectionClass, layout: layout, keybag: keybag)
+        try pour(file, size, file.holes(size: size, of: layout), into: new, layout) {
+            buffer, offset throws(DataProtectionError) in try file.read(into: buffer, at: offset)
+        }
+        return new
+    }
+
+    private func pour(
+        _ file: LowerFile, _ size: UInt64, _ holes: [Range<UInt64>], into new: NewFile, _ layout: ChunkLayout,
+        reading read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int
+    ) throws(DataProtectionError) {
+        let directory = new.unnamed.entry.directory
+        try directory.requireRoom(for: size, in: layout, leavingOut: holes, of: file, copy: new.path)
+        _ = try new.append(leavingOut: holes, reading: read) { _ throws(DataProtectionError) in true }
     }
 
     // MARK: names
