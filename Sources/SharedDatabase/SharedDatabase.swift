@@ -124,6 +124,37 @@ package enum SharedDatabase {
         }
     }
 
+    /// The bytes of a new database with the definitions of `schema`, made in memory: as its file would have them, and no log beside it.
+    ///
+    /// - Parameter path: for errors.
+    package static func image(
+        _ path: FilePath, _ schema: SharedSchema, filledBy fill: (Database) throws -> Void
+    ) throws(SharedDatabaseError) -> [UInt8] {
+        try translating(path, unchanged) {
+            let queue = try DatabaseQueue()
+            try queue.write { database in
+                try schema.prepare(database, path)
+                try fill(database)
+            }
+            return try queue.read { database in
+                var count: sqlite3_int64 = 0
+                guard let start = sqlite3_serialize(database.sqliteConnection, "main", &count, 0) else {
+                    throw DatabaseError(resultCode: .SQLITE_NOMEM)
+                }
+                defer { sqlite3_free(start) }
+                return Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
+            }
+        }
+    }
+
+    /// Whether the pages of a database, and its indexes, fit together: a row that is not found any more is a row that was lost.
+    ///
+    /// - Returns: what does not; nil if all does.
+    package static func structuralDamage(_ database: Database) throws -> String? {
+        let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
+        return found == "ok" ? nil : found ?? "it cannot be checked"
+    }
+
     /// What is stored in a database runs no function that has an effect, and no virtual table, and cells are checked before they are read.
     /// SQLite has more of the kind (SQLITE_DBCONFIG_DEFENSIVE), behind a function that only C can call; ours do nothing that it forbids.
     private static func distrust(_ database: Database) throws {

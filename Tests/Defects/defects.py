@@ -18,7 +18,7 @@ DEFECTS = [
            "PowerCut|Storm|Failure|Model"),
     Defect("a flush left out: the directory of a replaced file",
            "DurableFiles/Publication/AtomicReplace.swift",
-           "        try flushDirectory(path.directory)\n    }\n\n    /// For", "    }\n\n    /// For",
+           "        try flushDirectory(path.directory)\n    }\n\n    /// The same in an", "    }\n\n    /// The same in an",
            "PowerCut|StormKey|Keybag|Failure|EndToEndTrace"),
     Defect("an off-by-one in a chunk bound: a last byte that fills a chunk is in the next one",
            "ProtectionFormat/ChunkLayout.swift",

@@ -25,7 +25,7 @@ import Testing
     private var path: FilePath { backup.path.appending(Backup.secretsName) }
 
     private func copy() throws -> SecretBackupResult {
-        try bed.store.copy(to: backup.path, having: backup.secretsKeyNames(of: bed.keybag))
+        try bed.store.copy(to: backup.directory, having: backup.secretsKeyNames(of: bed.keybag))
     }
 
     private struct NoKeys: Error {}
@@ -38,7 +38,7 @@ import Testing
 
     private func restore(replacing: Bool = false, isTrial: Bool = false) throws -> SecretBackupResult {
         let keys = try Self.keys(of: backup)
-        return try other.store.restore(from: backup.path, keys, replacing: replacing, isTrial: isTrial)
+        return try other.store.restore(from: backup.directory, keys, replacing: replacing, isTrial: isTrial)
     }
 
     private func text(_ accessibility: SecretAccessibility) throws -> String {
@@ -161,7 +161,7 @@ import Testing
         let foreign = try Backup(at: other.root.appending("backup"), for: .backup)
         try foreign.makeKeybag(of: other.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
         let keys = try Self.keys(of: foreign)
-        let result = try other.store.restore(from: backup.path, keys, replacing: true, isTrial: false)
+        let result = try other.store.restore(from: backup.directory, keys, replacing: true, isTrial: false)
         #expect(result.done == 0 && result.failures.count == 2)
     }
 }

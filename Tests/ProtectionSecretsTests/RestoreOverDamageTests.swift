@@ -18,13 +18,13 @@ import Testing
         try bed.store.add(name, value: secret("good"))
         backup = try Backup(at: bed.root.appending("backup"), for: .backup)
         try backup.makeKeybag(of: bed.keybag, passphrase: secret(Self.phrase), iterations: 1_000)
-        _ = try bed.store.copy(to: backup.path, having: backup.secretsKeyNames(of: bed.keybag))
+        _ = try bed.store.copy(to: backup.directory, having: backup.secretsKeyNames(of: bed.keybag))
     }
 
     private func restore(replacing: Bool) throws -> SecretBackupResult {
         let opened = try backup.open(passphrase: secret(Self.phrase))
         guard let keys = SecretKeyList(encoded: try opened.secretsKeys()) else { throw CancellationError() }
-        return try bed.store.restore(from: backup.path, keys, replacing: replacing, isTrial: false)
+        return try bed.store.restore(from: backup.directory, keys, replacing: replacing, isTrial: false)
     }
 
     private func expectRestored() throws {

@@ -167,3 +167,30 @@ struct BackupVerbTests {
         #expect(plain.status == 65 && plain.errors.contains("'\(sandbox.root)"))
     }
 }
+
+@Suite("Secrets that are damaged, and backup")
+struct BackupOfDamagedSecretsTests {
+    @Test("A secret that does not open is named with status 65, and its copy stays")
+    func damagedSecret() throws {
+        let sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        let name = ["--service", "imap", "--account", "kim"]
+        #expect(try sandbox.run(["secret", "add"] + name, input: Data("good".utf8)).status == 0)
+        try sandbox.protectedFile("tree/f")
+        try sandbox.makeBackup()
+        #expect(try sandbox.run("backup", "--to", "backup", "tree").status == 0)
+        let script = """
+            import sqlite3
+            with sqlite3.connect('keybag/secrets/secrets.sqlite') as store:
+                store.execute('UPDATE secrets SET value = zeroblob(length(value))')
+            """
+        #expect(try sandbox.shell("exec python3 -c \"$0\"", [script]).status == 0)
+        let done = try sandbox.run("backup", "--to", "backup", "tree")
+        #expect(done.status == 65 && done.errors.contains("'imap' 'kim'"), "\(done.errors)")
+        let other = try sandbox.makeOtherKeybag()
+        let restored = try sandbox.restore(to: "target", keybag: other)
+        #expect(restored.status == 0, "\(restored.errors)")
+        let read = try sandbox.run(["secret", "get", "--keybag", other] + name)
+        #expect(read.text == "good\n" || read.text == "good", "\(read.errors)")
+    }
+}

@@ -61,7 +61,7 @@ package enum DirectoryListing {
 
     /// Those that are valid UTF-8, in the order of their bytes.
     package static func names(of directory: FilePath) throws(DataProtectionError) -> [String] {
-        try components(of: directory).map(\.string)
+        try components(of: directory).compactMap { String(validating: $0) }
     }
 
     /// The same; none where there is no such directory.

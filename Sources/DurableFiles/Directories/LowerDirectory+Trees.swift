@@ -53,18 +53,9 @@ extension LowerDirectory {
         }
     }
 
-    /// Takes away what has that name, with all that is in it.
+    /// Takes away what has that name, with all that is in it, however deep that is.
     package func removeTree(_ name: FilePath.Component) throws(DataProtectionError) {
-        guard let status = try status(of: name) else { return }
-        guard status.st_mode & S_IFMT == S_IFDIR else { return try remove(name) }
-        let inner: LowerDirectory
-        do throws(DataProtectionError) { inner = try directory(name) } catch .system(_, _, .permissionDenied) {
-            // Its owner may open it only with another mode.
-            _ = try retrying(path.entry(name), "fchmodat") {
-                name.withPlatformString { fchmodat(descriptor, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
-            }
-            inner = try directory(name)
-        }
+        guard let inner = try removeUnlessDirectory(name) else { return }
         try inner.removeContents()
         try removeEmptyDirectory(name)
     }
@@ -73,12 +64,51 @@ extension LowerDirectory {
     ///
     /// - Throws: the first error, after everything else has been tried.
     package func removeContents() throws(DataProtectionError) {
-        try setMode(0o700)
         var failure: DataProtectionError?
-        for child in try names() {
-            do throws(DataProtectionError) { try removeTree(child) } catch { failure = failure ?? error }
+        var descent = Descent(self)
+        var waiting = [try namesToRemove()]
+        while let last = waiting.indices.last {
+            guard let name = waiting[last].popLast() else {
+                waiting.removeLast()
+                guard let done = descent.name else { break }
+                do throws(DataProtectionError) { try descent.leave() } catch { throw failure ?? error }
+                do throws(DataProtectionError) { try descent.directory.removeEmptyDirectory(done) } catch {
+                    failure = failure ?? error
+                }
+                continue
+            }
+            do throws(DataProtectionError) {
+                guard let inner = try descent.directory.removeUnlessDirectory(name) else { continue }
+                let names = try inner.namesToRemove()
+                try descent.enter(name, inner)
+                waiting.append(names)
+            } catch {
+                failure = failure ?? error
+            }
         }
         if let failure { throw failure }
+    }
+
+    /// Only with this mode can what is in it be removed.
+    private func namesToRemove() throws(DataProtectionError) -> [FilePath.Component] {
+        try setMode(0o700)
+        return try names()
+    }
+
+    /// - Returns: the directory, if that is what has the name; nothing was removed then.
+    private func removeUnlessDirectory(_ name: FilePath.Component) throws(DataProtectionError) -> LowerDirectory? {
+        guard let status = try status(of: name) else { return nil }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            try remove(name)
+            return nil
+        }
+        do throws(DataProtectionError) { return try directory(name) } catch .system(_, _, .permissionDenied) {
+            // Its owner may open it only with another mode.
+            _ = try retrying(path.entry(name), "fchmodat") {
+                name.withPlatformString { fchmodat(descriptor, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
+            }
+            return try directory(name)
+        }
     }
 
     /// unlinkat(2) with AT_REMOVEDIR.

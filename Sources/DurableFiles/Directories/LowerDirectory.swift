@@ -234,16 +234,19 @@ package struct DirectoryEntry: Sendable {
 
     /// Another name in the same directory, for a moment: FORMAT.md §2.6.
     package func beside(unfinished mark: String) -> DirectoryEntry {
-        DirectoryEntry(path.beside(unfinished: mark).lastComponent!, in: directory)
+        DirectoryEntry(name.unfinished(mark), in: directory)
     }
 
     /// The numbers at the end of a name that ``beside(unfinished:)`` gives; nil for any other name.
     package var unfinishedMarks: [UInt64]? {
-        let parts = name.string.split(separator: ".", omittingEmptySubsequences: false)
-        let word = "protectfs-unfinished-"
-        guard parts.count >= 3, parts[0].isEmpty, let last = parts.last, last.hasPrefix(word) else { return nil }
-        let numbers = last.dropFirst(word.count).split(separator: "-", omittingEmptySubsequences: false)
-        let marks = numbers.compactMap { UInt64($0) }
+        let bytes = name.bytes
+        let word = Array(".protectfs-unfinished-".utf8)
+        guard bytes.first == UInt8(ascii: "."), let end = bytes.lastIndex(of: UInt8(ascii: ".")), end > 0,
+            bytes[end...].starts(with: word)
+        else { return nil }
+        let numbers = bytes[(end + word.count)...].split(
+            separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        let marks = numbers.compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
         return marks.count == numbers.count && marks.count <= 2 ? marks : nil
     }
 }

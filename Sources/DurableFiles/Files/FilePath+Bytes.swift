@@ -53,10 +53,27 @@ extension FilePath {
     ///
     /// - Parameter mark: at most 41 bytes.
     package func beside(unfinished mark: String) -> FilePath {
-        let name = lastComponent?.string ?? ""
-        // With what is put around it, it has at most 255 bytes, as the name itself may have.
-        var end = name.startIndex
-        while end < name.endIndex, name[...end].utf8.count <= 190 { end = name.index(after: end) }
-        return directory.appending(".\(name[..<end]).protectfs-unfinished-\(mark)")
+        guard let name = lastComponent else { return directory.appending("..protectfs-unfinished-\(mark)") }
+        return directory.appending(name.unfinished(mark))
+    }
+}
+
+extension FilePath.Component {
+    /// The bytes, without the terminator.
+    package var bytes: [UInt8] { FilePath(root: nil, [self]).bytes }
+
+    /// `.NAME.protectfs-unfinished-MARK`. NAME is cut to 190 bytes, so that all has at most 255 bytes, as the name itself may have.
+    package func unfinished(_ mark: String) -> FilePath.Component {
+        let bytes = Array(".".utf8) + beginning(190) + Array(".protectfs-unfinished-\(mark)".utf8)
+        return FilePath(bytes: bytes).lastComponent!
+    }
+
+    /// The first bytes, at most `count`. A cut is not within a character of UTF-8, because some file systems refuse anything else.
+    package func beginning(_ count: Int) -> [UInt8] {
+        let bytes = bytes
+        guard bytes.count > count else { return bytes }
+        let isContinuation = { (byte: UInt8) in byte & 0xC0 == 0x80 }
+        let start = ((max(count, 3) - 3)...count).last { !isContinuation(bytes[$0]) }
+        return Array(bytes[..<(start ?? count)])
     }
 }

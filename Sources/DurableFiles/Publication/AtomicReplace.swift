@@ -33,6 +33,30 @@ package enum AtomicReplace {
         try flushDirectory(path.directory)
     }
 
+    /// The same in an open directory, wherever its path leads by now.
+    package static func write(
+        _ bytes: [UInt8], to entry: DirectoryEntry, through name: FilePath.Component
+    ) throws(DataProtectionError) {
+        let directory = entry.directory
+        try directory.remove(name)
+        do throws(DataProtectionError) {
+            let temporary = DirectoryEntry(name, in: directory)
+            let descriptor = try retrying(temporary.path, "open") {
+                name.withPlatformString {
+                    openat(directory.descriptor, $0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+                }
+            }
+            let file = LowerFile(path: temporary.path, descriptor: descriptor)
+            try file.write(bytes, at: 0)
+            try file.flushAll()
+            try directory.rename(name, to: entry.name)
+        } catch {
+            try? directory.remove(name)
+            throw error
+        }
+        try directory.flush()
+    }
+
     /// For ``write(_:to:through:_:)``: takes no other file's place.
     package static func publishAsNew(_ temporary: FilePath, _ path: FilePath) throws(DataProtectionError) {
         let (old, new) = (try DirectoryEntry(temporary), try DirectoryEntry(path))

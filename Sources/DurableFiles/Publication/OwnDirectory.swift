@@ -89,6 +89,17 @@ package enum OwnDirectory {
         narrow(path, status, to: 0o700, opening: O_DIRECTORY, warn: warn)
     }
 
+    /// The same of an open directory, wherever its path leads by now.
+    package static func secure(
+        _ directory: LowerDirectory, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
+        let status = try directory.status()
+        try requireOwn(directory.path, status)
+        // On a read-only medium the mode stays as it is.
+        guard status.st_mode & 0o077 != 0, fchmod(directory.descriptor, 0o700) == 0 else { return }
+        warn(.modeRepaired(directory.path, from: octal(status.st_mode), to: octal(0o700)))
+    }
+
     /// The same for a file in such a directory, which becomes 0600. A link is left to whoever opens the file: it is never followed.
     package static func secure(file path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
         var status = stat()

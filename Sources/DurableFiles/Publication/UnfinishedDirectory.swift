@@ -103,7 +103,7 @@ package struct UnfinishedDirectory {
     private func withdraw(_ newName: FilePath.Component) {
         guard (try? Self.isThat(directory, newName, in: parent)) == true else { return }
         for number in 0...1000 {
-            let hidden = parent.path.entry(newName).beside(unfinished: "\(number)").lastComponent!
+            let hidden = newName.unfinished("\(number)")
             do throws(DataProtectionError) {
                 try parent.renameIfFree(newName, to: hidden)
                 return Self.remove(directory, hidden, in: parent)

@@ -53,16 +53,16 @@ extension ProtectedFile {
         }
     }
 
-    /// Blocks of zeros stay holes.
+    /// Copies all bytes, 64 KiB at a time. Holes are not read, and they and blocks of zeros are holes in the copy.
     package static func copyBytes(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let length = try source.length()
-        let block = 64 * 1024
         var offset: UInt64 = 0
-        while offset < length {
-            let bytes = try source.bytes(at: offset, count: block)
+        while offset < length, let data = try source.nextData(in: offset..<length) {
+            let bytes = try source.bytes(
+                at: data.lowerBound, count: Int(min(data.upperBound - data.lowerBound, 64 * 1024)))
             if bytes.isEmpty { break }
-            if bytes.contains(where: { $0 != 0 }) { try target.write(bytes, at: offset) }
-            offset += UInt64(bytes.count)
+            if bytes.contains(where: { $0 != 0 }) { try target.write(bytes, at: data.lowerBound) }
+            offset = data.lowerBound + UInt64(bytes.count)
         }
         try target.truncate(to: length)
     }

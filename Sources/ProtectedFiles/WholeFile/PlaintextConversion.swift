@@ -150,52 +150,19 @@ package struct Conversion {
         try source.requireConvertible(includingDatabases: includesDatabases)
         let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
-        var holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
-        try requireRoom(in: layout, leavingOut: holes)
-        let buffer = WipedBuffer(count: OpenFile.segment)
-        var done: UInt64 = 0
-        while true {
-            if let hole = holes.first, hole.lowerBound == done {
-                try new.append(hole: holes.removeFirst())
-                done = hole.upperBound
-                continue
-            }
-            let room = min(UInt64(OpenFile.segment), (holes.first?.lowerBound ?? .max) - done)
-            let count = try source.file.read(into: buffer.prefix(Int(room)), at: done)
-            if count == 0 { break }
-            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
-            done += UInt64(count)
+        let holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
+        try source.entry.directory.requireRoom(
+            for: source.size, in: layout, leavingOut: holes, of: source.file, copy: source.entry.path)
+        let count = try new.append(leavingOut: holes) { buffer, offset throws(DataProtectionError) in
+            try source.file.read(into: buffer, at: offset)
+        } goOn: { done throws(DataProtectionError) in
             try source.requireLease()
-            guard goOn(Int64(done)) else { return false }
+            return goOn(Int64(done))
         }
+        guard count != nil else { return false }
         try new.finish(looksOf: source.file)
         try new.unnamed.replace(source, where: isInPlace)
         return true
-    }
-
-    /// - Throws: `tooSparse` if there is no room because holes cannot be kept; else `system` with ENOSPC.
-    private func requireRoom(
-        in layout: ChunkLayout, leavingOut holes: [Range<UInt64>]
-    ) throws(DataProtectionError) {
-        let inHoles = holes.reduce(0) { $0 + layout.chunkCount(size: $1.upperBound - $1.lowerBound) }
-        let needed = layout.home(layout.chunkCount(size: source.size) - inHoles)
-        let directory = source.entry.directory
-        do throws(DataProtectionError) { try directory.requireRoom(for: needed, source.entry.path) } catch {
-            guard holes.count == ChunkRuns.maximumRuns, needed / 2 > source.allocated else { throw error }
-            throw .tooSparse(source.entry.path, stored: source.allocated, needed: needed)
-        }
-    }
-}
-
-extension LowerDirectory {
-    /// The original and its replacement are there at once, for a moment.
-    ///
-    /// - Parameter needed: what the replacement takes, in bytes.
-    /// - Throws: `system` with ENOSPC, before anything is written.
-    fileprivate func requireRoom(for needed: UInt64, _ path: FilePath) throws(DataProtectionError) {
-        // Where the file system does not say, the write says it.
-        guard let room = roomOnFileSystem(of: descriptor), room < needed else { return }
-        throw .system(path, operation: "write", .noSpace)
     }
 }
 

@@ -49,24 +49,17 @@ extension Keybag {
             try protectionClass?.requireNotWeaker(than: head.wrap.classKey.protectionClass, path)
         }
         let new = try NewFile(
-            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout,
-            keybag: self, carrying: origin)
-        let buffer = WipedBuffer(count: OpenFile.segment)
-        var done: UInt64 = 0
-        while done < size {
-            if let hole = state.hole(at: done) {
-                try new.append(hole: hole)
-                done = hole.upperBound
-            } else {
-                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
-                let count = try open.read(into: part, at: done)
-                guard count > 0 else { throw .busy(path) }
-                try new.append(UnsafeRawBufferPointer(rebasing: part[..<count]))
-                done += UInt64(count)
-                try source.requireLease()
-            }
+            source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
+            carrying: origin)
+        let holes = state.holes(of: state.layout)
+        let count = try new.append(leavingOut: holes) { buffer, offset throws(DataProtectionError) in
+            try open.read(into: buffer, at: offset)
+        } goOn: { done throws(DataProtectionError) in
+            try source.requireLease()
             progress(Int64(done))
+            return true
         }
+        guard count == size else { throw .busy(path) }
         try new.finish(looksOf: source.file)
         try open.keepForeignBytes(.read)
         try new.unnamed.replace(source) { true }

@@ -90,28 +90,8 @@ extension Backup {
                 entries: entries
             ).encoded(under: key)
         }
-        try replace(bytes)
-    }
-
-    /// Wholly old or wholly new, in the directory that is held.
-    private func replace(_ bytes: [UInt8]) throws(DataProtectionError) {
-        try directory.remove(Self.newKeybagName)
-        let entry = DirectoryEntry(Self.newKeybagName, in: directory)
-        let descriptor = try retrying(entry.path, "open") {
-            Self.newKeybagName.withPlatformString {
-                openat(directory.descriptor, $0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            }
-        }
-        let file = LowerFile(path: entry.path, descriptor: descriptor)
-        do throws(DataProtectionError) {
-            try file.write(bytes, at: 0)
-            try file.flushAll()
-            try directory.rename(Self.newKeybagName, to: Self.keybagName)
-        } catch {
-            try? directory.remove(Self.newKeybagName)
-            throw error
-        }
-        try directory.flush()
+        try AtomicReplace.write(
+            bytes, to: DirectoryEntry(Self.keybagName, in: directory), through: Self.newKeybagName)
     }
 }
 

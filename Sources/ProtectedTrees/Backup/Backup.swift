@@ -30,6 +30,8 @@ package final class Backup: Sendable {
     package static let filesName: FilePath.Component = "files"
     /// Of the secrets, which are not ours to write.
     package static let secretsName: FilePath.Component = "secrets.sqlite"
+    /// Of secrets whose later copies nobody could verify.
+    package static let earlierSecretsName: FilePath.Component = "secrets.earlier.sqlite"
 
     /// Opens the directory, and holds it.
     ///
@@ -39,14 +41,13 @@ package final class Backup: Sendable {
         at path: FilePath, for use: Use, warn: (ProtectionWarning) -> Void = { _ in }
     ) throws(DataProtectionError) {
         self.path = path
-        if use == .backup {
-            try OwnDirectory.make(path)
-            try OwnDirectory.secure(directory: path, warn: warn)
-        }
+        if use == .backup { try OwnDirectory.make(path) }
         do throws(DataProtectionError) { directory = try LowerDirectory(path) } catch {
             let nothing: [Errno] = [.noSuchFileOrDirectory, .notDirectory]
             throw nothing.contains(error.errno) ? .backupNotFound(path) : error
         }
+        // Opened once, then judged: something else may have got the path by now, and is never asked for again.
+        if use == .backup { try OwnDirectory.secure(directory, warn: warn) }
         let kind = use == .backup ? LOCK_EX : LOCK_SH
         guard flock(directory.descriptor, kind | LOCK_NB) == 0 else {
             throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
@@ -64,19 +65,35 @@ package final class Backup: Sendable {
     /// Of the copy of secrets, bytes.
     private static let maximumSecretsLength = 1 << 30
 
-    /// The copy of secrets in a backup's directory; nil if there is none. No link is followed.
+    /// The copy of secrets of that name in a backup's directory; nil if there is none. No link is followed.
     ///
     /// - Throws: `notRegularFile`; `unsupported` for more than 1 GiB; `system`.
-    package static func secrets(in backup: FilePath) throws(DataProtectionError) -> [UInt8]? {
-        let directory = try LowerDirectory(backup)
-        let path = backup.appending(secretsName)
-        guard try directory.status(of: secretsName) != nil else { return nil }
-        let file = try directory.file(secretsName, flags: O_RDONLY, path: path)
+    package static func secrets(
+        _ name: FilePath.Component, in directory: LowerDirectory
+    ) throws(DataProtectionError) -> [UInt8]? {
+        guard try directory.status(of: name) != nil else { return nil }
+        let path = directory.path.entry(name)
+        let file = try directory.file(name, flags: O_RDONLY, path: path)
         let length = Int(try file.status().st_size)
+        try requireSecretsLength(length, path)
+        return try file.bytes(at: 0, count: length)
+    }
+
+    /// Replaces the copy of secrets of that name, wholly or not at all. It lasts when this returns.
+    ///
+    /// - Throws: `unsupported` for more than 1 GiB; `system`.
+    package static func replaceSecrets(
+        _ name: FilePath.Component, by bytes: [UInt8], in directory: LowerDirectory
+    ) throws(DataProtectionError) {
+        let entry = DirectoryEntry(name, in: directory)
+        try requireSecretsLength(bytes.count, entry.path)
+        try AtomicReplace.write(bytes, to: entry, through: FilePath.Component("\(name).new")!)
+    }
+
+    private static func requireSecretsLength(_ length: Int, _ path: FilePath) throws(DataProtectionError) {
         guard length <= maximumSecretsLength else {
             throw .unsupported(path, what: "a copy of secrets of \(length) bytes")
         }
-        return try file.bytes(at: 0, count: length)
     }
 
     /// Whether something is where the copy of secrets would be.

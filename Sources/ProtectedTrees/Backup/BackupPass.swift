@@ -28,7 +28,7 @@ package final class BackupPass {
         earlier = EarlierCopies(backup)
         file = BackupFile(keybag: keybag, stored: stored, backup: backup.path, earlier: earlier)
         leftOut = [
-            (try backup.path.resolved(), try backup.directory.status()),
+            (try backup.directory.descriptorPath.resolved(), try backup.directory.status()),
             (try keybag.directory.resolved(), try LowerDirectory(keybag.directory).status()),
         ]
     }
@@ -52,54 +52,127 @@ package final class BackupPass {
     private func copy(root: FilePath) throws(DataProtectionError) {
         let place = try root.resolved()
         guard !leftOut.contains(where: { place.starts(with: $0.path) }) else { throw .notForBackup(root) }
-        var (directory, _) = try backup.directory.subdirectory(Backup.filesName)
-        var above = [backup.directory]
-        guard let name = place.lastComponent else {  // the root directory
-            return try copyContents(of: LowerDirectory(place), into: directory)
+        var to = Descent(backup.directory)
+        try to.make(Backup.filesName)
+        if let name = place.lastComponent {
+            for component in place.components.dropLast() { try to.make(component) }
+            let source = DirectoryEntry(name, in: try LowerDirectory(place.directory))
+            guard let status = try source.directory.status(of: name) else {
+                throw .system(root, operation: "lstat", .noSuchFileOrDirectory)
+            }
+            if let inner = copy(source, status, into: to.directory, isNamed: true) { try copyTree(inner, name, &to) }
+        } else {
+            try copyTree(try LowerDirectory(place), nil, &to)
         }
-        for component in place.components.dropLast() {
-            above.append(directory)
-            directory = try directory.subdirectory(component).0
-        }
-        let source = DirectoryEntry(name, in: try LowerDirectory(place.directory))
-        guard let status = try source.directory.status(of: name) else {
-            throw .system(root, operation: "lstat", .noSuchFileOrDirectory)
-        }
-        copy(source, status, into: directory, isNamed: true)
-        try directory.flush()
-        for directory in above.reversed() { try directory.flush() }
+        try to.flush()
     }
 
-    private func copyContents(of source: LowerDirectory, into directory: LowerDirectory) throws(DataProtectionError) {
-        try directory.removeUnfinished()
-        let names = try source.names()
-        for name in names where goesOn() && !source.isUnfinished(name) && !Self.isPartOfDownload(name) {
+    /// A directory whose entries are being copied.
+    private struct Level {
+        let names: [FilePath.Component]
+        /// Those that are left.
+        var waiting: ArraySlice<FilePath.Component>
+
+        init(_ names: [FilePath.Component]) { (self.names, waiting) = (names, names[...]) }
+    }
+
+    /// Copies a directory, and all below, to the directory of that name where `to` has arrived; without a name, to that directory itself.
+    ///
+    /// - Throws: `system` if the way back up is lost. Everything else is reported.
+    private func copyTree(
+        _ top: LowerDirectory, _ topName: FilePath.Component?, _ to: inout Descent
+    ) throws(DataProtectionError) {
+        var from = Descent(top)
+        var levels: [Level] = []
+        guard begin(top, topName, &to, &levels) else { return }
+        while let last = levels.indices.last {
+            guard goesOn(), let name = levels[last].waiting.popFirst() else {
+                let isTop = levels.count == 1
+                let hasName = !isTop || topName != nil
+                finish(levels.removeLast().names, from.directory, to.directory, keepsLooks: hasName)
+                if !isTop { try from.leave() }
+                if hasName { try to.leave() }
+                continue
+            }
+            let source = from.directory
+            if source.isUnfinished(name) || Self.isPartOfDownload(name) { continue }
             do throws(DataProtectionError) {
                 // Gone since: programs do that all the time.
                 guard let status = try source.status(of: name) else { continue }
-                copy(DirectoryEntry(name, in: source), status, into: directory, isNamed: false)
+                let entry = DirectoryEntry(name, in: source)
+                guard let inner = copy(entry, status, into: to.directory, isNamed: false) else { continue }
+                try from.enter(name, inner)
+                if !begin(inner, name, &to, &levels) { try from.leave() }
             } catch {
                 fail(source.path.entry(name), error)
             }
         }
-        guard removesDeleted, goesOn() else { return try directory.flush() }
-        for name in Set(try directory.names()).subtracting(names) {
-            try remove(name, in: directory)
-            receive(BackupResult(path: source.path.entry(name), outcome: .removed))
-        }
-        try directory.flush()
     }
 
+    /// Goes into the copy of a directory.
+    ///
+    /// - Returns: false if that could not be done, which is reported.
+    private func begin(
+        _ source: LowerDirectory, _ name: FilePath.Component?, _ to: inout Descent, _ levels: inout [Level]
+    ) -> Bool {
+        do throws(DataProtectionError) {
+            let names = try source.names()
+            if let name {
+                let copy = try to.directory.subdirectory(name).0
+                try copy.setMode(0o700)
+                try copy.removeUnfinished()
+                try to.enter(name, copy)
+            } else {
+                try to.directory.removeUnfinished()
+            }
+            levels.append(Level(names))
+            return true
+        } catch {
+            fail(source.path, error)
+            return false
+        }
+    }
+
+    /// Ends the copy of a directory, when all that is in it was copied.
+    ///
+    /// - Parameter keepsLooks: whether it gets the mode, the times and the attributes of the source.
+    private func finish(
+        _ names: [FilePath.Component], _ source: LowerDirectory, _ directory: LowerDirectory, keepsLooks: Bool
+    ) {
+        do throws(DataProtectionError) {
+            if removesDeleted, goesOn() {
+                for name in Set(try directory.names()).subtracting(names) {
+                    try remove(name, in: directory)
+                    receive(BackupResult(path: source.path.entry(name), outcome: .removed))
+                }
+            }
+            try directory.flush()
+            guard keepsLooks else { return }
+            let (original, copy) = (try source.asFile(), try directory.asFile())
+            try FileAttributes.copy(from: original, to: copy, keepingOwner: false)
+            try directory.setMode(try copy.status().st_mode & 0o777 | 0o500)
+            try directory.flush()
+        } catch {
+            fail(source.path, error)
+        }
+    }
+
+    /// Copies a file or a link.
+    ///
+    /// - Returns: the directory, if that is what it is: it is to be copied then.
     private func copy(
         _ source: DirectoryEntry, _ status: stat, into directory: LowerDirectory, isNamed: Bool
-    ) {
+    ) -> LowerDirectory? {
         var result = BackupResult.Outcome.copied
         do throws(DataProtectionError) {
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
-                if leftOut.contains(where: { $0.status.isSameItem(as: status) }) { return }
+                if leftOut.contains(where: { $0.status.isSameItem(as: status) }) { return nil }
                 try makeRoom(for: S_IFDIR, source.name, in: directory)
-                return try copyDirectory(source, into: directory)
+                do throws(DataProtectionError) { return try source.directory.directory(source.name) } catch {
+                    guard error.errno == .improperLink else { throw error }
+                    result = .otherFileSystem
+                }
             case S_IFREG:
                 try makeRoom(for: S_IFREG, source.name, in: directory)
                 if try !file.copy(source, into: directory) { result = .unchanged }
@@ -112,24 +185,12 @@ package final class BackupPass {
             // Named: that it is missing must not go unnoticed.
             if !isNamed, case .notProtected = error { result = .notProtected } else { result = .failed(error) }
         }
-        let count = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_nlink) : 1
+        let isFile = status.st_mode & S_IFMT == S_IFREG
+        let size = if case .otherFileSystem = result { Int64(0) } else { Int64(status.st_size) }
         receive(
-            BackupResult(path: source.path, outcome: result, size: Int64(status.st_size), nameCount: count))
-    }
-
-    private func copyDirectory(_ source: DirectoryEntry, into parent: LowerDirectory) throws(DataProtectionError) {
-        let from: LowerDirectory
-        do throws(DataProtectionError) { from = try source.directory.directory(source.name) } catch {
-            guard error.errno == .improperLink else { throw error }
-            return receive(BackupResult(path: source.path, outcome: .otherFileSystem))
-        }
-        let (directory, _) = try parent.subdirectory(source.name)
-        try directory.setMode(0o700)
-        try copyContents(of: from, into: directory)
-        let (original, copy) = (try from.asFile(), try directory.asFile())
-        try FileAttributes.copy(from: original, to: copy, keepingOwner: false)
-        try directory.setMode(try copy.status().st_mode & 0o777 | 0o500)
-        try directory.flush()
+            BackupResult(
+                path: source.path, outcome: result, size: size, nameCount: isFile ? Int(status.st_nlink) : 1))
+        return nil
     }
 
     /// - Returns: false if it is there.
@@ -147,7 +208,12 @@ package final class BackupPass {
 
     /// `.NAME.protectfs-download-ID-number`: a part of what is still coming. FORMAT.md §2.14.
     private static func isPartOfDownload(_ name: FilePath.Component) -> Bool {
-        name.string.wholeMatch(of: /\..*\.protectfs-download-[0-9a-f]{32}-\d+/) != nil
+        let bytes = name.bytes
+        let digits = bytes.reversed().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
+        // The last of a name that has the right end is ASCII.
+        let end = String(decoding: bytes.dropLast(digits).suffix(53), as: UTF8.self)
+        return digits > 0 && bytes.count > digits + 53 && bytes[0] == UInt8(ascii: ".")
+            && end.wholeMatch(of: /\.protectfs-download-[0-9a-f]{32}-/) != nil
     }
 
     /// A directory or a link where a file was, a file or a link where a directory was: the copy of what is gone must give way. That of a

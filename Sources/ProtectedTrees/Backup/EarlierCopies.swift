@@ -41,13 +41,13 @@ package struct EarlierCopies {
     ///
     /// - Returns: whether it is kept.
     package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
-        let path = try directories(of: entry, in: Self.name)
+        let place = try descent(to: entry, in: Self.name)
         var isKept = true
-        do throws(DataProtectionError) { try path.last!.link(file, as: entry.name) } catch {
+        do throws(DataProtectionError) { try place.directory.link(file, as: entry.name) } catch {
             guard error.errno == .fileExists else { throw error }
             isKept = false
         }
-        for directory in path.reversed() { try directory.flush() }
+        try place.flush()
         return isKept
     }
 
@@ -55,28 +55,28 @@ package struct EarlierCopies {
     package func keepAppendedBytes(
         of old: LowerFile, _ entry: DirectoryEntry, unlessIn copy: LowerFile, _ keybag: Keybag
     ) throws(DataProtectionError) {
-        var place: [LowerDirectory] = []
+        var place: Descent?
         let saved = try ReplacedFile(old).keepAppendedBytes(keybag, unlessIn: copy) { () throws(DataProtectionError) in
-            place = try directories(of: entry, in: Self.appendedName)
-            return DirectoryEntry(entry.name, in: place.last!)
+            let found = try descent(to: entry, in: Self.appendedName)
+            place = found
+            return DirectoryEntry(entry.name, in: found.directory)
         }
-        for directory in place.reversed() { try directory.flush() }
+        if let place { try place.flush() }
         if let saved { keybag.warn(saved) }
     }
 
-    /// The backup's own directory, the one of that name in it, and so on to the one that corresponds to the directory of a copy. They are made
-    /// if need be.
-    private func directories(
-        of entry: DirectoryEntry, in tree: FilePath.Component
-    ) throws(DataProtectionError) -> [LowerDirectory] {
-        var path = [directory]
+    /// From the backup's own directory through the one of that name in it to the one that corresponds to the directory of a copy. They are
+    /// made if need be.
+    private func descent(
+        to entry: DirectoryEntry, in tree: FilePath.Component
+    ) throws(DataProtectionError) -> Descent {
+        var way = Descent(directory)
         for name in [tree] + names(above: entry) {
-            do throws(DataProtectionError) { path.append(try path.last!.subdirectory(name).0) } catch .exists(let place)
-            {
+            do throws(DataProtectionError) { try way.make(name) } catch .exists(let place) {
                 throw .system(place, operation: "mkdir", .notDirectory)
             }
         }
-        return path
+        return way
     }
 
     /// Removes what is kept of a copy, or of all in a directory of copies.

@@ -64,10 +64,10 @@ package final class RestorePass {
             return
         }
         let directory = try room(at: target)
-        guard !selection.isEmpty else { return try restoreContents(of: files, into: directory) }
+        guard !selection.isEmpty else { return try restoreTree(files, into: directory, only: []) }
         for path in selection where mayGoOn() {
             do throws(DataProtectionError) {
-                try restore(path.lexicallyNormalized().components.map { $0 }, of: files, into: directory)
+                try restoreTree(files, into: directory, only: Array(path.lexicallyNormalized().components))
             } catch {
                 fail(path, error)
             }
@@ -87,45 +87,85 @@ package final class RestorePass {
 
     private func mayGoOn() -> Bool { !isLocked && goesOn() }
 
-    /// What these names, one below the other, lead to. The directories on the way are made.
-    private func restore(
-        _ names: [FilePath.Component], of source: LowerDirectory, into target: LowerDirectory
+    /// A directory whose entries are being restored.
+    private struct Level {
+        /// The entries that are left.
+        var waiting: ArraySlice<FilePath.Component>
+        /// Whether the target was made here.
+        let isNew: Bool
+    }
+
+    /// Restores what is in a directory, and all below; or only what these names, one below the other, lead to. The directories on the
+    /// way are made.
+    ///
+    /// - Throws: `system` if the names lead nowhere, or a way back up is lost. What goes wrong below is reported.
+    private func restoreTree(
+        _ source: LowerDirectory, into target: LowerDirectory, only names: [FilePath.Component]
     ) throws(DataProtectionError) {
-        guard let name = names.first else { return try restoreContents(of: source, into: target) }
-        guard names.count > 1 else {
-            guard let status = try source.status(of: name) else {
-                throw .system(source.path.entry(name), operation: "lstat", .noSuchFileOrDirectory)
+        var (from, to) = (Descent(source), Descent(target))
+        var levels = [Level(waiting: try waiting(in: source, only: names.first), isNew: false)]
+        while let last = levels.indices.last {
+            guard mayGoOn(), let name = levels[last].waiting.popFirst() else {
+                let isNew = levels.removeLast().isNew
+                do throws(DataProtectionError) { try finish(from.directory, to.directory, isNew) } catch {
+                    fail(to.directory.path, error)
+                }
+                if levels.isEmpty { return }
+                try from.leave()
+                if conflict != .onlyTry { try to.leave() }
+                continue
             }
-            restore(name, status, of: source, into: target)
-            return try target.flush()
+            let isOnTheWay = levels.count < names.count
+            do throws(DataProtectionError) {
+                guard let status = try from.directory.status(of: name) else {
+                    guard levels.count <= names.count else { continue }
+                    throw .system(from.directory.path.entry(name), operation: "lstat", .noSuchFileOrDirectory)
+                }
+                guard isOnTheWay || status.st_mode & S_IFMT == S_IFDIR else {
+                    restore(name, status, of: from.directory, into: to.directory)
+                    continue
+                }
+                let inner = try from.directory.directory(name)
+                let waiting = try waiting(in: inner, only: isOnTheWay ? names[levels.count] : nil)
+                try from.enter(name, inner)
+                do throws(DataProtectionError) {
+                    let isNew = try conflict == .onlyTry ? false : to.make(name)
+                    levels.append(Level(waiting: waiting, isNew: isNew))
+                } catch {
+                    try from.leave()
+                    throw error
+                }
+            } catch {
+                if levels.count <= names.count { throw error }
+                fail(to.directory.path.entry(name), error)
+            }
         }
-        try restoreDirectory(name, of: source, into: target) { source, target throws(DataProtectionError) in
-            try restore(Array(names.dropFirst()), of: source, into: target)
-        }
-        try target.flush()
     }
 
-    private func restoreContents(
-        of source: LowerDirectory, into target: LowerDirectory
+    private func waiting(
+        in source: LowerDirectory, only name: FilePath.Component?
+    ) throws(DataProtectionError) -> ArraySlice<FilePath.Component> {
+        if let name { return [name] }
+        return try source.names().filter { !source.isUnfinished($0) }[...]
+    }
+
+    private func finish(
+        _ source: LowerDirectory, _ target: LowerDirectory, _ isNew: Bool
     ) throws(DataProtectionError) {
-        for name in try source.names() where mayGoOn() && !source.isUnfinished(name) {
-            guard let status = try source.status(of: name) else { continue }
-            restore(name, status, of: source, into: target)
-        }
+        try target.flush()
+        guard isNew else { return }
+        // Last: a read-only one takes no entries. One that was there keeps what it has.
+        try FileAttributes.copy(from: source.asFile(), to: target.asFile(), keepingOwner: false)
         try target.flush()
     }
 
+    /// Restores a file or a link.
     private func restore(
         _ name: FilePath.Component, _ status: stat, of source: LowerDirectory, into target: LowerDirectory
     ) {
         var result = BackupResult.Outcome.copied
         do throws(DataProtectionError) {
             switch status.st_mode & S_IFMT {
-            case S_IFDIR:
-                return try restoreDirectory(name, of: source, into: target) {
-                    source, target throws(DataProtectionError) in
-                    try restoreContents(of: source, into: target)
-                }
             case S_IFREG:
                 result = try restoreFile(DirectoryEntry(name, in: source), to: DirectoryEntry(name, in: target))
             case S_IFLNK: if try !restoreLink(name, of: source, into: target) { result = .unchanged }
@@ -153,20 +193,6 @@ package final class RestorePass {
             _ = try file.restore(earlier, to: place, conflict)
             return .restoredEarlier(error)
         }
-    }
-
-    private func restoreDirectory(
-        _ name: FilePath.Component, of source: LowerDirectory, into target: LowerDirectory,
-        _ body: (LowerDirectory, LowerDirectory) throws(DataProtectionError) -> Void
-    ) throws(DataProtectionError) {
-        let from = try source.directory(name)
-        guard conflict != .onlyTry else { return try body(from, target) }
-        let (directory, isNew) = try target.subdirectory(name)
-        try body(from, directory)
-        guard isNew else { return }
-        // Last: a read-only one takes no entries. One that was there keeps what it has.
-        try FileAttributes.copy(from: from.asFile(), to: directory.asFile(), keepingOwner: false)
-        try directory.flush()
     }
 
     /// - Returns: false if it is there.

@@ -37,25 +37,54 @@ package struct ItemCopy {
         }
     }
 
-    /// A directory's entries; last, what it carries itself: a read-only one takes no entries. By descriptors and single names, so that
-    /// nobody who swaps directories and links meanwhile gets anything read or written elsewhere.
-    private func copyContents(of from: LowerDirectory, to: LowerDirectory) throws(DataProtectionError) {
-        // First the default class, which new files below follow.
+    /// A directory whose entries are being copied.
+    private struct Level {
+        /// The entries that are left.
+        var waiting: ArraySlice<FilePath.Component>
+        /// Whether it has a default class.
+        let hasDefault: Bool
+    }
+
+    /// A directory's entries, and those of all below. By descriptors and single names, so that nobody who swaps directories and links
+    /// meanwhile gets anything read or written elsewhere.
+    private func copyContents(of source: LowerDirectory, to target: LowerDirectory) throws(DataProtectionError) {
+        var (from, to) = (Descent(source), Descent(target))
+        var levels = [try begin(source, target)]
+        while let last = levels.indices.last {
+            guard let name = levels[last].waiting.popFirst() else {
+                try finish(levels.removeLast(), from.directory, to.directory)
+                if levels.isEmpty { return }
+                try from.leave()
+                try to.leave()
+                continue
+            }
+            guard let status = try from.directory.status(of: name) else { continue }  // it has just gone
+            if status.st_mode & S_IFMT == S_IFDIR {
+                let inner = try from.directory.directory(name, staying: false)
+                try from.enter(name, inner)
+                try to.make(name)
+                levels.append(try begin(inner, to.directory))
+            } else {
+                try copyLeaf(
+                    DirectoryEntry(name, in: from.directory), status, to: DirectoryEntry(name, in: to.directory))
+            }
+        }
+    }
+
+    /// First the default class, which new files below follow.
+    private func begin(_ from: LowerDirectory, _ to: LowerDirectory) throws(DataProtectionError) -> Level {
         let value = DirectoryDefault.value(of: from.descriptorPath)
         if let value {
             try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array(value.utf8), of: to.descriptorPath)
         }
-        for name in try from.names() {
-            guard let status = try from.status(of: name) else { continue }  // it has just gone
-            if status.st_mode & S_IFMT == S_IFDIR {
-                try copyContents(of: from.directory(name, staying: false), to: to.subdirectory(name).0)
-            } else {
-                try copyLeaf(DirectoryEntry(name, in: from), status, to: DirectoryEntry(name, in: to))
-            }
-        }
+        return Level(waiting: try from.names()[...], hasDefault: value != nil)
+    }
+
+    /// Last, what the directory carries itself: a read-only one takes no entries.
+    private func finish(_ level: Level, _ from: LowerDirectory, _ to: LowerDirectory) throws(DataProtectionError) {
         try FileAttributes.copy(from: from.asFile(), to: to.asFile(), keepingOwner: false)
         // That of somebody else's directory does not become ours.
-        if value == nil { try DirectoryDefault.remove(from: to.descriptorPath) }
+        if !level.hasDefault { try DirectoryDefault.remove(from: to.descriptorPath) }
         try to.asFile().flushAll()
     }
 
@@ -76,41 +105,46 @@ package struct ItemCopy {
 
     private func copyFile(_ source: DirectoryEntry, to target: DirectoryEntry) throws(DataProtectionError) {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
-        let new: NewFile
-        if try file.isOneOfOurs() {
-            // What somebody writes meanwhile would be in the copy by half.
-            guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(source.path) }
-            let open = OpenFile(file, keybag: keybag, isWritable: false)
-            let (state, origin) = try open.judgedState(.open)
-            // Who made the source is not known better for its copy.
-            new = try NewFile(
-                target, as: state.heads.head.wrap.classKey.protectionClass,
-                layout: .forWholeFile(of: state.record.size), keybag: keybag, carrying: origin)
-            try pour(into: new) { buffer, offset throws(DataProtectionError) in
-                try open.read(into: buffer, at: offset)
-            }
-        } else {
-            let place = target.directory.descriptorPath.appending(target.name)
-            let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
-            new = try NewFile(target, as: protectionClass, layout: .forWholeFile(of: try file.length()), keybag: keybag)
-            try pour(into: new) { buffer, offset throws(DataProtectionError) in
-                try file.read(into: buffer, at: offset)
-            }
-        }
+        let new = try file.isOneOfOurs() ? sealedCopy(of: file, to: target) : plaintextCopy(of: file, to: target)
         try new.finish(looksOf: file, keepingOwner: false)
         try new.publish(replacing: false)
     }
 
-    private func pour(
-        into new: NewFile,
-        _ read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int
-    ) throws(DataProtectionError) {
-        let buffer = WipedBuffer(count: OpenFile.segment)
-        var done: UInt64 = 0
-        while case let count = try read(buffer.bytes, done), count > 0 {
-            try new.append(UnsafeRawBufferPointer(buffer.prefix(count)))
-            done += UInt64(count)
+    private func sealedCopy(of file: LowerFile, to target: DirectoryEntry) throws(DataProtectionError) -> NewFile {
+        // What somebody writes meanwhile would be in the copy by half.
+        guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
+        let open = OpenFile(file, keybag: keybag, isWritable: false)
+        let (state, origin) = try open.judgedState(.open)
+        let layout = ChunkLayout.forWholeFile(of: state.record.size)
+        // Who made the source is not known better for its copy.
+        let new = try NewFile(
+            target, as: state.heads.head.wrap.classKey.protectionClass, layout: layout, keybag: keybag,
+            carrying: origin)
+        try pour(file, state.record.size, state.holes(of: layout), into: new, layout) {
+            buffer, offset throws(DataProtectionError) in try open.read(into: buffer, at: offset)
         }
+        return new
+    }
+
+    private func plaintextCopy(of file: LowerFile, to target: DirectoryEntry) throws(DataProtectionError) -> NewFile {
+        let place = target.directory.descriptorPath.appending(target.name)
+        let protectionClass = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+        let size = try file.length()
+        let layout = ChunkLayout.forWholeFile(of: size)
+        let new = try NewFile(target, as: protectionClass, layout: layout, keybag: keybag)
+        try pour(file, size, file.holes(size: size, of: layout), into: new, layout) {
+            buffer, offset throws(DataProtectionError) in try file.read(into: buffer, at: offset)
+        }
+        return new
+    }
+
+    private func pour(
+        _ file: LowerFile, _ size: UInt64, _ holes: [Range<UInt64>], into new: NewFile, _ layout: ChunkLayout,
+        reading read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int
+    ) throws(DataProtectionError) {
+        let directory = new.unnamed.entry.directory
+        try directory.requireRoom(for: size, in: layout, leavingOut: holes, of: file, copy: new.path)
+        _ = try new.append(leavingOut: holes, reading: read) { _ throws(DataProtectionError) in true }
     }
 
     // MARK: names

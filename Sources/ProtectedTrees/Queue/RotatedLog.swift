@@ -49,10 +49,11 @@ package struct RotatedLog {
 
     /// By bytes: two names that look the same can be two files.
     private func suffixes() throws(DataProtectionError) -> [Substring] {
-        let beginning = (log.lastComponent?.string ?? "") + "."
-        return try DirectoryListing.names(of: log.directory).compactMap { name in
-            guard name.utf8.starts(with: beginning.utf8) else { return nil }
-            return Substring(decoding: name.utf8.dropFirst(beginning.utf8.count), as: UTF8.self)
+        let beginning = (log.lastComponent?.bytes ?? []) + Array(".".utf8)
+        return try DirectoryListing.components(of: log.directory).compactMap { name in
+            let bytes = name.bytes
+            guard bytes.starts(with: beginning) else { return nil }
+            return Substring(decoding: bytes.dropFirst(beginning.count), as: UTF8.self)
         }
     }
 

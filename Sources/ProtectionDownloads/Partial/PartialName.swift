@@ -10,20 +10,20 @@ struct PartialName: Hashable, Sendable {
     let id: DownloadID
 
     /// Where the part of that number is.
-    func path(_ number: Int) -> FilePath { target.directory.appending(prefix + String(number)) }
+    func path(_ number: Int) -> FilePath {
+        target.directory.appending(FilePath(bytes: prefix + Array("\(number)".utf8)).lastComponent!)
+    }
 
-    private var prefix: String {
-        let name = target.lastComponent?.string ?? ""
-        var end = name.startIndex
-        while end < name.endIndex, name[...end].utf8.count <= 180 { end = name.index(after: end) }
-        return ".\(name[..<end])\(Self.word)\(id)-"
+    private var prefix: [UInt8] {
+        let name = target.lastComponent?.beginning(180) ?? []
+        return Array(".".utf8) + name + Array("\(Self.word)\(id)-".utf8)
     }
 
     /// The numbers of all parts that are in the directory.
     func numbers() throws(DataProtectionError) -> [Int] {
         let prefix = prefix
-        return try DirectoryListing.names(of: target.directory).compactMap {
-            $0.hasPrefix(prefix) ? Int($0.dropFirst(prefix.count)) : nil
+        return try DirectoryListing.components(of: target.directory).map(\.bytes).compactMap {
+            $0.starts(with: prefix) ? Int(String(decoding: $0.dropFirst(prefix.count), as: UTF8.self)) : nil
         }
     }
 
@@ -40,9 +40,12 @@ struct PartialName: Hashable, Sendable {
     /// Looks into each directory once. One that cannot be read is none of anybody's trouble now.
     static func removeForgotten(_ names: [PartialName]) {
         for (directory, names) in Dictionary(grouping: names, by: \.target.directory) {
-            guard let all = try? DirectoryListing.names(of: directory) else { continue }
-            let left = all.filter { $0.contains(word) }
-            for name in names where left.contains(where: { $0.hasPrefix(name.prefix) }) { try? name.removeAll() }
+            guard let all = try? DirectoryListing.components(of: directory).map(\.bytes) else { continue }
+            let hidden = all.filter { $0.first == UInt8(ascii: ".") }
+            for name in names {
+                let prefix = name.prefix
+                if hidden.contains(where: { $0.starts(with: prefix) }) { try? name.removeAll() }
+            }
         }
     }
 

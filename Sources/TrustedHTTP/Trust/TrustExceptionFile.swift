@@ -61,10 +61,23 @@ struct TrustExceptionFile {
         return descriptor.rawValue
     }
 
+    /// `.NAME.new`; the name need not be UTF-8.
+    private var temporary: FilePath {
+        guard let name = path.lastComponent else { return directory.appending(".exceptions.new") }
+        let bytes = FilePath(root: nil, [name]).withPlatformString {
+            Array(UnsafeBufferPointer(start: $0, count: strlen($0)))
+        }
+        let hidden = Array(".".utf8CString.dropLast()) + bytes + Array(".new".utf8CString)
+        return directory.appending(
+            hidden.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }.components)
+    }
+
+    private func remove(_ path: FilePath) { path.withPlatformString { _ = unlink($0) } }
+
     /// Replaces it, mode 0600. To be called under ``lock()``.
     func replace(by bytes: [UInt8]) throws(TrustExceptionStoreError) {
-        let temporary = directory.appending(".\(path.lastComponent?.string ?? "exceptions").new")
-        unlink(temporary.string)  // what a killed process left there is in nobody's hands
+        let temporary = temporary
+        remove(temporary)  // what a killed process left there is in nobody's hands
         do throws(TrustExceptionStoreError) {
             try check("write") {
                 let file = try FileDescriptor.open(
@@ -75,9 +88,10 @@ struct TrustExceptionFile {
                     guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
                 }
             }
-            guard rename(temporary.string, path.string) == 0 else { throw failure("rename") }
+            let isRenamed = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
+            guard isRenamed else { throw failure("rename") }
         } catch {
-            unlink(temporary.string)
+            remove(temporary)
             throw error
         }
         try check("fsync") {

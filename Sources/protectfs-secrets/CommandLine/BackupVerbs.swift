@@ -1,4 +1,5 @@
-/// What `protectfs backup` has this program do: copies secrets as they are stored. No verb of a user's.
+/// What `protectfs backup` has this program do: copies secrets as they are stored. No verb of a user's. The backup's directory is open
+/// as descriptor 3; its path is for messages.
 struct CopySecrets: SecretVerb {
     static let configuration = CommandConfiguration(commandName: "copy-to-backup", shouldDisplay: false)
 
@@ -6,7 +7,8 @@ struct CopySecrets: SecretVerb {
     @OptionGroup var keybag: KeybagOption
 }
 
-/// What `protectfs restore` has this program do: brings secrets of a backup back. No verb of a user's.
+/// What `protectfs restore` has this program do: brings secrets of a backup back. No verb of a user's. The backup's directory is
+/// open as descriptor 3; its path is for messages.
 struct RestoreSecrets: SecretVerb {
     static let configuration = CommandConfiguration(commandName: "restore-from-backup", shouldDisplay: false)
 

@@ -20,7 +20,9 @@ final class StartedProgram {
     }
 
     /// The same, with arguments that need not be UTF-8, such as paths.
-    init(_ program: FilePath, words: [[UInt8]]) throws(Failure) {
+    ///
+    /// - Parameter inherited: an open file or directory that is its descriptor 3.
+    init(_ program: FilePath, words: [[UInt8]], inherited: Int32? = nil) throws(Failure) {
         guard let toIt = Self.pipe() else { throw Self.failure(program, errno) }
         guard let fromIt = Self.pipe() else {
             let reason = errno
@@ -29,7 +31,7 @@ final class StartedProgram {
             throw Self.failure(program, reason)
         }
         var child: pid_t = 0
-        let error = Self.spawn(&child, program, words, input: toIt.reader, output: fromIt.writer)
+        let error = Self.spawn(&child, program, words, input: toIt.reader, output: fromIt.writer, inherited)
         close(toIt.reader)
         close(fromIt.writer)
         (input, output, pid) = (toIt.writer, fromIt.reader, child)
@@ -81,13 +83,16 @@ final class StartedProgram {
     }
 
     private static func spawn(
-        _ child: inout pid_t, _ program: FilePath, _ words: [[UInt8]], input: Int32, output: Int32
+        _ child: inout pid_t, _ program: FilePath, _ words: [[UInt8]], input: Int32, output: Int32,
+        _ inherited: Int32?
     ) -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, input, 0)
         posix_spawn_file_actions_adddup2(&actions, output, 1)
+        // Last: one of the pipe's ends may have this number.
+        if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, 3) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -24,25 +24,29 @@ struct SecretsProgram {
         guard keybag.hasSecrets else { return .done }
         let names = try backup.secretsKeyNames(of: keybag).encoded
         return try run(
-            ["copy-to-backup", "\(backup.path)"], SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })
+            ["copy-to-backup"], in: backup, SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })
     }
 
     /// Brings those of a backup back.
     func restore(from backup: Backup, _ opened: OpenedBackup, _ options: [String]) throws -> ExitStatus {
         guard try backup.hasSecrets() else { return .done }
-        return try run(["restore-from-backup", "\(backup.path)"] + options, opened.secretsKeys())
+        return try run(["restore-from-backup"] + options, in: backup, opened.secretsKeys())
     }
 
     /// - Parameters:
+    ///   - backup: what it works in: it gets the open directory, because something else may have its path by now.
     ///   - input: what it reads.
     ///   - again: what to type if something kills it.
     /// - Throws: status 71 if something kills it.
     private func run(
-        _ words: [String], _ input: consuming SecretBytes = SecretBytes(zeroed: 0),
+        _ words: [String], in backup: Backup? = nil, _ input: consuming SecretBytes = SecretBytes(zeroed: 0),
         again: String = "run the command again"
     ) throws(Failure) -> ExitStatus {
         let program = try SiblingProgram.path("protectfs-secrets")
-        let started = try StartedProgram(program, words + ["--keybag", keybag.directory.string])
+        let words = words.map { Array($0.utf8) } + (backup.map { [$0.path.bytes] } ?? [])
+        let started = try StartedProgram(
+            program, words: words + [Array("--keybag".utf8), keybag.directory.bytes],
+            inherited: backup?.directory.descriptor)
         input.withUnsafeBytes { bytes in
             var done = 0
             // One that has ended already says why by its status.
