@@ -44,22 +44,18 @@ package enum CommandEnd {
         _ root: any ParsableCommand.Type, withUsage error: any Error, _ words: [String]
     ) -> Never {
         let asksForHelp = words.first == "help"
-        let named = NamedVerb(asksForHelp ? Array(words.dropFirst()) : words, of: root)
+        let named = NamedVerb(Array(words.drop { $0 == "help" }), of: root)
+        let unknownOption = words.contains(where: asksForAnswer) ? nil : named.unknownOptionFailure(among: words)
         if root.exitCode(for: error) == .success {
             if asksForHelp, let failure = named.unknownVerbFailure { leave(because: failure) }
             // A mistyped option may have the letter of help in it.
-            if !words.contains(where: asksForAnswer), let failure = named.unknownOptionFailure(among: words) {
-                leave(because: failure)
-            }
+            if let unknownOption { leave(because: unknownOption) }
             leave(withHelp: root.fullMessage(for: error))
         }
         if let failure = named.unknownVerbFailure { leave(because: failure) }
+        // The parser, and a verb's own checks, may complain of something else first.
+        if let unknownOption { leave(because: unknownOption) }
         let message = LongArgumentLists.readable(inLowerCase(root.message(for: error)))
-        if ["missing expected argument", "unknown option"].contains(where: message.hasPrefix),
-            let failure = named.unknownOptionFailure(among: words)
-        {
-            leave(because: failure)
-        }
         let help = "\(named.command) --help"
         leave(because: Failure(.usage, message, hint: validForms(for: message).map { "\($0); see \(help)" } ?? help))
     }

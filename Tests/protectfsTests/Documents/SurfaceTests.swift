@@ -109,6 +109,8 @@ struct SurfaceTests {
             (["--versoin"], "unknown option '--versoin'", "--version; see protectfs --help"),
             // Without a file the parser complains of that first.
             (["cat", "--rnage"], "unknown option '--rnage'", "--range; see protectfs cat --help"),
+            // So does the verb itself.
+            (["upgrade", "--dryrun"], "unknown option '--dryrun'", "--dry-run; see protectfs upgrade --help"),
             // Options of `download get` are no URLs.
             (
                 ["download", "get", "--sha-256", "x"], "unknown option '--sha-256'",
@@ -140,6 +142,7 @@ struct SurfaceTests {
                 protectfs: hint: protectfs download get --help
 
                 """)
+        #expect(try sandbox.run("help", "help").status == 0)
         #expect(try sandbox.run("protect", "-rh").text == sandbox.run("protect", "--help").text)
         // A URL behind `--`, like a path, may begin with a hyphen: here it is the keybag that is missing.
         #expect(try sandbox.run("download", "get", "--", "--sha-256").status == 66)
