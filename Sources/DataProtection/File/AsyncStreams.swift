@@ -96,6 +96,7 @@ extension ProtectedFile {
             free(start)
             throw error
         }
+        explicit_bzero(start, count)
         free(start)
         return nil
     }

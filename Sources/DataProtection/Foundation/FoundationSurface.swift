@@ -116,6 +116,9 @@ extension Data {
         // More than fits into one commit appears whole by way of a new file.
         let limit = 4 << 20
         guard count <= limit, file.lastSize <= limit else { return false }
+        try file.beginWriting()
+        // Now that nobody else writes: it may have grown.
+        guard file.lastSize <= limit else { return false }
         do throws(DataProtectionError) {
             let own = try file.openedClass()
             // New bytes are never in the weaker class, and old bytes keep their class until they are gone.

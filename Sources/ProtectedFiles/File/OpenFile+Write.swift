@@ -47,9 +47,16 @@ extension OpenFile {
     }
 
     /// Makes `buffer` the contents. The cut and the first MiB are one operation.
+    ///
+    /// After an error nothing is pending, so that no lock commits a part of it.
     package func replaceContents(by buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
-        let keys = try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: 0) }
-        try write(buffer, at: 0, consume keys)
+        do throws(DataProtectionError) {
+            let keys = try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: 0) }
+            try write(buffer, at: 0, consume keys)
+        } catch {
+            content.discard()
+            throw error
+        }
     }
 
     /// Commits what is pending. When this returns it survives a crash and a power cut.

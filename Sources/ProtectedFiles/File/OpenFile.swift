@@ -51,8 +51,9 @@ package final class OpenFile {
     /// The committed content as an earlier operation of this handle has authenticated it, if that is still in force; else as
     /// ``state(_:)``. The first needs no key in any lock state, so this is for what tells nothing of the plaintext.
     package func knownState(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
-        if let view = content.view, try !view.state.heads.hasChanged(in: file),
-            try !(view.isWriters ? false : view.state.hasMore(in: file))
+        // The heads last: while they are what they were, this is the area that has no more records.
+        if let view = content.view, try view.isWriters || !view.state.hasMore(in: file),
+            try !view.state.heads.hasChanged(in: file)
         {
             return view.state
         }

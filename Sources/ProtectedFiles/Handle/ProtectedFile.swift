@@ -191,7 +191,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     /// bytes that are read are right. Appended bytes are found here, and commits that a damaged head makes unreachable.
     ///
     /// - Returns: empty for a file that was closed, and while somebody writes to it.
-    /// - Throws: as ``read(into:at:)``.
+    /// - Throws: as ``read(into:at:)``; not `locked` while the file is what this handle found last.
     public func findings() throws(DataProtectionError) -> [FileVerification.Finding] {
         try inTurn(.read) { () throws(DataProtectionError) in try open.findings() }
     }
