@@ -261,7 +261,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// All targets in Swift. Those in C are named as in docs/DESIGN.md: C and another capital.
+// All targets in Swift. Those in C are named as in docs/design/DESIGN.md: C and another capital.
 for target in package.targets where target.name.first != "C" || target.name.dropFirst().first?.isLowercase == true {
     target.swiftSettings = strict + (target.swiftSettings ?? [])
 }

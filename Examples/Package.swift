@@ -24,7 +24,7 @@ let package = Package(
         example("ProtectAFile", product("DataProtection")),
         example("UpgradeAtLaunch", product("DataProtection")),
         example("SaveBeforeLock", product("DataProtection")),
-        // The same program twice: as it is on iOS, and ported. docs/PORTING-FROM-IOS.md
+        // The same program twice: as it is on iOS, and ported. docs/guide/PORTING-FROM-IOS.md
         example("PortFromIOSBefore", path: "PortFromIOS/iOS"),
         example("PortFromIOS", path: "PortFromIOS/Linux", product("DataProtection")),
         example("KeepASecret", product("ProtectionSecrets")),

@@ -1,7 +1,7 @@
 import Foundation
 import PasswordHash
 
-// The two ways to store users' passwords; see docs/PASSWORDS.md. The password is read from standard input.
+// The two ways to store users' passwords; see docs/guide/PASSWORDS.md. The password is read from standard input.
 //
 //     UserPasswords FILE add NAME          the server sees the password and stores a hash of it
 //     UserPasswords FILE check NAME        prints "yes" (status 0) or "no" (status 77)

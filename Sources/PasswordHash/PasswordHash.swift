@@ -9,7 +9,7 @@ import ProtectionKeys
 ///     DIGEST  PBKDF2-HMAC-SHA256(password, salt, i, 32 bytes), base 64 without padding
 ///
 /// It is the PHC string format, which other implementations read, with one spelling for each hash: no other order, no other
-/// field, no padding. docs/PASSWORDS.md. It cannot be compared with `==`: ``verify(_:)`` is the only way.
+/// field, no padding. docs/guide/PASSWORDS.md. It cannot be compared with `==`: ``verify(_:)`` is the only way.
 public struct PasswordHash: Sendable {
     static let scheme = "pbkdf2-sha256"
     /// NIST SP 800-132 §5.1: at least 128 bits. The PHC string format has room for 48 bytes.

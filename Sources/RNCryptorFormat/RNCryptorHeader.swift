@@ -2,7 +2,7 @@ import ProtectionKeys
 
 /// How a message begins, in the clear; authenticated by its HMAC only.
 ///
-///     bytes   field                                        docs/RNCRYPTOR.md
+///     bytes   field                                        docs/reference/RNCRYPTOR.md
 ///     1       version: 3, or 2
 ///     1       options: 1 with a password, 0 with keys
 ///     8 + 8   salts of encryption key and HMAC key, with a password only

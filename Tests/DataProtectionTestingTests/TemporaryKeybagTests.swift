@@ -87,7 +87,7 @@ struct TemporaryKeybagTests {
         }
     }
 
-    @Test("The example of docs/PORTING-FROM-IOS.md does what it says")
+    @Test("The example of docs/guide/PORTING-FROM-IOS.md does what it says")
     func documentedExample() throws {
         try withTemporaryKeybag { temporary in
             let diary = URL(fileURLWithPath: temporary.directory.appending("diary").string)

@@ -7,7 +7,7 @@ from errors import ERRORS, fault
 from bed import PASSCODE
 from operations import OPERATIONS, OTHER
 
-# As docs/protectfs.1 lists them. 70, a bug, is never the answer to a failing disk; it is to a machine without random numbers.
+# As docs/man/protectfs.1 lists them. 70, a bug, is never the answer to a failing disk; it is to a machine without random numbers.
 STATUSES = {64, 65, 66, 69, 71, 73, 74, 75, 76, 77, 78}
 # Whoever cannot take a name away leaves it; the next run of the same operation takes it away.
 LEAVES = {"unlink", "rmdir", "rename"}

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PasswordHash
 
-/// Python's hashlib and hmac share no code of ours. It reads and writes the encoded strings from docs/PASSWORDS.md alone.
+/// Python's hashlib and hmac share no code of ours. It reads and writes the encoded strings from docs/guide/PASSWORDS.md alone.
 @Suite("Against Python's hashlib, in both directions")
 struct HashlibTests {
     private static let cases = 24

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RNCryptorFormat
 
-/// Against peer.py, which was written from docs/RNCRYPTOR.md and knows no Swift.
+/// Against peer.py, which was written from docs/reference/RNCRYPTOR.md and knows no Swift.
 @Suite struct PeerTests {
     private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
         "peer.py")

@@ -1,4 +1,4 @@
-"""Seals and opens RNCryptor messages in terms of the Python package `cryptography`, from docs/RNCRYPTOR.md alone.
+"""Seals and opens RNCryptor messages in terms of the Python package `cryptography`, from docs/reference/RNCRYPTOR.md alone.
 
 Standard input and output: JSON lines, bytes in hex. A request has `version`, `secret` (a password, or 64 bytes of keys) and
 either `text`, with `initial` and perhaps `salts` (16 bytes) and `cut` (bytes of the password that count), or `message`.

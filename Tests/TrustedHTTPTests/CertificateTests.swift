@@ -19,7 +19,7 @@ struct CertificateTests {
         #expect(try Certificate.named("renewed").sha256 != server.sha256)
     }
 
-    @Test("Digests are those that openssl prints, and that docs/SERVER-TRUST.md says how to make")
+    @Test("Digests are those that openssl prints, and that docs/guide/SERVER-TRUST.md says how to make")
     func digests() throws {
         for name in ["server", "rsa"] {
             let certificate = try Certificate.named(name)
@@ -39,10 +39,10 @@ struct CertificateTests {
         }
     }
 
-    /// The commands of docs/SERVER-TRUST.md that read that file.
+    /// The commands of docs/guide/SERVER-TRUST.md that read that file.
     private func documentedCommands(on file: String) throws -> [String] {
         let document = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("docs/SERVER-TRUST.md")
+            .deletingLastPathComponent().appendingPathComponent("docs/guide/SERVER-TRUST.md")
         return try String(contentsOf: document, encoding: .utf8).split(separator: "\n")
             .filter { $0.hasPrefix("$ ") && $0.contains("-in \(file)") }.map { String($0.dropFirst(2)) }
     }

@@ -54,7 +54,7 @@ struct PortFromIOSTests {
 
     @Test("The port is the original with the changes of the table and no other")
     func changes() throws {
-        let table = try PortingTable(markdown: Self.source("docs/PORTING-FROM-IOS.md"))
+        let table = try PortingTable(markdown: Self.source("docs/guide/PORTING-FROM-IOS.md"))
         let original = try Self.source("Examples/PortFromIOS/iOS/main.swift")
         let (text, counts) = try table.apply(to: original)
         #expect(counts.allSatisfy { $0 > 0 }, "every row is needed: \(counts)")

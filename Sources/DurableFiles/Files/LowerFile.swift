@@ -76,7 +76,7 @@ package final class LowerFile: Sendable {
     }
 
     /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
-    /// perhaps because of large folios in the page cache. docs/BENCHMARKS.md.
+    /// perhaps because of large folios in the page cache. docs/design/BENCHMARKS.md.
     private static let piece = 64 << 10
 
     /// pwrite(2) of all of `buffer`.

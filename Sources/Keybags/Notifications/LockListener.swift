@@ -121,7 +121,7 @@ package final class LockListener: Sendable {
     }
 
     private func follow(_ doorbell: ListenerDoorbell) {
-        // The end of an inotify waits for the kernel, in exit(2) too (docs/BENCHMARKS.md): a program that is over in a moment
+        // The end of an inotify waits for the kernel, in exit(2) too (docs/design/BENCHMARKS.md): a program that is over in a moment
         // does not begin one. What happens meanwhile is seen when everybody is called for the first time, below.
         doorbell.pause(milliseconds: 5)
         var watch = RunWatch()

@@ -1,4 +1,4 @@
-/// Which servers are believed. docs/SERVER-TRUST.md
+/// Which servers are believed. docs/guide/SERVER-TRUST.md
 struct TrustOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

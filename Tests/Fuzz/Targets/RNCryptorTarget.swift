@@ -1,7 +1,7 @@
 @testable import ProtectionKeys
 @testable import RNCryptorFormat
 
-/// A message of RNCryptor. docs/RNCRYPTOR.md.
+/// A message of RNCryptor. docs/reference/RNCRYPTOR.md.
 ///
 ///     1  bit 0: the HMAC is left out, and made; bit 1: it is taken in pieces of 1 to 16 bytes as well; FF, and zeros behind
 ///        the options: a password

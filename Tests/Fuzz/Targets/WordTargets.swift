@@ -6,7 +6,7 @@ import ProtectionKeys
 @testable import TrustedHTTP
 
 extension FuzzTarget {
-    /// Password hashes, verifiers and parameters of client keys as a database holds them. docs/PASSWORDS.md.
+    /// Password hashes, verifiers and parameters of client keys as a database holds them. docs/guide/PASSWORDS.md.
     static let passwords = FuzzTarget("passwords", longest: 256) { bytes in
         let text = String(decoding: bytes, as: UTF8.self)
         do throws(PasswordError) {

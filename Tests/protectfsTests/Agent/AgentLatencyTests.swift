@@ -3,7 +3,7 @@ import Testing
 
 @testable import DataProtection
 
-/// For docs/BENCHMARKS.md: from logind's Lock to the keys gone. Prints, and expects nothing of a time.
+/// For docs/design/BENCHMARKS.md: from logind's Lock to the keys gone. Prints, and expects nothing of a time.
 @Suite("How long a lock takes by way of the bus")
 struct AgentLatencyTests {
     @Test(

@@ -3,7 +3,7 @@ import DataProtection
 import Foundation
 import Testing
 
-@Suite("Conformance: docs/SEMANTICS.md and the table say the same")
+@Suite("Conformance: docs/reference/SEMANTICS.md and the table say the same")
 struct SemanticsDocumentTests {
     /// The cells of the rows of all tables, without decoration.
     private let rows: [[String]]
@@ -11,7 +11,8 @@ struct SemanticsDocumentTests {
 
     init() throws {
         table = try .compiledIn()
-        rows = try Checkout.text("docs/SEMANTICS.md").split(separator: "\n").filter { $0.hasPrefix("| ") }.map { line in
+        rows = try Checkout.text("docs/reference/SEMANTICS.md").split(separator: "\n").filter { $0.hasPrefix("| ") }.map
+        { line in
             line.split(separator: "|").map { $0.replacing("`", with: "").trimmingCharacters(in: .whitespaces) }
         }.filter { ["✓", "✗", "!", "–"].contains($0.last?.prefix(1) ?? "") }
     }

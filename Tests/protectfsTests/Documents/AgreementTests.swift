@@ -100,7 +100,7 @@ struct AgreementTests {
 
     @Test("The manual pages of protectfs refer to each other by names that exist", arguments: Checkout.manualPages)
     func references(name: String) throws {
-        let ours = Set(Checkout.manualPages.map { String($0.dropFirst("docs/".count).dropLast(2)) })
+        let ours = Set(Checkout.manualPages.map { String($0.dropFirst("docs/man/".count).dropLast(2)) })
         for match in try Checkout.text(name).matches(of: #/\.Xr (?<page>\S*protectfs\S*) 1/#) {
             #expect(ours.contains(String(match.output.page)), "\(name): \(match.output.page)")
         }

@@ -32,6 +32,6 @@ enum Checkout {
     static let documents: [String] =
         ["README.md", "SECURITY.md", "CHANGELOG.md"] + files(below: "docs", suffix: ".md")
 
-    /// `docs/protectfs.1` and the pages of the other programs.
+    /// `docs/man/protectfs.1` and the pages of the other programs.
     static let manualPages: [String] = files(below: "docs", suffix: ".1")
 }

@@ -120,7 +120,7 @@ struct DocumentTests {
 
     @Test(
         "Every Yes of the threat model is shown by a test that exists",
-        arguments: ["docs/THREAT-MODEL.md", "docs/FORGED-FILES.md"])
+        arguments: ["docs/design/THREAT-MODEL.md", "docs/design/FORGED-FILES.md"])
     func threats(document: String) throws {
         let text = try Checkout.text(document)
         for match in text.matches(of: #/\[(?<test>[^\]]+)\]\((?:\.\./)+(?<file>Tests/[^)]+)\)/#) {

@@ -11,7 +11,7 @@ struct ManualPage {
         let synopsis: Set<String>
         /// Options with an `.It` below the verb; for each the names on its line.
         let items: [Set<String>]
-        /// Options described for all verbs that have them: those of `docs/protectfs.1`, and those of its own page.
+        /// Options described for all verbs that have them: those of `docs/man/protectfs.1`, and those of its own page.
         let common: [Set<String>]
     }
 
@@ -22,7 +22,9 @@ struct ManualPage {
     let examples: [String]
 
     /// The page of the command, then those of the programs that perform some of its verbs.
-    private static let pages = ["docs/protectfs.1", "docs/protectfs-secrets.1", "docs/protectfs-download.1"]
+    private static let pages = [
+        "docs/man/protectfs.1", "docs/man/protectfs-secrets.1", "docs/man/protectfs-download.1",
+    ]
 
     init() throws {
         let pages = try Self.pages.map { page in

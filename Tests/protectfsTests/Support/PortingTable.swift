@@ -1,6 +1,6 @@
 import Foundation
 
-/// The table of docs/PORTING-FROM-IOS.md, section "The changes", as substitutions.
+/// The table of docs/guide/PORTING-FROM-IOS.md, section "The changes", as substitutions.
 struct PortingTable {
     /// A row: `…` on the left matches an argument, with its own parentheses, and stands for the same on the right.
     struct Change {

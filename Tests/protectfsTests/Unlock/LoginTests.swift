@@ -172,9 +172,9 @@ struct LoginTests {
         #expect(!FileManager.default.fileExists(atPath: bin.appending("was-run").string))
     }
 
-    @Test("docs/PAM.md and the scripts say the same lines")
+    @Test("docs/guide/PAM.md and the scripts say the same lines")
     func documented() throws {
-        let blocks = try FencedBlock.all(of: "docs/PAM.md").map { $0.text.trimmingCharacters(in: .newlines) }
+        let blocks = try FencedBlock.all(of: "docs/guide/PAM.md").map { $0.text.trimmingCharacters(in: .newlines) }
         let scripts = try ["Login/protectfs-login", "Logout/protectfs-logout"].map {
             try Checkout.text("Examples/" + $0)
         }
