@@ -60,9 +60,13 @@ package final class Scratch: Sendable {
     /// - Returns: false if something that is open keeps it from being removed, and a later try may succeed.
     @discardableResult
     static func remove(_ path: FilePath) -> Bool {
-        if path.withPlatformString({ Glibc.unlink($0) }) == 0 { return true }
-        for name in (try? DirectoryListing.names(of: path)) ?? [] { remove(path.appending(name)) }
-        return path.withPlatformString { rmdir($0) } == 0 || errno != ENOTEMPTY
+        guard let name = path.lastComponent else { return true }
+        do throws(DataProtectionError) {
+            try LowerDirectory(path.directory).removeTree(name)
+            return true
+        } catch {
+            return error.errno != .directoryNotEmpty
+        }
     }
 
     /// A process that was killed left keys of its throw-away keybag in the ring too.

@@ -11,25 +11,6 @@ struct RepairTests {
         try sandbox.unlock()
     }
 
-    /// A file with redo records in it, and its writer.
-    private func makeOpen(_ name: String) throws -> Process {
-        try FileManager.default.createDirectory(
-            atPath: sandbox.path("tree/sub"), withIntermediateDirectories: true)
-        try sandbox.protectedFile(name, Data(repeating: 5, count: 100_000))
-        let worker = URL(fileURLWithPath: CommandSandbox.executable).deletingLastPathComponent()
-            .appendingPathComponent("storm-worker").path
-        let (input, output) = (Pipe(), Pipe())
-        let process = sandbox.start(worker, [sandbox.keybagDirectory, "serve"], input: input)
-        process.standardOutput = output
-        try process.run()
-        for line in ["open w \(sandbox.path(name))", "write 100 50 1", "sync", "write 70000 50 2", "sync"] {
-            try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
-            let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-            #expect(answer.hasPrefix("ok"), "\(line): \(answer)")
-        }
-        return process
-    }
-
     private func end(_ process: Process) {
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -37,7 +18,7 @@ struct RepairTests {
 
     @Test("Without any key, in a tree: the contents stay what they were, and it says what it did")
     func tree() throws {
-        end(try makeOpen("tree/sub/file"))
+        end(try sandbox.startWriter(of: "tree/sub/file"))
         try sandbox.protectedFile("tree/closed")
         try sandbox.put("plain", at: "tree/plain")
         let contents = try sandbox.run("cat", "tree/sub/file").output
@@ -60,7 +41,7 @@ struct RepairTests {
         try sandbox.put("plain", at: "plain")
         #expect(try sandbox.run("repair", "plain").status == 65)
         #expect(try sandbox.run("repair", "nothing").status == 66)
-        let writer = try makeOpen("file")
+        let writer = try sandbox.startWriter(of: "file")
         defer { end(writer) }
         let done = try sandbox.run("repair", "file")
         #expect(done.status == 75 && done.errors.contains("'file'"), "\(done.errors)")

@@ -81,8 +81,21 @@ package final class Keybags: Sendable {
     package func reading<R>(
         _ path: FilePath, _ body: (Keybag) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
+        try reading(path, { try? ProtectedFileInfo(of: path) }, body)
+    }
+
+    /// The same of an open file.
+    package func reading<R>(
+        _ file: LowerFile, _ body: (Keybag) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        try reading(file.path, { try? ProtectedFileInfo(path: file.path, file: file) }, body)
+    }
+
+    private func reading<R>(
+        _ path: FilePath, _ info: () -> ProtectedFileInfo?, _ body: (Keybag) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
         do throws(DataProtectionError) { return try body(own()) } catch {
-            guard let uuid = owner(of: path, after: error) else { throw error }
+            guard let uuid = Self.owner(after: error, info) else { throw error }
             guard let other = known(uuid) else { throw foreign(path, uuid, error) }
             warn(of: other, reading: path)
             return try body(other)
@@ -97,7 +110,7 @@ package final class Keybags: Sendable {
         _ path: FilePath, by command: String, _ body: (Keybag) throws(DataProtectionError) -> R
     ) throws -> R {
         do throws(DataProtectionError) { return try body(own()) } catch {
-            guard let uuid = owner(of: path, after: error) else { throw error }
+            guard let uuid = Self.owner(after: error, { try? ProtectedFileInfo(of: path) }) else { throw error }
             guard let other = known(uuid) else { throw foreign(path, uuid, error) }
             throw Failure(
                 .notFound,
@@ -139,10 +152,10 @@ package final class Keybags: Sendable {
     package func isOther(_ keybag: Keybag) -> Bool { (try? own())?.uuid != keybag.uuid }
 
     /// The keybag of the file, if `error` means that it is not ours.
-    private func owner(of path: FilePath, after error: DataProtectionError) -> KeybagUUID? {
+    private static func owner(after error: DataProtectionError, _ info: () -> ProtectedFileInfo?) -> KeybagUUID? {
         switch error {
         case .foreignKeybag(_, let uuid): uuid
-        case .keybagNotFound: (try? ProtectedFileInfo(of: path))?.keybag
+        case .keybagNotFound: info()?.keybag
         default: nil
         }
     }

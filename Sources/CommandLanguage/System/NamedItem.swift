@@ -2,8 +2,8 @@ import DataProtection
 import Glibc
 
 /// What lies under a name, without following a link in the last component.
-package struct NamedItem {
-    package enum Kind {
+package struct NamedItem: Sendable {
+    package enum Kind: Sendable {
         case directory, file, link, other
     }
 
@@ -61,5 +61,19 @@ package struct NamedItem {
 }
 
 extension NamedItem {
+    /// Opens a file for reading, where it was found. A link is followed only if it was named.
+    ///
+    /// - Throws: `notRegularFile`, `system`.
+    package func file() throws(DataProtectionError) -> LowerFile {
+        guard let entry else { return try LowerFile(regular: path, flags: O_RDONLY) }
+        return try entry.directory.file(entry.name, flags: O_RDONLY, path: path)
+    }
+
+    /// Opens a directory, where it was found. A link is followed only if it was named.
+    package func directory() throws(DataProtectionError) -> LowerDirectory {
+        guard let entry else { return try LowerDirectory(path) }
+        return try entry.directory.directory(entry.name, staying: false)
+    }
+
     package static func exists(_ path: FilePath) -> Bool { path.withPlatformString { access($0, F_OK) } == 0 }
 }

@@ -23,10 +23,29 @@ extension Keybag {
     ///   `notRegularFile`, `damaged`, `busy` if somebody sits on the file's lock, `system`. The file is as it was then.
     @discardableResult
     public func rewrap(fileAt path: FilePath) throws(DataProtectionError) -> RewrapResult {
-        guard try needsRewrap(fileAt: path) else { return .current }
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try .forHeads(of: path, flags: O_NOFOLLOW)
+        try rewrap(LowerFile.toLookAt(path)) { () throws(DataProtectionError) in
+            try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+                try .forHeads(of: path, flags: O_NOFOLLOW)
+            }
         }
+    }
+
+    /// The same of a file that was found by its directory.
+    @discardableResult
+    package func rewrap(_ entry: DirectoryEntry) throws(DataProtectionError) -> RewrapResult {
+        let file = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+        return try rewrap(file) { () throws(DataProtectionError) in
+            try file.forHeads { () throws(DataProtectionError) in
+                try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+            }
+        }
+    }
+
+    private func rewrap(
+        _ seen: LowerFile, _ opening: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> RewrapResult {
+        guard try needsRewrap(seen) else { return .current }
+        let file = try opening()
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try HeadPair(of: file)
@@ -44,10 +63,15 @@ extension Keybag {
     ///
     /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
     public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
-        let heads = try HeadPair(lookingAt: path)
+        try needsRewrap(LowerFile.toLookAt(path))
+    }
+
+    /// The same of an open file.
+    package func needsRewrap(_ file: LowerFile) throws(DataProtectionError) -> Bool {
+        let heads = try HeadPair(lookingAt: file)
         let name = heads.head.wrap.classKey
-        guard name.keybag == uuid else { throw .foreignKeybag(path, name.keybag) }
-        guard try current().entry(of: name) != nil else { throw keyLost(name, path) }
+        guard name.keybag == uuid else { throw .foreignKeybag(file.path, name.keybag) }
+        guard try current().entry(of: name) != nil else { throw keyLost(name, file.path) }
         let isCurrent = try isCurrent(heads.head)
         return heads.hasStaleWrap || !isCurrent
     }

@@ -13,14 +13,20 @@ extension HeadPair {
     ///
     /// - Parameter path: a regular file; a link is not followed.
     package init(lookingAt path: FilePath) throws(DataProtectionError) {
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
-        }
+        try self.init(lookingAt: LowerFile.toLookAt(path))
+    }
+
+    /// The same of an open file.
+    package init(lookingAt file: LowerFile) throws(DataProtectionError) {
         do throws(Trouble) { self = try HeadPair(reading: file, isLocked: false) } catch .certain(let error) {
             throw error
         } catch {
             try file.lockSlot(.shared, waiting: LowerFile.patience)
-            self = try HeadPair(of: file)
+            do throws(DataProtectionError) { self = try HeadPair(of: file) } catch {
+                try file.unlockByte(OpenFile.slotLock)
+                throw error
+            }
+            try file.unlockByte(OpenFile.slotLock)
         }
     }
 }

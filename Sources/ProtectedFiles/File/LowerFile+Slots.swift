@@ -39,6 +39,15 @@ extension LowerFile {
 }
 
 extension LowerFile {
+    /// Opens a regular file under exactly this name, for reading.
+    ///
+    /// - Throws: `notRegularFile`, for a link too; `system`.
+    package static func toLookAt(_ path: FilePath) throws(DataProtectionError) -> LowerFile {
+        try notFollowing(path) { () throws(DataProtectionError) in
+            try LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW)
+        }
+    }
+
     /// Opens a file under exactly this name.
     ///
     /// - Throws: `notRegularFile` for a link.

@@ -16,11 +16,30 @@ extension ProtectedFile {
     /// - Throws: `notProtected`; `notRegularFile`; `busy` while somebody writes; `damaged` when no head is whole; `system`.
     @discardableResult
     public static func repair(fileAt path: FilePath) throws(DataProtectionError) -> Int {
-        guard FileState(try HeadPair(lookingAt: path)).hasArea else { return 0 }
-        let file = try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
-            try .forHeads(of: path, flags: O_NOFOLLOW)
+        try repair(LowerFile.toLookAt(path)) { () throws(DataProtectionError) in
+            try LowerFile.notFollowing(path) { () throws(DataProtectionError) in
+                try .forHeads(of: path, flags: O_NOFOLLOW)
+            }
         }
-        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(path) }
+    }
+
+    /// The same of a file that was found by its directory.
+    @discardableResult
+    package static func repair(_ entry: DirectoryEntry) throws(DataProtectionError) -> Int {
+        let file = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+        return try repair(file) { () throws(DataProtectionError) in
+            try file.forHeads { () throws(DataProtectionError) in
+                try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+            }
+        }
+    }
+
+    private static func repair(
+        _ seen: LowerFile, _ opening: () throws(DataProtectionError) -> LowerFile
+    ) throws(DataProtectionError) -> Int {
+        guard FileState(try HeadPair(lookingAt: seen)).hasArea else { return 0 }
+        let file = try opening()
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(file.path) }
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         var state = FileState(try HeadPair(of: file))

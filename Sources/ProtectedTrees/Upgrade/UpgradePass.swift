@@ -7,8 +7,8 @@ import SystemPackage
 
 /// One upgrade of a directory: walks it, directories before what is in them, and hands the files to threads.
 ///
-/// Every directory is opened in the one above it and stays open while there is work in it, so that nobody who renames or
-/// replaces one leads the upgrade out of the tree.
+/// Every directory is opened in the one above it, and that of a file stays open while there is work on the file. So nobody who renames or
+/// replaces a directory leads the upgrade out of the tree.
 package struct UpgradePass: Sendable {
     package let keybag: Keybag
     package let plan: UpgradePlan
@@ -22,8 +22,6 @@ package struct UpgradePass: Sendable {
 
     /// How many files are under way at once: each keeps its directory open.
     private static let window = 64
-    /// How many directories may lie one in the other: whoever makes more wants to see us run out of stack.
-    private static let deepest = 1024
 
     /// - Throws: `system` for no directory, `rulesWithin` for rules that are kept in it.
     package init(
@@ -74,7 +72,7 @@ package struct UpgradePass: Sendable {
         } else if leavesOutStores, place.components.contains(where: LeftOut.isStore) {
             run.add(place, .skipped(.leftOut(.versionControl)))
         } else {
-            walk(root, [], names.areBelow(place) ? place : nil, run, workers)
+            walk(run, workers)
         }
         workers.finish()
         run.summary.isStopped = !run.goOn()
@@ -82,64 +80,100 @@ package struct UpgradePass: Sendable {
         return run.summary
     }
 
-    private func walk(
-        _ directory: LowerDirectory, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
-        _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
-    ) {
-        if Backup.isOne(directory) { return run.add(directory.path, .skipped(.needed("it is a backup"))) }
+    /// A directory whose entries are being visited.
+    private struct Level {
+        /// The entries that are left.
+        var waiting: ArraySlice<FilePath.Component>
+        /// The directory without links; nil where nothing below is left alone because of its path.
+        let place: FilePath?
+    }
+
+    private func walk(_ run: Run, _ workers: FileWorkers<UpgradeFile, UpgradeResult?>) {
+        var descent = Descent(root)
+        // The names that lead from the root to where it has arrived.
+        var above: [[UInt8]] = []
+        guard let entries = begin(root, above, run) else { return }
+        var levels = [Level(waiting: entries[...], place: names.areBelow(place) ? place : nil)]
+        while let last = levels.indices.last, run.goOn() {
+            let directory = descent.directory
+            guard let name = levels[last].waiting.popFirst() else {
+                levels.removeLast()
+                if levels.isEmpty { return }
+                above.removeLast()
+                do throws(DataProtectionError) { try descent.leave() } catch {
+                    // What is left above is not visited.
+                    return run.add(directory.path.removingLastComponent(), .failed(error))
+                }
+                continue
+            }
+            let entry = DirectoryEntry(name, in: directory)
+            do throws(DataProtectionError) {
+                let place = levels[last].place
+                guard let inner = try visit(entry, above, place, run, workers) else { continue }
+                guard let entries = begin(inner, above + [name.bytes], run) else { continue }
+                try descent.enter(name, inner)
+                above.append(name.bytes)
+                let below = place?.appending(name)
+                levels.append(
+                    Level(waiting: entries[...], place: below.flatMap { names.areBelow($0) ? $0 : nil }))
+            } catch {
+                run.add(entry.path, .failed(error))
+            }
+        }
+    }
+
+    /// Raises the default class of a directory, first, so that new files land right while the walk is on.
+    ///
+    /// - Returns: the names in it; nil if it is left alone, which is reported.
+    private func begin(_ directory: LowerDirectory, _ names: [[UInt8]], _ run: Run) -> [FilePath.Component]? {
+        if Backup.isOne(directory) {
+            run.add(directory.path, .skipped(.needed("it is a backup")))
+            return nil
+        }
         do throws(DataProtectionError) {
             if leavesOutStores, try LeftOut.isBareRepository(directory) {
-                return run.add(directory.path, .skipped(.leftOut(.versionControl)))
+                run.add(directory.path, .skipped(.leftOut(.versionControl)))
+                return nil
             }
-            // First, so that new files land right while the walk is on.
             if !options.isDryRun { try raiseDefault(of: directory, to: plan.wantedDefault(of: names)) }
         } catch {
             run.add(directory.path, .failed(error))
         }
-        do throws(DataProtectionError) {
-            for name in try directory.names() where run.goOn() {
-                let path = directory.path.entry(name)
-                do throws(DataProtectionError) {
-                    try visit(DirectoryEntry(name, in: directory), names, place, run, workers)
-                } catch {
-                    run.add(path, .failed(error))
-                }
-            }
-        } catch {
+        do throws(DataProtectionError) { return try directory.names() } catch {
             run.add(directory.path, .failed(error))
+            return nil
         }
     }
 
+    /// Hands a file to the threads, or reports why it is left alone.
+    ///
+    /// - Returns: the directory, if that is what it is: it is to be visited then.
     private func visit(
         _ entry: DirectoryEntry, _ names: [[UInt8]], _ place: FilePath?, _ run: Run,
         _ workers: FileWorkers<UpgradeFile, UpgradeResult?>
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> LowerDirectory? {
         let parent = names.isEmpty ? self.place.lastComponent : entry.directory.path.lastComponent
         if let reason = self.names.reason(against: entry.name, in: place, named: parent) {
-            return run.add(entry.path, .skipped(.needed(reason)))
+            run.add(entry.path, .skipped(.needed(reason)))
+            return nil
         }
-        guard let status = try entry.directory.status(of: entry.name) else { return }
-        let name = FilePath(root: nil, [entry.name]).bytes
+        guard let status = try entry.directory.status(of: entry.name) else { return nil }
         let isStore = leavesOutStores && LeftOut.isStore(entry.name)
         switch status.st_mode & S_IFMT {
         case S_IFREG where isStore, S_IFDIR where isStore: run.add(entry.path, .skipped(.leftOut(.versionControl)))
         case S_IFREG where try isLeftover(entry): break
         case S_IFREG:
-            workers.add(UpgradeFile(entry: entry, names: names + [name], size: Int64(status.st_size)))
+            workers.add(UpgradeFile(entry: entry, names: names + [entry.name.bytes], size: Int64(status.st_size)))
         case S_IFDIR where entry.unfinishedMarks != nil: break
-        case S_IFDIR where names.count == Self.deepest:
-            throw .system(entry.path, operation: "openat", .fileNameTooLong)
         case S_IFDIR:
-            let directory: LowerDirectory
-            do throws(DataProtectionError) { directory = try entry.directory.directory(entry.name) } catch {
+            do throws(DataProtectionError) { return try entry.directory.directory(entry.name) } catch {
                 guard error.errno == .improperLink else { throw error }  // EXDEV
-                return run.add(entry.path, .skipped(.otherFileSystem))
+                run.add(entry.path, .skipped(.otherFileSystem))
             }
-            let inner = place?.appending(entry.name)
-            walk(directory, names + [name], inner.flatMap { self.names.areBelow($0) ? $0 : nil }, run, workers)
         case S_IFLNK: run.add(entry.path, .skipped(.link))
         default: run.add(entry.path, .skipped(.notRegularFile))
         }
+        return nil
     }
 
     /// Whether it is what a dead process left, and gone now, or in the hands of a living one, and goes soon.

@@ -50,7 +50,7 @@ final class RotationRun {
     private let task: Task
     private let ownFiles: [FilePath]
     private let progress: Progress
-    private var workers: FileWorkers<FilePath, Product>?
+    private var workers: FileWorkers<NamedItem, Product>?
     private var document: JSONDocument?
     private var outputFailure: Failure?
     private var done: Int64 = 0
@@ -62,8 +62,9 @@ final class RotationRun {
         progress = Progress(task == .rewrap ? "rotating" : "looking", total: total)
         document = isJSON ? JSONDocument(listing: "files") : nil
         workers = FileWorkers(
-            threads: threads, work: { Self.work($0, task, keybag) },
-            receive: { [unowned self] in receive($0, $1) }, whileWaiting: {})
+            // Each file keeps its directory open.
+            threads: threads, window: 64, work: { Self.work($0, task, keybag) },
+            receive: { [unowned self] in receive($0.path, $1) }, whileWaiting: {})
     }
 
     /// Works on every regular file below the roots, and on those that the keybag keeps for itself.
@@ -73,16 +74,16 @@ final class RotationRun {
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
                 // Its copies stay under the class keys that it has.
-                if item.kind == .directory, Backup.isOne(item.path) {
+                if item.kind == .directory, (try? item.directory()).map({ Backup.isOne($0) }) == true {
                     StandardError.line(.note, "\(quoted(item.path)) is a backup and is left out")
                     return .leaveOut
                 }
-                if item.kind == .file { workers?.add(item.path) }
+                if item.kind == .file { workers?.add(item) }
                 own.removeAll { ($0.device, $0.inode) == (item.device, item.inode) }
                 return Interruption.isRequested || isLocked ? .stop : .goOn
             }
         }
-        if !Interruption.isRequested, !isLocked { for item in own { workers?.add(item.path) } }
+        if !Interruption.isRequested, !isLocked { for item in own { workers?.add(item) } }
         workers?.finish()
         workers = nil
         progress.finish()
@@ -112,11 +113,16 @@ final class RotationRun {
         return count
     }
 
-    private static func work(_ path: FilePath, _ task: Task, _ keybag: Keybag) -> Product {
+    private static func work(_ item: NamedItem, _ task: Task, _ keybag: Keybag) -> Product {
         if Interruption.isRequested { return nil }
         do throws(DataProtectionError) {
-            guard task == .look else { return .success(try keybag.rewrap(fileAt: path)) }
-            return .success(try keybag.needsRewrap(fileAt: path) ? .rewrapped : .current)
+            if task == .look {
+                let needs =
+                    try item.entry == nil ? keybag.needsRewrap(fileAt: item.path) : keybag.needsRewrap(item.file())
+                return .success(needs ? .rewrapped : .current)
+            }
+            guard let entry = item.entry else { return .success(try keybag.rewrap(fileAt: item.path)) }
+            return .success(try keybag.rewrap(entry))
         } catch {
             return .failure(error)
         }

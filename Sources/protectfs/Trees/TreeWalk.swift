@@ -4,7 +4,7 @@ import Glibc
 /// A directory and everything below it, directories before what is in them. Links are not followed.
 ///
 /// Each directory is opened in the one above it, by one name that is not followed. So whoever swaps directories and links meanwhile
-/// does not get anything visited elsewhere; what is done to an item must go by its ``NamedItem/entry``.
+/// does not get anything visited elsewhere; what is done to an item must go by its ``NamedItem/entry``. A tree may be of any depth.
 struct TreeWalk {
     /// What to do after an item.
     enum Step {
@@ -30,8 +30,11 @@ struct TreeWalk {
     ) -> Bool {
         do throws(DataProtectionError) {
             let item = try NamedItem(root)
-            return walk(
-                item, opening: { () throws(DataProtectionError) in try Self.open(item) }, failures, item.device, visit)
+            switch visit(item) {
+            case .stop: return false
+            case .leaveOut: return true
+            case .goOn: return try item.kind == .directory ? walk(Self.open(item), item.device, failures, visit) : true
+            }
         } catch {
             failures?.record(error)
             return true
@@ -48,36 +51,49 @@ struct TreeWalk {
         return directory
     }
 
+    /// Visits what is below an open directory; what cannot be read is recorded in `failures` and left out.
+    ///
+    /// - Returns: false if the visitor stopped the walk.
+    /// - Throws: `system` if the directory itself cannot be read, or if the way back up to one is lost: the rest is not visited then.
+    @discardableResult
+    func walk(
+        below directory: LowerDirectory, recordingIn failures: Outcome?, _ visit: (NamedItem) -> Step
+    ) throws(DataProtectionError) -> Bool {
+        try walk(directory, directory.status().st_dev, failures, visit)
+    }
+
+    /// - Throws: `system` if the directory cannot be read, or if the way back up to one is lost: the rest is not visited then.
     private func walk(
-        _ item: NamedItem, opening open: () throws(DataProtectionError) -> LowerDirectory, _ failures: Outcome?,
-        _ device: dev_t, _ visit: (NamedItem) -> Step
-    ) -> Bool {
-        if item.kind == .directory, item.device != device, !crossesFileSystems {
-            leavesOut(item)
-            return true
-        }
-        switch visit(item) {
-        case .stop: return false
-        case .leaveOut: return true
-        case .goOn: if item.kind != .directory { return true }
-        }
-        do throws(DataProtectionError) {
-            let directory = try open()
-            for name in try directory.names() {
-                do throws(DataProtectionError) {
-                    guard let found = try NamedItem(DirectoryEntry(name, in: directory)) else { continue }
-                    let goesOn = walk(
-                        found,
-                        opening: { () throws(DataProtectionError) in
-                            try directory.directory(name, staying: !crossesFileSystems)
-                        }, failures, device, visit)
-                    guard goesOn else { return false }
-                } catch {
-                    failures?.record(error)
-                }
+        _ top: LowerDirectory, _ device: dev_t, _ failures: Outcome?, _ visit: (NamedItem) -> Step
+    ) throws(DataProtectionError) -> Bool {
+        var descent = Descent(top)
+        // The names that are left in each directory on the way down.
+        var waiting = [try top.names()[...]]
+        while let last = waiting.indices.last {
+            guard let name = waiting[last].popFirst() else {
+                waiting.removeLast()
+                if !waiting.isEmpty { try descent.leave() }
+                continue
             }
-        } catch {
-            failures?.record(error)
+            let directory = descent.directory
+            do throws(DataProtectionError) {
+                guard let item = try NamedItem(DirectoryEntry(name, in: directory)) else { continue }
+                if item.kind == .directory, item.device != device, !crossesFileSystems {
+                    leavesOut(item)
+                    continue
+                }
+                switch visit(item) {
+                case .stop: return false
+                case .leaveOut: continue
+                case .goOn: if item.kind != .directory { continue }
+                }
+                let inner = try directory.directory(name, staying: !crossesFileSystems)
+                let names = try inner.names()
+                try descent.enter(name, inner)
+                waiting.append(names[...])
+            } catch {
+                failures?.record(error)
+            }
         }
         return true
     }

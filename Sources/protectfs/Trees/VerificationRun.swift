@@ -12,10 +12,9 @@ final class VerificationRun {
     private let isStrict: Bool
     private let progress: Progress
     private let done: ByteCounter
-    private var workers: FileWorkers<FilePath, Product>?
+    private var workers: FileWorkers<VerifiedFile, Product>?
     private var document: JSONDocument?
     private var outputFailure: Failure?
-    private var named: Set<FilePath> = []
     private var wholeCount = 0
     private var failedCount = 0
     private var unprotectedCount = 0
@@ -29,7 +28,8 @@ final class VerificationRun {
         let done = ByteCounter()
         self.done = done
         workers = FileWorkers(
-            threads: threads, work: { Self.verify($0, keybags, done) },
+            // Each file keeps its directory open.
+            threads: threads, window: 64, work: { Self.verify($0, keybags, done) },
             receive: { [unowned self] in receive($0, $1) },
             whileWaiting: { [unowned self] in progress.show(done.bytes) })
     }
@@ -41,34 +41,59 @@ final class VerificationRun {
         func add(_ bytes: Int64) { count.add(bytes, ordering: .relaxed) }
     }
 
-    /// - Parameter isNamed: on the command line; plaintext is an error then.
-    func add(_ path: FilePath, isNamed: Bool) {
-        if isNamed { named.insert(path) }
-        workers?.add(path)
+    private struct VerifiedFile: Sendable {
+        let path: FilePath
+        let entry: DirectoryEntry?
+    }
+
+    /// - Parameter entry: where it was found; nil if it was named on the command line: plaintext is an error then.
+    func add(_ path: FilePath, _ entry: DirectoryEntry?) {
+        workers?.add(VerifiedFile(path: path, entry: entry))
         progress.show(done.bytes)
     }
 
-    private static func verify(_ path: FilePath, _ keybags: Keybags, _ done: ByteCounter) -> Product {
+    private static func verify(_ item: VerifiedFile, _ keybags: Keybags, _ done: ByteCounter) -> Product {
         if Interruption.isRequested { return nil }
         var seen: Int64 = 0
+        func goOn(_ bytes: Int64) -> Bool {
+            done.add(bytes - seen)
+            seen = bytes
+            return !Interruption.isRequested
+        }
         do throws(DataProtectionError) {
-            let found = try keybags.reading(path) { keybag throws(DataProtectionError) in
-                try keybag.verify(path) { bytes in
-                    done.add(bytes - seen)
-                    seen = bytes
-                    return !Interruption.isRequested
+            let found: FileVerification?
+            if let entry = item.entry {
+                let file = try entry.directory.file(entry.name, flags: O_RDONLY, path: item.path)
+                do throws(DataProtectionError) {
+                    found = try keybags.reading(file) { keybag throws(DataProtectionError) in
+                        try keybag.verify(file, goOn: goOn)
+                    }
+                } catch {
+                    let isPlaintext = Self.isPlaintext(error) { () throws(DataProtectionError) in
+                        try ProtectedFileInfo(path: item.path, file: file)
+                    }
+                    throw isPlaintext ? .notProtected(item.path) : error
+                }
+            } else {
+                found = try keybags.reading(item.path) { keybag throws(DataProtectionError) in
+                    try keybag.verify(item.path, goOn: goOn)
                 }
             }
             return found.map { .success($0) }
         } catch {
-            return .failure(isPlaintext(path, error) ? .notProtected(path) : error)
+            let isPlaintext = Self.isPlaintext(error) { () throws(DataProtectionError) in
+                try ProtectedFileInfo(of: item.path)
+            }
+            return .failure(isPlaintext && item.entry == nil ? .notProtected(item.path) : error)
         }
     }
 
     /// Where there is no keybag, plaintext is plaintext all the same.
-    private static func isPlaintext(_ path: FilePath, _ error: DataProtectionError) -> Bool {
+    private static func isPlaintext(
+        _ error: DataProtectionError, _ info: () throws(DataProtectionError) -> ProtectedFileInfo
+    ) -> Bool {
         guard case .keybagNotFound = error else { return false }
-        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: path) } catch {
+        do throws(DataProtectionError) { _ = try info() } catch {
             if case .notProtected = error { return true }
         }
         return false
@@ -76,23 +101,22 @@ final class VerificationRun {
 
     // MARK: results
 
-    private func receive(_ path: FilePath, _ product: Product) {
+    private func receive(_ item: VerifiedFile, _ product: Product) {
         guard let product else { return }
-        let isNamed = named.remove(path) != nil
-        if case .failure(.notProtected) = product, !isNamed { return countUnprotected(path) }
+        let path = item.path
+        if case .failure(.notProtected) = product, let entry = item.entry { return countUnprotected(entry) }
         let failures = Self.failures(path, product, isStrict)
         if failures.isEmpty { wholeCount += 1 } else { failedCount += 1 }
         for failure in failures { outcome.record(failure) }
         add(Self.members(path, product, failures))
     }
 
-    private func countUnprotected(_ path: FilePath) {
+    private func countUnprotected(_ entry: DirectoryEntry) {
         unprotectedCount += 1
-        let directory = path.removingLastComponent()
-        guard let wanted = Keybag.defaultProtection(of: directory.isEmpty ? "." : directory) else { return }
+        guard let wanted = Keybag.defaultProtection(of: entry.directory.descriptorPath) else { return }
         StandardError.line(
             .warning,
-            "\(quoted(path)) is not protected, though the default class of its directory is \(wanted.shortName)")
+            "\(quoted(entry.path)) is not protected, though the default class of its directory is \(wanted.shortName)")
     }
 
     private func add(_ members: JSON) {

@@ -66,30 +66,24 @@ struct Ls: ParsableCommand {
             _ = add(item)
             return
         }
-        for path in try TreeWalk.contents(of: path) {
-            if recursive {
-                let goesOn = TreeWalk(crossesFileSystems: true).walk(path, recordingIn: outcome) {
-                    add($0) ? .goOn : .stop
-                }
-                guard goesOn else { return }
-            } else {
-                do throws(DataProtectionError) {
-                    guard add(try NamedItem(path)) else { return }
-                } catch {
-                    outcome.record(error)
-                }
-            }
+        let directory = try LowerDirectory(path)
+        try TreeWalk(crossesFileSystems: true).walk(below: directory, recordingIn: outcome) {
+            guard add($0) else { return .stop }
+            return recursive ? .goOn : .leaveOut
         }
     }
 
     private func look(at item: NamedItem) -> Entry {
         var entry = Entry(item: item)
         switch item.kind {
-        case .directory: entry.word = Keybag.defaultProtection(of: item.path)?.shortName
+        case .directory:
+            entry.word = (try? item.directory()).flatMap { directory in
+                withExtendedLifetime(directory) { Keybag.defaultProtection(of: $0.descriptorPath)?.shortName }
+            }
         case .link, .other: break
         case .file:
             do throws(DataProtectionError) {
-                let info = try ProtectedFileInfo(of: item.path)
+                let info = try ProtectedFileInfo(path: item.path, file: item.file())
                 entry.info = info
                 entry.word = info.protectionClass.shortName
                 entry.size = info.size

@@ -31,7 +31,7 @@ struct Repair: ParsableCommand {
             TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
                 let isNamed = item.path == root
                 if item.kind == .file || isNamed && item.kind != .directory {
-                    let count = repair(item.path, isNamed: isNamed, outcome)
+                    let count = repair(item, isNamed: isNamed, outcome)
                     if count > 0 {
                         entries.append(.object(JSON.members(of: item.path) + [("chunks", .number(Int64(count)))]))
                     }
@@ -59,8 +59,11 @@ struct Repair: ParsableCommand {
     }
 
     /// - Returns: how many chunks were put in place.
-    private func repair(_ path: FilePath, isNamed: Bool, _ outcome: Outcome) -> Int {
-        do throws(DataProtectionError) { return try ProtectedFile.repair(fileAt: path) } catch {
+    private func repair(_ item: NamedItem, isNamed: Bool, _ outcome: Outcome) -> Int {
+        do throws(DataProtectionError) {
+            guard let entry = item.entry else { return try ProtectedFile.repair(fileAt: item.path) }
+            return try ProtectedFile.repair(entry)
+        } catch {
             switch error {
             case .notProtected, .busy: if isNamed { outcome.record(error) }
             default: outcome.record(error)

@@ -48,9 +48,9 @@ struct Verify: ParsableCommand {
     }
 
     private func visit(_ root: FilePath, _ run: VerificationRun) {
-        guard (try? NamedItem(root).kind) == .directory else { return run.add(root, isNamed: true) }
+        guard (try? NamedItem(root).kind) == .directory else { return run.add(root, nil) }
         TreeWalk(crossesFileSystems: false).walk(root, recordingIn: run.outcome) { item in
-            if item.kind == .file { run.add(item.path, isNamed: false) }
+            if item.kind == .file { run.add(item.path, item.entry) }
             return Interruption.isRequested ? .stop : .goOn
         }
     }

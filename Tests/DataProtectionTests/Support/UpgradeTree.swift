@@ -49,7 +49,7 @@ struct UpgradeTree {
 extension FilePath {
     /// Another test may just have started a process, which has the descriptors of this one until it calls exec(2): on a busy
     /// machine for longer than an upgrade waits for a lease.
-    fileprivate func waitUntilNobodyWrites() throws {
+    func waitUntilNobodyWrites() throws {
         let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
         try file.closeAfter { while protectfs_has_no_writer(file.rawValue) == 0 { usleep(1_000) } }
     }
