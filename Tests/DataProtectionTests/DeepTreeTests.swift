@@ -8,16 +8,23 @@ import Testing
 /// Trees that are deeper than PATH_MAX bytes of a path, and than the directories that a pass keeps open.
 @Suite("Deep trees")
 struct DeepTreeTests {
-    private static let depth = 2_500
+    /// So many directories of one name, one in the other: more than a pass keeps open; and 5,000 bytes of a path.
+    struct Shape {
+        let depth: Int
+        let name: FilePath.Component
+    }
+    private static let shapes = [
+        Shape(depth: 300, name: "d"), Shape(depth: 20, name: FilePath.Component(String(repeating: "n", count: 250))!),
+    ]
     private let bed: FileTestBed
     init() throws { bed = try FileTestBed() }
 
-    /// `top/d/d/d…`, with a protected and a plaintext file, and a link, at the bottom.
-    private func makeTree(_ top: String) throws {
+    /// `top/d/d…`, with a protected and a plaintext file, and a link, at the bottom.
+    private func makeTree(_ top: String, _ shape: Shape) throws {
         let source = try bed.make("source", .complete, [1, 2, 3]).contents()
         var way = Descent(try LowerDirectory(bed.directory))
         try way.make(try #require(FilePath.Component(top)))
-        for _ in 0..<Self.depth { try way.make("d") }
+        for _ in 0..<shape.depth { try way.make(shape.name) }
         defer { withExtendedLifetime(way) {} }
         let bottom = way.directory.descriptorPath
         try bottom.appending("f").overwrite(source)
@@ -27,10 +34,10 @@ struct DeepTreeTests {
         try bed.path("source").remove()
     }
 
-    /// The directory at the bottom, from one that has `d/d/d…`.
-    private func bottom(of top: LowerDirectory, _ depth: Int = Self.depth) throws -> LowerDirectory {
+    /// The directory at the bottom, from the one at the top.
+    private func bottom(of top: LowerDirectory, _ shape: Shape) throws -> LowerDirectory {
         var way = Descent(top)
-        for _ in 0..<depth { try way.enter("d", way.directory.directory("d")) }
+        for _ in 0..<shape.depth { try way.enter(shape.name, way.directory.directory(shape.name)) }
         return way.directory
     }
 
@@ -39,12 +46,12 @@ struct DeepTreeTests {
         for name in names { try directory.removeTree(name) }
     }
 
-    @Test("A copy has everything, and is removed whole")
-    func copy() throws {
-        try makeTree("a")
+    @Test("A copy has everything, and is removed whole", arguments: shapes)
+    func copy(_ shape: Shape) throws {
+        try makeTree("a", shape)
         try FileManager.default.copyItem(
             atPath: bed.path("a").string, toPath: bed.path("b").string, protectedBy: bed.keybag)
-        let directory = try bottom(of: LowerDirectory(bed.path("b")))
+        let directory = try bottom(of: LowerDirectory(bed.path("b")), shape)
         defer { withExtendedLifetime(directory) {} }
         let copy = directory.descriptorPath
         #expect(try copy.names() == ["f", "l", "plain"])
@@ -54,14 +61,14 @@ struct DeepTreeTests {
         #expect(try bed.names() == [])
     }
 
-    @Test("An upgrade protects what is at the bottom")
-    func upgrade() async throws {
-        try makeTree("a")
+    @Test("An upgrade protects what is at the bottom", arguments: shapes)
+    func upgrade(_ shape: Shape) async throws {
+        try makeTree("a", shape)
         let upgrade = try bed.keybag.upgrade(directory: bed.directory, to: .complete)
         for await _ in upgrade {}
         #expect(upgrade.summary.failures == [])
         #expect(upgrade.summary.converted == 1 && upgrade.summary.unchanged == 1)
-        let directory = try bottom(of: LowerDirectory(bed.path("a")))
+        let directory = try bottom(of: LowerDirectory(bed.path("a")), shape)
         defer { withExtendedLifetime(directory) {} }
         #expect(try bed.read(directory.descriptorPath.appending("plain")) == [4])
         try remove("a")

@@ -176,6 +176,7 @@ struct BackupOfDamagedSecretsTests {
         try sandbox.unlock()
         let name = ["--service", "imap", "--account", "kim"]
         #expect(try sandbox.run(["secret", "add"] + name, input: Data("good".utf8)).status == 0)
+        try FileManager.default.createDirectory(atPath: sandbox.path("tree"), withIntermediateDirectories: false)
         try sandbox.protectedFile("tree/f")
         try sandbox.makeBackup()
         #expect(try sandbox.run("backup", "--to", "backup", "tree").status == 0)

@@ -11,7 +11,14 @@ struct DeepTreeVerbTests {
         try sandbox.protectedFile("protected", Data("deep\n".utf8))
     }
 
-    private static let depth = 3_000
+    /// So many directories of one name, one in the other: more than may be open; and 5,000 bytes of a path.
+    struct Shape {
+        let depth: Int
+        let name: String
+    }
+    private static let shapes = [
+        Shape(depth: 300, name: "d"), Shape(depth: 20, name: String(repeating: "n", count: 250)),
+    ]
 
     private func python(_ script: String) throws -> Finished {
         let done = try sandbox.shell("exec python3 -c \"$0\"", [script])
@@ -19,30 +26,30 @@ struct DeepTreeVerbTests {
         return done
     }
 
-    /// Makes `tree/d/d/d…`, with two files at the bottom: `f`, protected, and `plain`.
-    private func makeTree() throws {
+    /// Makes `tree/d/d…`, with two files at the bottom: `f`, protected, and `plain`.
+    private func makeTree(_ shape: Shape) throws {
         _ = try python(
             """
             import os
             text = open('protected', 'rb').read()
             os.mkdir('tree')
             os.chdir('tree')
-            for _ in range(\(Self.depth)):
-                os.mkdir('d')
-                os.chdir('d')
+            for _ in range(\(shape.depth)):
+                os.mkdir('\(shape.name)')
+                os.chdir('\(shape.name)')
             open('f', 'wb').write(text)
             open('plain', 'wb').write(b'plain')
             """)
     }
 
     /// Copies a file from the bottom of a tree to the sandbox.
-    private func fetch(_ name: String, from tree: String, as copy: String) throws {
+    private func fetch(_ name: String, from tree: String, _ shape: Shape, as copy: String) throws {
         _ = try python(
             """
             import os
             top = os.getcwd()
             os.chdir('\(tree)')
-            for _ in range(\(Self.depth)): os.chdir('d')
+            for _ in range(\(shape.depth)): os.chdir('\(shape.name)')
             text = open('\(name)', 'rb').read()
             os.chdir(top)
             open('\(copy)', 'wb').write(text)
@@ -61,9 +68,9 @@ struct DeepTreeVerbTests {
         #expect(try sandbox.shell("chmod -R u+rwx \"$@\"; rm -rf \"$@\"", ["sh"] + names).status == 0)
     }
 
-    @Test("A backup and a restore of a deep tree bring its files back")
-    func backup() throws {
-        try makeTree()
+    @Test("A backup and a restore of a deep tree bring its files back", arguments: shapes)
+    func backup(_ shape: Shape) throws {
+        try makeTree(shape)
         try sandbox.makeBackup()
         let done = try run("backup", "--to", "backup", "tree")
         #expect(done.status == 0, "\(done.errors)")
@@ -72,35 +79,36 @@ struct DeepTreeVerbTests {
             "restore", "backup", "--to", "target", "--keybag", other, "--passphrase-fd", "3",
             passphrase: CommandSandbox.passphrase)
         #expect(restored.status == 0, "\(restored.errors)")
-        try fetch("f", from: String(sandbox.restored("tree", in: "target")), as: "found")
+        try fetch("f", from: String(sandbox.restored("tree", in: "target")), shape, as: "found")
         #expect(try sandbox.run("cat", "--keybag", other, "found").text == "deep\n")
         try remove("tree", "target", "backup")
     }
 
-    @Test("upgrade protects, and unprotect decrypts, what is at the bottom")
-    func conversions() throws {
-        try makeTree()
+    @Test("upgrade protects, and unprotect decrypts, what is at the bottom", arguments: shapes)
+    func conversions(_ shape: Shape) throws {
+        try makeTree(shape)
         let upgraded = try run("upgrade", "tree")
         #expect(upgraded.status == 0, "\(upgraded.errors)")
-        try fetch("plain", from: "tree", as: "found")
+        try fetch("plain", from: "tree", shape, as: "found")
         #expect(try sandbox.run("cat", "found").text == "plain")
         let decrypted = try run("unprotect", "--recursive", "tree")
         #expect(decrypted.status == 0, "\(decrypted.errors)")
-        try fetch("f", from: "tree", as: "found")
+        try fetch("f", from: "tree", shape, as: "found")
         #expect(try sandbox.stored("found") == Data("deep\n".utf8))
         try remove("tree")
     }
 
-    @Test("verify, repair, ls and rotate reach the bottom")
-    func looks() throws {
-        try makeTree()
+    @Test("verify, repair, ls and rotate reach the bottom", arguments: shapes)
+    func looks(_ shape: Shape) throws {
+        try makeTree(shape)
         let verified = try run("verify", "--recursive", "--json", "tree")
         #expect(verified.status == 0 && verified.text.contains("\"whole\": 1"), "\(verified.errors)")
         let repaired = try run("repair", "tree")
         #expect(repaired.status == 0, "\(repaired.errors)")
         let listed = try run("ls", "-R", "tree")
         #expect(listed.status == 0, "\(listed.errors)")
-        #expect(listed.text.split(separator: "\n").contains { $0.hasPrefix("complete ") && $0.hasSuffix("/d/f") })
+        let end = "/\(shape.name)/f"
+        #expect(listed.text.split(separator: "\n").contains { $0.hasPrefix("complete ") && $0.hasSuffix(end) })
         let rotated = try run(
             "rotate", "--root", "tree", "--json", "--passcode-fd", "3", passphrase: CommandSandbox.passcode)
         #expect(rotated.status == 0 && rotated.text.contains("\"rewrapped\": 1"), "\(rotated.errors)")

@@ -112,6 +112,7 @@ struct SwappedTreeTests {
         try sandbox.unlock()
         let name = ["--service", "imap", "--account", "kim"]
         #expect(try sandbox.run(["secret", "add"] + name, input: Data("good".utf8)).status == 0)
+        try FileManager.default.createDirectory(atPath: sandbox.path("tree"), withIntermediateDirectories: false)
         try sandbox.protectedFile("tree/f")
         for number in 0..<200 {
             try FileManager.default.copyItem(atPath: sandbox.path("tree/f"), toPath: sandbox.path("tree/a\(number)"))
