@@ -52,7 +52,7 @@ package final class OpenFile {
     /// ``state(_:)``. The first needs no key in any lock state, so this is for what tells nothing of the plaintext.
     package func knownState(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
         // The heads last: while they are what they were, this is the area that has no more records.
-        if let view = content.view, try view.isWriters || !view.state.hasMore(in: file),
+        if let view = content.view, try (view.isWriters ? true : !view.state.hasMore(in: file)),
             try !view.state.heads.hasChanged(in: file)
         {
             return view.state
