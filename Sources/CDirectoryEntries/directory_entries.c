@@ -31,8 +31,8 @@ int protectfs_exchange(int fd, const char *one, const char *other) {
     return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
 }
 
-int protectfs_rename_new(int fd, const char *old, const char *new) {
-    return renameat2(fd, old, fd, new, RENAME_NOREPLACE);
+int protectfs_rename_new(int from, const char *old, int to, const char *new) {
+    return renameat2(from, old, to, new, RENAME_NOREPLACE);
 }
 
 int protectfs_is_fixed(int fd) {

@@ -6,8 +6,8 @@ package typealias FuseNode = UInt64
 
 /// A file system that answers the kernel's requests. Any number of threads call it at once.
 ///
-/// Nothing is written through it: the kernel refuses that with EROFS and asks nobody. Every error that a function throws is the errno that
-/// the calling program gets.
+/// Every error that a function throws is the errno that the calling program gets. What changes something is in FuseChanges.swift; a read-only
+/// mount is never asked for it.
 package protocol FuseFileSystem: AnyObject, Sendable {
     /// The file of that name in a directory. The kernel keeps the node until ``forget(_:_:)``.
     func lookUp(_ name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry
@@ -17,8 +17,8 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     func attributes(of node: FuseNode) throws(Errno) -> FuseAttributes
     /// readlink(2).
     func target(ofLink node: FuseNode) throws(Errno) -> [UInt8]
-    /// open(2). The result is the handle of ``read(_:_:from:count:reply:)``.
-    func open(_ node: FuseNode) throws(Errno) -> UInt64
+    /// open(2), with its flags; O_CREAT and O_EXCL are not among them.
+    func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle
     /// pread(2) of up to `count` bytes. Calls `reply` once; the bytes are the kernel's when it returns.
     func read(
         _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
@@ -39,6 +39,76 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     func attribute(_ name: String, of node: FuseNode) throws(Errno) -> [UInt8]
     /// listxattr(2): names, each with a zero byte behind it.
     func attributeNames(of node: FuseNode) throws(Errno) -> [UInt8]
+
+    /// open(2) of a file that is created, with O_CREAT and perhaps O_EXCL.
+    ///
+    /// - Parameter mode: permission bits; the umask of the program has been applied, here and below.
+    func create(
+        _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
+    ) throws(Errno) -> (FuseEntry, FuseHandle)
+    /// pwrite(2) of all these bytes; with O_APPEND behind the last byte.
+    func write(
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
+    ) throws(Errno)
+    /// close(2) of one descriptor of a handle: the last moment at which the program hears of an error.
+    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno)
+    /// fsync(2), fdatasync(2).
+    func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno)
+    /// The same of a directory.
+    func synchronizeDirectory(_ node: FuseNode) throws(Errno)
+    /// mkdir(2).
+    func makeDirectory(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry
+    /// mknod(2).
+    ///
+    /// - Parameter mode: with the kind of file.
+    func makeNode(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry
+    /// symlink(2).
+    ///
+    /// - Parameter target: ends with a zero byte.
+    func makeLink(
+        _ name: FilePath.Component, in directory: FuseNode, to target: UnsafePointer<CChar>
+    ) throws(Errno) -> FuseEntry
+    /// link(2).
+    func link(_ node: FuseNode, as name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry
+    /// unlink(2), rmdir(2).
+    func remove(_ name: FilePath.Component, in directory: FuseNode, isDirectory: Bool) throws(Errno)
+    /// renameat2(2), with its flags.
+    func rename(
+        _ name: FilePath.Component, in directory: FuseNode, to newName: FilePath.Component, in newDirectory: FuseNode,
+        flags: UInt32
+    ) throws(Errno)
+    /// chmod(2), chown(2), truncate(2), utimensat(2), and those of open files.
+    ///
+    /// - Parameter handle: of an open file, for ftruncate(2).
+    func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes
+}
+
+/// What ``FuseFileSystem/open(_:flags:)`` gives the kernel.
+package struct FuseHandle {
+    package let number: UInt64
+    /// Whether it is open for writing. The kernel then reads and writes past its cache, makes no shared mapping of it (ENODEV), and calls
+    /// ``FuseFileSystem/flush(_:of:)``.
+    package let isWriting: Bool
+
+    package init(_ number: UInt64, isWriting: Bool) { (self.number, self.isWriting) = (number, isWriting) }
+}
+
+/// New attributes of a file; nil stays as it is.
+package struct FuseChange {
+    package enum Time {
+        case now
+        case at(timespec)
+    }
+
+    package var mode: mode_t?
+    package var owner: uid_t?
+    package var group: gid_t?
+    /// In bytes.
+    package var size: UInt64?
+    package var accessed: Time?
+    package var modified: Time?
+
+    package init() {}
 }
 
 /// What stat(2) says, and for how long the kernel may believe it.

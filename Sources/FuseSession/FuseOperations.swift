@@ -26,6 +26,21 @@ enum FuseOperations {
         operations.releasedir = { request, _, info in FuseRequest(request).releaseDirectory(info) }
         operations.getxattr = { FuseRequest($0).attribute($2, of: $1, capacity: $3) }
         operations.retrieve_reply = { request, cookie, _, _, pages in FuseRequest(request).retrieved(cookie, pages) }
+        operations.create = { FuseRequest($0).create($2, in: $1, mode: $3, $4) }
+        operations.write = { FuseRequest($0).write($1, $2, $3, at: $4, $5) }
+        operations.flush = { FuseRequest($0).flush($1, $2) }
+        operations.fsync = { request, node, _, info in FuseRequest(request).synchronize(node, info) }
+        operations.fsyncdir = { request, node, _, _ in FuseRequest(request).synchronizeDirectory(node) }
+        operations.mkdir = { FuseRequest($0).makeDirectory($2, in: $1, mode: $3) }
+        operations.mknod = { request, directory, name, mode, _ in
+            FuseRequest(request).makeNode(name, in: directory, mode: mode)
+        }
+        operations.symlink = { FuseRequest($0).makeLink($3, in: $2, to: $1) }
+        operations.link = { FuseRequest($0).link($1, as: $3, in: $2) }
+        operations.unlink = { FuseRequest($0).remove($2, in: $1, isDirectory: false) }
+        operations.rmdir = { FuseRequest($0).remove($2, in: $1, isDirectory: true) }
+        operations.rename = { FuseRequest($0).rename($2, in: $1, to: $4, in: $3, flags: $5) }
+        operations.setattr = { FuseRequest($0).change($1, $2, $3, $4) }
         operations.listxattr = { FuseRequest($0).attributeNames(of: $1, capacity: $2) }
         return operations
     }
@@ -38,6 +53,8 @@ private enum FuseConnection {
         let unwanted =
             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE
+            // The kernel itself takes set-user-id bits away.
+            | FUSE_CAP_HANDLE_KILLPRIV
         connection.pointee.want &= ~UInt32(unwanted)
         connection.pointee.max_write = UInt32(FuseOperations.longestTransfer)
         connection.pointee.want |= connection.pointee.capable & UInt32(FUSE_CAP_READDIRPLUS)
@@ -45,10 +62,10 @@ private enum FuseConnection {
 }
 
 /// A request of the kernel that waits for its reply. Each function here replies exactly once.
-private struct FuseRequest {
-    private let request: fuse_req_t?
+struct FuseRequest {
+    let request: fuse_req_t?
     private let served: FuseSession.Served
-    private var files: any FuseFileSystem { served.files }
+    var files: any FuseFileSystem { served.files }
 
     init(_ request: fuse_req_t?) {
         self.request = request
@@ -57,7 +74,7 @@ private struct FuseRequest {
     }
 
     /// Runs what replies, or replies with the errno that it throws.
-    private func answer(_ body: () throws(Errno) -> Void) {
+    func answer(_ body: () throws(Errno) -> Void) {
         do throws(Errno) { try body() } catch { fuse_reply_err(request, error.rawValue) }
     }
 
@@ -65,12 +82,19 @@ private struct FuseRequest {
 
     func lookUp(_ name: UnsafePointer<CChar>?, in directory: fuse_ino_t) {
         answer { () throws(Errno) in
-            guard let name = name.flatMap({ FilePath.Component(platformString: $0) }) else { throw .invalidArgument }
-            let entry = try files.lookUp(name, in: directory)
-            var parameter = entry.parameter
-            // A reply that does not arrive gives the kernel nothing that it would forget.
-            if fuse_reply_entry(request, &parameter) != 0 { files.forget(entry.node, 1) }
+            reply(try files.lookUp(try component(name), in: directory))
         }
+    }
+
+    func component(_ name: UnsafePointer<CChar>?) throws(Errno) -> FilePath.Component {
+        guard let name = name.flatMap({ FilePath.Component(platformString: $0) }) else { throw .invalidArgument }
+        return name
+    }
+
+    func reply(_ entry: FuseEntry) {
+        var parameter = entry.parameter
+        // A reply that does not arrive gives the kernel nothing that it would forget.
+        if fuse_reply_entry(request, &parameter) != 0 { files.forget(entry.node, 1) }
     }
 
     func forget(_ node: fuse_ino_t, _ count: UInt64) {
@@ -85,10 +109,13 @@ private struct FuseRequest {
 
     func attributes(of node: fuse_ino_t) {
         answer { () throws(Errno) in
-            let attributes = try files.attributes(of: node)
-            var status = attributes.status
-            fuse_reply_attr(request, &status, attributes.lifetime)
+            reply(try files.attributes(of: node))
         }
+    }
+
+    func reply(_ attributes: FuseAttributes) {
+        var status = attributes.status
+        fuse_reply_attr(request, &status, attributes.lifetime)
     }
 
     func target(ofLink node: fuse_ino_t) {
@@ -112,10 +139,9 @@ private struct FuseRequest {
     func open(_ node: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?) {
         answer { () throws(Errno) in
             guard let info else { throw .invalidArgument }
-            let handle = try files.open(node)
-            info.pointee.fh = handle
-            info.pointee.noflush = 1
-            if fuse_reply_open(request, info) != 0 { files.release(handle, of: node) }
+            let handle = try files.open(node, flags: info.pointee.flags)
+            handle.put(in: info)
+            if fuse_reply_open(request, info) != 0 { files.release(handle.number, of: node) }
         }
     }
 
@@ -223,7 +249,7 @@ private final class EntryList {
 }
 
 extension FuseEntry {
-    fileprivate var parameter: fuse_entry_param {
+    var parameter: fuse_entry_param {
         var parameter = fuse_entry_param()
         parameter.ino = node
         parameter.generation = 1  // numbers of nodes are not used again

@@ -20,14 +20,16 @@ package final class FuseSession: Sendable {
     // libfuse's functions on a session may be called from any thread.
     nonisolated(unsafe) private let session: OpaquePointer
 
-    /// Mounts `files` read-only for this user alone, without setuid programs and devices; by fusermount3(1) where the caller is not root.
+    /// Mounts `files` for this user alone, without setuid programs and devices; by fusermount3(1) where the caller is not root.
     ///
+    /// - Parameter isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
     /// - Throws: `Errno.ioError` if libfuse refused; it has printed why to standard error.
-    package init(_ files: some FuseFileSystem, at point: FilePath) throws(Errno) {
+    package init(_ files: some FuseFileSystem, at point: FilePath, isReadOnly: Bool = true) throws(Errno) {
         let served = Served(files)
         self.served = served
         var operations = FuseOperations.make()
-        let words = ["protectfs", "-o", "ro,nosuid,nodev,default_permissions,fsname=protectfs,subtype=protectfs"]
+        let options = "nosuid,nodev,default_permissions,fsname=protectfs,subtype=protectfs"
+        let words = ["protectfs", "-o", isReadOnly ? "ro,\(options)" : options]
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         defer { for argument in arguments { free(argument) } }
         let made = arguments.withUnsafeMutableBufferPointer { words in

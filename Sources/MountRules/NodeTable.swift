@@ -64,6 +64,18 @@ package struct NodeTable: Sendable {
         return number
     }
 
+    /// A file was renamed. Does nothing if the kernel does not know it.
+    package mutating func moved(_ identity: Identity, to name: FilePath.Component, in parent: UInt64) {
+        guard let number = numbers[identity], number != Self.root else { return }
+        move(number, to: Place(parent: parent, name: name))
+    }
+
+    /// The last name of a file has gone. Its node stays as long as the kernel knows it, but what gets the inode number next is another file.
+    package mutating func removed(_ identity: Identity) {
+        guard let number = numbers[identity], number != Self.root else { return }
+        numbers[identity] = nil
+    }
+
     private mutating func move(_ number: UInt64, to place: Place) {
         let old = nodes[number]?.place
         guard old != place else { return }
@@ -91,13 +103,16 @@ package struct NodeTable: Sendable {
     private mutating func removeUnused(_ number: UInt64) -> [UInt64] {
         guard number != Self.root, let node = nodes[number], node.lookups == 0, node.children == 0 else { return [] }
         nodes[number] = nil
-        numbers[node.identity] = nil
+        if numbers[node.identity] == number { numbers[node.identity] = nil }
         guard let parent = node.place?.parent else { return [number] }
         return [number] + leave(parent)
     }
 
     /// What a node is; nil if there is no such node.
     package func identity(of number: UInt64) -> Identity? { nodes[number]?.identity }
+
+    /// The node of a file; nil if there is none.
+    package func number(of identity: Identity) -> UInt64? { numbers[identity] }
 
     /// Where a node was found last; nil for the root, and if there is no such node.
     package func place(of number: UInt64) -> Place? { nodes[number]?.place }

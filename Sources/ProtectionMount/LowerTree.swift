@@ -98,15 +98,45 @@ final class LowerTree: Sendable {
         return found
     }
 
-    /// The regular file that a node is, opened for reading.
-    func file(_ node: FuseNode) throws(Errno) -> LowerFile {
+    /// The regular file that a node is, opened for reading, or as `flags` say.
+    func file(_ node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> LowerFile {
         let (directory, name) = try place(of: node)
         let file = try refusing { () throws(DataProtectionError) in
-            try directory.file(name, flags: O_RDONLY, path: directory.path.appending(name))
+            try directory.file(name, flags: flags, path: directory.path.appending(name))
         }
         try require(node, is: try refusing { () throws(DataProtectionError) in try file.status() })
         return file
     }
+
+    /// Whatever a node is, a link too, opened for its attributes alone.
+    func item(_ node: FuseNode) throws(Errno) -> LowerFile {
+        if node == NodeTable.root {
+            return try refusing { () throws(DataProtectionError) in
+                let own = try retrying(root.path, "fcntl") { fcntl(root.descriptor, F_DUPFD_CLOEXEC, 0) }
+                return LowerFile(path: root.path, descriptor: own)
+            }
+        }
+        let (directory, name) = try place(of: node)
+        let item = try refusing { () throws(DataProtectionError) in try directory.item(name) }
+        try require(node, is: try refusing { () throws(DataProtectionError) in try item.status() })
+        return item
+    }
+
+    // MARK: changes
+
+    /// Notes that the file of this status was renamed.
+    func moved(_ status: stat, to name: FilePath.Component, in parent: FuseNode) {
+        nodes.withLock { $0.moved(NodeTable.Identity(status), to: name, in: parent) }
+    }
+
+    /// Notes that the file of this status, as it was before, has lost a name.
+    func removed(_ status: stat) {
+        guard status.st_mode & S_IFMT == S_IFDIR || status.st_nlink <= 1 else { return }
+        nodes.withLock { $0.removed(NodeTable.Identity(status)) }
+    }
+
+    /// The node of the file with this status; nil if the kernel does not know it.
+    func node(of status: stat) -> FuseNode? { nodes.withLock { $0.number(of: NodeTable.Identity(status)) } }
 
     private func require(_ node: FuseNode, is status: stat) throws(Errno) {
         guard nodes.withLock({ $0.identity(of: node) }) == NodeTable.Identity(status) else {

@@ -4,22 +4,26 @@ import FuseSession
 import Keybags
 import SystemPackage
 
-/// A directory of protected files, mounted read-only so that programs which know nothing of protectfs read the plaintext.
+/// A directory of protected files, mounted so that programs which know nothing of protectfs read the plaintext, and write it if they may.
 ///
-/// The mount stays while locked: files that are locked refuse to open and to be read (ENOKEY), and everything else goes on.
+/// The mount stays while locked: files that are locked refuse to open, to be read and to be written to (ENOKEY), and everything else goes on.
 package final class Mount {
     private let session: FuseSession
     private let note: HeldMountNote?
+    private let files: MountedTree
 
     /// Mounts `source` at `point`. The kernel waits until ``serve()`` answers it.
-    package init(_ source: FilePath, at point: MountPoint, keybag: Keybag) throws(MountError) {
+    package init(
+        _ source: FilePath, at point: MountPoint, keybag: Keybag, isReadOnly: Bool = true
+    ) throws(MountError) {
         let tree: LowerTree
         do throws(DataProtectionError) { tree = try LowerTree(try LowerDirectory(source)) } catch {
             point.restore()
             throw .unusable(source, error.errno)
         }
         let files = MountedTree(tree, keybag: keybag)
-        do throws(Errno) { session = try FuseSession(files, at: point.path) } catch {
+        self.files = files
+        do throws(Errno) { session = try FuseSession(files, at: point.path, isReadOnly: isReadOnly) } catch {
             point.restore()
             throw .refused(point.path)
         }
@@ -33,7 +37,11 @@ package final class Mount {
 
     /// Answers programs until it is unmounted.
     package func serve() throws(MountError) {
-        defer { note?.end() }
+        defer {
+            // Where the connection was cut, nobody has closed what was written.
+            files.files.writers.commit()
+            note?.end()
+        }
         do throws(Errno) { try session.run(threads: 4) } catch { throw .failed(error) }
     }
 }

@@ -6,8 +6,8 @@ import MountRules
 import ProtectedFiles
 import SystemPackage
 
-/// A directory as its mount shows it, read-only: names, modes and times of the directory below, plaintext sizes, and the plaintext of what the
-/// lock state lets open. Files that are not protected are shown as they are.
+/// A directory as its mount shows it: names, modes and times of the directory below, plaintext sizes, and the plaintext of what the lock state
+/// lets open. Files that are not protected are shown as they are. What changes something is in MountedTree+Changes.swift.
 final class MountedTree: FuseFileSystem {
     let tree: LowerTree
     let files: OpenedFiles
@@ -30,22 +30,37 @@ final class MountedTree: FuseFileSystem {
         let lower = try tree.directory(directory)
         let status = try refusing { () throws(DataProtectionError) in try lower.status(of: name) }
         guard let status else { throw .noSuchFileOrDirectory }
-        var shown = try Self.shown(status, name, in: lower)
-        let node = try tree.found(status, as: name, in: directory)
-        shown.st_ino = tree.inode(status, of: node)
-        return FuseEntry(node, FuseAttributes(shown, lifetime: Self.lifetime))
+        return try entry(status, name, in: lower, directory)
+    }
+
+    /// The entry of what has that name, and this status.
+    func entry(
+        _ status: stat, _ name: FilePath.Component, in lower: LowerDirectory, _ parent: FuseNode
+    ) throws(Errno) -> FuseEntry {
+        let node = try tree.found(status, as: name, in: parent)
+        do throws(Errno) {
+            let shown = try shown(status, of: node) { () throws(DataProtectionError) in
+                try lower.file(name, flags: O_RDONLY, path: lower.path.entry(name))
+            }
+            return FuseEntry(node, shown)
+        } catch {
+            forget(node, 1)
+            throw error
+        }
     }
 
     func forget(_ node: FuseNode, _ count: UInt64) { pages.forget(tree.forget(node, count)) }
 
     func attributes(of node: FuseNode) throws(Errno) -> FuseAttributes {
-        var status = try tree.status(of: node)
-        if status.st_mode & S_IFMT == S_IFREG {
-            let (directory, name) = try tree.place(of: node)
-            status = try Self.shown(status, name, in: directory)
+        // An open file may have no name any more.
+        if let open = try files.lower(of: node) {
+            let status = try refusing { () throws(DataProtectionError) in try open.status() }
+            return try shown(status, of: node) { () in open }
         }
-        status.st_ino = tree.inode(status, of: node)
-        return FuseAttributes(status, lifetime: Self.lifetime)
+        return try shown(try tree.status(of: node), of: node) { () throws(DataProtectionError) in
+            let (directory, name) = try reporting { () throws(Errno) in try tree.place(of: node) }
+            return try directory.file(name, flags: O_RDONLY, path: directory.path.entry(name))
+        }
     }
 
     func target(ofLink node: FuseNode) throws(Errno) -> [UInt8] {
@@ -63,19 +78,31 @@ final class MountedTree: FuseFileSystem {
     }
 
     /// What protectfs itself keeps beside files for a moment.
-    private static func isHidden(_ name: FilePath.Component) -> Bool {
+    static func isHidden(_ name: FilePath.Component) -> Bool {
         let text = name.string
         return text.hasPrefix(".") && (text.contains(".protectfs-unfinished-") || text.contains(".protectfs-download-"))
     }
 
-    /// The status with the size that a program reads: of a protected file that of its plaintext, which needs no key.
-    private static func shown(
-        _ status: stat, _ name: FilePath.Component, in directory: LowerDirectory
-    ) throws(Errno) -> stat {
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return status }
+    /// What a program sees of a file with this status: of a protected file the size of its plaintext, which needs no key.
+    private func shown(
+        _ status: stat, of node: FuseNode, open: () throws(DataProtectionError) -> LowerFile
+    ) throws(Errno) -> FuseAttributes {
         var shown = status
+        shown.st_ino = tree.inode(status, of: node)
+        // A writer is asked before the file below: it says what is not committed.
+        if try writers[node]?.show(in: &shown) != true, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 {
+            try Self.showSize(in: &shown, open)
+        }
+        return FuseAttributes(shown, lifetime: Self.lifetime)
+    }
+
+    private var writers: Writers { files.writers }
+
+    private static func showSize(
+        in shown: inout stat, _ open: () throws(DataProtectionError) -> LowerFile
+    ) throws(Errno) {
         do throws(DataProtectionError) {
-            let file = try directory.file(name, flags: O_RDONLY, path: directory.path.entry(name))
+            let file = try open()
             shown.st_size = off_t(try ProtectedFileInfo(path: file.path, file: file).size)
         } catch {
             switch error.errno {
@@ -85,7 +112,6 @@ final class MountedTree: FuseFileSystem {
             default: throw error.errno
             }
         }
-        return shown
     }
 
     // MARK: directories
@@ -144,7 +170,21 @@ final class MountedTree: FuseFileSystem {
 
     // MARK: files
 
-    func open(_ node: FuseNode) throws(Errno) -> UInt64 { try files.open(try tree.file(node), as: node) }
+    func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
+        try files.open(
+            try file(node, flags: flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY), as: node, flags: flags)
+    }
+
+    /// The regular file that a node is, opened once more; it may have no name any more if somebody has it open.
+    func file(_ node: FuseNode, flags: Int32) throws(Errno) -> LowerFile {
+        guard let open = try files.lower(of: node) else { return try tree.file(node, flags: flags) }
+        return try refusing { () throws(DataProtectionError) in
+            let again = try retrying(open.path, "open") {
+                open.descriptorPath.withPlatformString { Glibc.open($0, flags | O_CLOEXEC | O_NONBLOCK) }
+            }
+            return LowerFile(path: open.path, descriptor: again)
+        }
+    }
 
     func read(
         _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
@@ -183,7 +223,7 @@ final class MountedTree: FuseFileSystem {
 
     /// A file or a directory, for its attributes. Links and devices have no attributes of users: xattr(7).
     private func opened(_ node: FuseNode, _ kind: mode_t) throws(DataProtectionError) -> LowerFile {
-        do throws(Errno) {
+        try reporting { () throws(Errno) in
             switch kind {
             case S_IFDIR:
                 let directory = try tree.directory(node)
@@ -194,6 +234,10 @@ final class MountedTree: FuseFileSystem {
             case S_IFREG: return try tree.file(node)
             default: throw .noData
             }
-        } catch { throw .system(tree.root.path, operation: "open", error) }
+        }
+    }
+
+    func reporting<R>(_ body: () throws(Errno) -> R) throws(DataProtectionError) -> R {
+        do throws(Errno) { return try body() } catch { throw .system(tree.root.path, operation: "open", error) }
     }
 }

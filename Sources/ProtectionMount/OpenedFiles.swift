@@ -10,31 +10,133 @@ import SystemPackage
 /// The files that programs have open through the mount.
 final class OpenedFiles: Sendable {
     private enum Opened: Sendable {
-        /// Not a protected file: its bytes are shown as they are.
-        case plaintext(LowerFile)
-        case protected(ProtectedFile, FuseNode)
+        /// Not a protected file: its bytes are read and written as they are.
+        case plaintext(LowerFile, FuseNode)
+        case reading(ProtectedFile, FuseNode)
+        case writing(WrittenFile, flags: Int32)
+
+        var node: FuseNode {
+            switch self {
+            case .plaintext(_, let node), .reading(_, let node): node
+            case .writing(let written, _): written.node
+            }
+        }
+
+        /// The file of the operating system.
+        var lower: LowerFile {
+            switch self {
+            case .plaintext(let file, _): file
+            case .reading(let file, _): file.lower
+            case .writing(let written, _): written.lower
+            }
+        }
     }
 
-    private let keybag: Keybag
+    let keybag: Keybag
     private let pages: PageGuard
     private let handles = HandleTable<Opened>()
+    /// The handles of each file that is open.
+    private let ofNodes = Mutex<[FuseNode: Set<UInt64>]>([:])
+    let writers = Writers()
 
     init(_ keybag: Keybag, _ pages: PageGuard) { (self.keybag, self.pages) = (keybag, pages) }
 
+    // MARK: opening
+
     /// Opens a file as its class and the lock state allow.
     ///
+    /// - Parameters:
+    ///   - file: open for reading, or for both if the flags want to write.
+    ///   - flags: of open(2).
     /// - Throws: ENOKEY if it is locked, or belongs to another keybag; EIO if it is damaged.
-    func open(_ file: LowerFile, as node: FuseNode) throws(Errno) -> UInt64 {
-        let opened = try refusing { () throws(DataProtectionError) -> Opened in
-            guard try file.isOneOfOurs() else {
-                try file.requireUnmangled()
-                return .plaintext(file)
-            }
-            return .protected(try ProtectedFile.reading(file, keybag: keybag), node)
+    func open(_ file: LowerFile, as node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> FuseHandle {
+        let isWriting = flags.wantsWriting
+        guard try refusing({ () throws(DataProtectionError) in try isProtected(file) }) else {
+            if isWriting { try Self.prepare(plaintext: file, flags) }
+            return add(.plaintext(file, node), isWriting: isWriting)
         }
-        if case .protected = opened { pages.opens(node) }
-        return handles.add(opened)
+        guard isWriting else {
+            let opened = try refusing { () throws(DataProtectionError) in
+                try ProtectedFile.reading(file, keybag: keybag)
+            }
+            return add(.reading(opened, node), isWriting: false)
+        }
+        let written = try writer(of: file, node)
+        if flags & O_TRUNC != 0 {
+            do throws(Errno) { try written.truncate(to: 0) } catch {
+                try? writers.leave(written)
+                throw error
+            }
+        }
+        return add(.writing(written, flags: flags), isWriting: true)
     }
+
+    /// - Throws: `mangled` for what was a protected file.
+    private func isProtected(_ file: LowerFile) throws(DataProtectionError) -> Bool {
+        if try file.isOneOfOurs() { return true }
+        try file.requireUnmangled()
+        return false
+    }
+
+    private static func prepare(plaintext file: LowerFile, _ flags: Int32) throws(Errno) {
+        if flags & O_APPEND != 0, fcntl(file.descriptor, F_SETFL, O_APPEND) != 0 { throw Errno(rawValue: Glibc.errno) }
+        if flags & O_TRUNC != 0 {
+            try refusing { () throws(DataProtectionError) in try file.truncate(to: 0) }
+        }
+    }
+
+    private func writer(of file: LowerFile, _ node: FuseNode) throws(Errno) -> WrittenFile {
+        // Each open asks for the key, whatever other handles hold.
+        try writers.enter(node) { isKnown throws(DataProtectionError) in
+            // Asking is all that a reader of it does.
+            if isKnown { _ = try ProtectedFile.reading(file, keybag: keybag) }
+            return isKnown ? nil : try ProtectedFile.writing(file, keybag: keybag)
+        }
+    }
+
+    /// Goes on with a file that was just made.
+    func opened(_ file: ProtectedFile, as node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
+        let written = try writers.enter(node) { _ throws(DataProtectionError) in file }
+        return add(.writing(written, flags: flags), isWriting: true)
+    }
+
+    private func add(_ opened: Opened, isWriting: Bool) -> FuseHandle {
+        let node = opened.node
+        if case .plaintext = opened {} else { pages.opens(node) }
+        let handle = handles.add(opened)
+        ofNodes.withLock { _ = $0[node, default: []].insert(handle) }
+        return FuseHandle(handle, isWriting: isWriting)
+    }
+
+    func release(_ handle: UInt64, of node: FuseNode) {
+        guard let opened = handles.remove(handle) else { return }
+        ofNodes.withLock { nodes in
+            nodes[node]?.remove(handle)
+            if nodes[node]?.isEmpty == true { nodes[node] = nil }
+        }
+        switch opened {
+        case .plaintext: return
+        case .reading(let file, _): try? file.close()  // it was only read
+        case .writing(let written, _): try? writers.leave(written)  // close(2) has committed, and said what failed
+        }
+        pages.closes(node)
+    }
+
+    /// An open file of this node, which may have no name any more; nil if nobody has it open.
+    func lower(of node: FuseNode) throws(Errno) -> LowerFile? {
+        // Under the lock: a handle is closed after it was taken out here, and its descriptor may be another file's then.
+        try ofNodes.withLock { nodes throws(Errno) in
+            for handle in nodes[node] ?? [] {
+                guard let lower = handles[handle]?.lower else { continue }
+                return try refusing { () throws(DataProtectionError) in
+                    LowerFile(path: lower.path, descriptor: try lower.duplicate())
+                }
+            }
+            return nil
+        }
+    }
+
+    // MARK: reading and writing
 
     /// The longest read that a buffer is made for, in bytes. The kernel asks for less.
     private static let longest = 1 << 20
@@ -45,34 +147,98 @@ final class OpenedFiles: Sendable {
         guard let opened = handles[handle] else { throw .badFileDescriptor }
         let buffer = WipedBuffer(count: min(count, Self.longest))
         switch opened {
-        case .plaintext(let file):
+        case .plaintext(let file, _):
             let read = try refusing { () throws(DataProtectionError) in
                 try file.read(into: buffer.prefix(buffer.count), at: offset)
             }
             reply(UnsafeRawBufferPointer(buffer.prefix(read)))
-        case .protected(let file, _):
-            do throws(Errno) {
-                // Asked each time: somebody may have changed the class.
-                let now = try refusing { () throws(DataProtectionError) in try file.openedClass() }
-                try pages.admit(node, of: now) { () throws(Errno) in
-                    let read = try refusing { () throws(DataProtectionError) in
-                        try file.read(into: buffer.prefix(buffer.count), at: Int64(clamping: offset))
-                    }
-                    // Within the admission: a lock waits until the kernel has the bytes, and then drops them.
-                    reply(UnsafeRawBufferPointer(buffer.prefix(read)))
-                }
-            } catch {
-                if error == .noKey { pages.foundNoKey() }
-                throw error
+        case .writing(let written, _): try read(written.file, node, from: offset, buffer, reply)
+        case .reading(let own, _):
+            // What is written and not committed is seen by everybody.
+            guard let written = writers[node] else { return try read(own, node, from: offset, buffer, reply) }
+            do throws(Errno) { try read(written.file, node, from: offset, buffer, reply) } catch {
+                // It was closed meanwhile, and has committed.
+                guard error == .badFileDescriptor else { throw error }
+                try read(own, node, from: offset, buffer, reply)
             }
         }
     }
 
-    func release(_ handle: UInt64, of node: FuseNode) {
-        guard case .protected(let file, _)? = handles.remove(handle) else { return }
-        try? file.close()  // it was only read
-        pages.closes(node)
+    private func read(
+        _ file: ProtectedFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
+        _ reply: (UnsafeRawBufferPointer) -> Void
+    ) throws(Errno) {
+        do throws(Errno) {
+            // Asked each time: somebody may have changed the class.
+            let now = try refusing { () throws(DataProtectionError) in try file.openedClass() }
+            try pages.admit(node, of: now) { () throws(Errno) in
+                let read = try refusing { () throws(DataProtectionError) in
+                    try file.read(into: buffer.prefix(buffer.count), at: Int64(clamping: offset))
+                }
+                // Within the admission: a lock waits until the kernel has the bytes, and then drops them.
+                reply(UnsafeRawBufferPointer(buffer.prefix(read)))
+            }
+        } catch {
+            if error == .noKey { pages.foundNoKey() }
+            throw error
+        }
     }
+
+    func write(_ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer) throws(Errno) {
+        switch handles[handle] {
+        case .plaintext(let file, _):
+            try refusing { () throws(DataProtectionError) in try file.write(bytes, at: offset) }
+        case .writing(let written, let flags):
+            do throws(Errno) { try written.write(bytes, at: offset, appends: flags & O_APPEND != 0) } catch {
+                if error == .noKey { pages.foundNoKey() }
+                throw error
+            }
+            if flags & O_DSYNC != 0 { try written.commit() }  // O_SYNC has that bit, too
+        case .reading, nil: throw .badFileDescriptor
+        }
+    }
+
+    /// Makes a file `size` bytes long, and that last.
+    ///
+    /// - Parameters:
+    ///   - handle: of an open file. Without one the key is asked for.
+    ///   - open: opens the file for reading and writing.
+    func truncate(
+        _ node: FuseNode, to size: UInt64, handle: UInt64?, _ open: () throws(Errno) -> LowerFile
+    ) throws(Errno) {
+        if let handle {
+            switch handles[handle] {
+            case .plaintext(let file, _):
+                return try refusing { () throws(DataProtectionError) in try file.truncate(to: size) }
+            case .writing(let written, _):
+                try written.truncate(to: size)
+                return try written.commit()
+            case .reading, nil: throw .badFileDescriptor
+            }
+        }
+        let file = try open()
+        guard try refusing({ () throws(DataProtectionError) in try isProtected(file) }) else {
+            return try refusing { () throws(DataProtectionError) in try file.truncate(to: size) }
+        }
+        let written = try writer(of: file, node)
+        defer { try? writers.leave(written) }  // it has committed
+        try written.truncate(to: size)
+        try written.commit()
+    }
+
+    /// close(2) of a descriptor.
+    func flush(_ handle: UInt64) throws(Errno) {
+        if case .writing(let written, _)? = handles[handle] { try written.commit() }
+    }
+
+    /// fsync(2), of a descriptor that was opened for reading too.
+    func synchronize(_ handle: UInt64) throws(Errno) {
+        guard let opened = handles[handle] else { throw .badFileDescriptor }
+        if let written = writers[opened.node] { return try written.commit(always: true) }
+        try refusing { () throws(DataProtectionError) in try opened.lower.flushAll() }
+    }
+
+    // MARK: locks
 
     /// The class of the files that have these nodes, as far as every open handle can be read now and none is `complete`.
     func readable(_ nodes: [FuseNode]) -> [FuseNode: ProtectionClass] {
@@ -80,12 +246,23 @@ final class OpenedFiles: Sendable {
         let asked = Set(nodes)
         var classes: [FuseNode: ProtectionClass] = [:]
         var others: Set<FuseNode> = []
-        for opened in handles.values {
-            guard case .protected(let file, let node) = opened, asked.contains(node) else { continue }
+        for opened in handles.values where asked.contains(opened.node) {
+            let file: ProtectedFile
+            switch opened {
+            case .plaintext: continue
+            case .reading(let own, _): file = own
+            case .writing(let written, _): file = written.file
+            }
+            let node = opened.node
             if let now = try? file.openedClass(), now != .complete { classes[node] = now } else { others.insert(node) }
         }
         return classes.filter { !others.contains($0.key) }
     }
+}
+
+extension Int32 {
+    /// Whether flags of open(2) want to change the file.
+    var wantsWriting: Bool { self & O_ACCMODE != O_RDONLY || self & O_TRUNC != 0 }
 }
 
 /// Values under numbers that are not used again.

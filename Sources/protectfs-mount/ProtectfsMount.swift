@@ -4,7 +4,7 @@ import Glibc
 import ProtectionMount
 
 /// The program that serves a mount. `protectfs mount` becomes or starts it when it has checked the arguments:
-/// `protectfs-mount KEYBAG DIR POINT`, and `--background` before them.
+/// `protectfs-mount KEYBAG DIR POINT`, and `--background` and `--read-write` before them.
 @main
 struct ProtectfsMount {
     static func main() {
@@ -17,6 +17,8 @@ struct ProtectfsMount {
                 // Whoever waits for the end of a pipe that it gave to our parent must not wait for us.
                 closefrom(3)
             }
+            let isReadOnly = words.first != "--read-write"
+            if !isReadOnly { words = words.dropFirst() }
             guard words.count == 3 else {
                 throw Failure(.usage, "wrong arguments", hint: "start it by: protectfs mount DIR POINT")
             }
@@ -24,7 +26,7 @@ struct ProtectfsMount {
             let paths = Array(words)
             let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
             let point = try MountPoint(paths[2], for: paths[1])
-            let mount = try Mount(paths[1], at: point, keybag: keybag)
+            let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             UnmountAtSignal.watch(point.path)
             if isInBackground { leaveTerminal() }
             try mount.serve()

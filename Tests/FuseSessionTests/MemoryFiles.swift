@@ -70,7 +70,7 @@ final class MemoryFiles: FuseFileSystem {
 
     func target(ofLink node: FuseNode) throws(Errno) -> [UInt8] { Array("data".utf8) }
 
-    func open(_ node: FuseNode) throws(Errno) -> UInt64 { 9 }
+    func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle { FuseHandle(9, isWriting: false) }
 
     func read(
         _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void

@@ -77,4 +77,30 @@ struct NodeTableTests {
         let step11 = table.forget(12345, 1)
         #expect(step11 == [])
     }
+
+    @Test("A renamed file is where it is now, and its old directory is given up with the last one in it")
+    mutating func moved() {
+        let old = table.found(Self.identity(10), as: "old", in: NodeTable.root)
+        let new = table.found(Self.identity(11), as: "new", in: NodeTable.root)
+        let file = table.found(Self.identity(12), as: "a", in: old)
+        table.moved(Self.identity(12), to: "b", in: new)
+        #expect(table.place(of: file)?.parent == new && table.place(of: file)?.name == "b")
+        let forgotten = table.forget(old, 1)
+        #expect(forgotten == [old])
+        table.moved(Self.identity(99), to: "x", in: new)
+        #expect(table.count == 3)
+    }
+
+    @Test("After its last name, an inode number means another file; the old node stays for those that have it open")
+    mutating func removed() {
+        let old = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        table.removed(Self.identity(10))
+        let new = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        #expect(new != old)
+        #expect(table.identity(of: old) == Self.identity(10))
+        let forgotten = table.forget(old, 1)
+        #expect(forgotten == [old])
+        let again = table.found(Self.identity(10), as: "a", in: NodeTable.root)
+        #expect(again == new)
+    }
 }

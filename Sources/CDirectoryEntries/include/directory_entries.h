@@ -22,9 +22,9 @@ int protectfs_open_within_mount(int fd, const char *path);
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
 int protectfs_exchange(int fd, const char *one, const char *other);
 
-// Gives `old` in the directory `fd` the name `new`, if nothing has it: renameat2(2) with RENAME_NOREPLACE.
+// Gives `old` in the directory `from` the name `new` in the directory `to`, if nothing has it: renameat2(2) with RENAME_NOREPLACE.
 // 0, or -1 with errno set: EEXIST; EINVAL where the file system cannot do that.
-int protectfs_rename_new(int fd, const char *old, const char *new);
+int protectfs_rename_new(int from, const char *old, int to, const char *new);
 
 // Whether names may not be taken away: of a file, or in a directory, that is immutable or append-only (chattr(1)). statx(2).
 // 0 too where the file system knows no such thing.

@@ -12,7 +12,7 @@ extension LowerDirectory {
         do throws(DataProtectionError) {
             _ = try retrying(path.entry(new), "renameat2") {
                 old.withPlatformString { old in
-                    new.withPlatformString { new in protectfs_rename_new(descriptor, old, new) }
+                    new.withPlatformString { new in protectfs_rename_new(descriptor, old, descriptor, new) }
                 }
             }
         } catch .system(_, _, .fileExists) {

@@ -1,12 +1,25 @@
 import DurableFiles
+import Glibc
 import Keybags
+import ProtectionKeys
 
 extension ProtectedFile {
     /// A handle for reading a file that was opened by its directory, for example.
     ///
     /// - Throws: what `open(_:_:)` of a path throws.
     package static func reading(_ file: LowerFile, keybag: Keybag) throws(DataProtectionError) -> ProtectedFile {
-        let open = OpenFile(file, keybag: keybag, isWritable: false)
+        try opened(file, keybag: keybag, isWritable: false)
+    }
+
+    /// The same for reading and writing; `file` is open for both.
+    package static func writing(_ file: LowerFile, keybag: Keybag) throws(DataProtectionError) -> ProtectedFile {
+        try opened(file, keybag: keybag, isWritable: true)
+    }
+
+    private static func opened(
+        _ file: LowerFile, keybag: Keybag, isWritable: Bool
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let open = OpenFile(file, keybag: keybag, isWritable: isWritable)
         // Opening asks for the key, whatever other handles hold.
         _ = try open.state(.open)
         return ProtectedFile(open)
@@ -27,5 +40,22 @@ extension ProtectedFile {
             return (ProtectedFile(open), nil)
         }
         return (ProtectedFile(open), count)
+    }
+
+    /// Creates a protected file in an open directory, as `create(_:as:raiseTo:keybag:)` does by a path. Its class is that of the rules for
+    /// new files. The file has its head when it gets its name, and both last when this returns.
+    ///
+    /// - Parameter mode: permission bits; the umask is not applied.
+    /// - Throws: `exists`, `locked`, `system`.
+    package static func create(
+        _ entry: DirectoryEntry, mode: mode_t, keybag: Keybag
+    ) throws(DataProtectionError) -> ProtectedFile {
+        let place = entry.directory.descriptorPath.appending(entry.name)
+        let resolved = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+        let new = try NewFile(entry, as: resolved, layout: .small, keybag: keybag)
+        _ = try retrying(entry.path, "fchmod") { fchmod(new.file.descriptor, mode) }
+        try new.finish()
+        try new.publish(replacing: false)
+        return ProtectedFile(try new.handle())
     }
 }

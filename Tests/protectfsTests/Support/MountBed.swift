@@ -28,8 +28,9 @@ final class MountBed {
         symlink("complete", sandbox.path("d/link"))
     }
 
-    func mount() throws {
-        let done = try sandbox.run("mount", "d", "point")
+    /// - Parameter options: of the verb.
+    func mount(_ options: String...) throws {
+        let done = try sandbox.run(["mount"] + options + ["d", "point"])
         try #require(done.status == 0, "\(done.errors)")
     }
 

@@ -1,0 +1,223 @@
+import DataProtection
+import DurableFiles
+import FuseSession
+import Glibc
+import ProtectedFiles
+import SystemPackage
+
+/// What programs change. Everything is done in open directories and on open files of the tree below, so that no link leads elsewhere.
+extension MountedTree {
+    // MARK: files
+
+    /// A new file has the class that the rules for new files give it. It has its head before its name, and both last when this returns.
+    func create(
+        _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
+    ) throws(Errno) -> (FuseEntry, FuseHandle) {
+        let lower = try place(for: name, in: directory)
+        let made: ProtectedFile
+        do throws(Errno) {
+            made = try refusing { () throws(DataProtectionError) in
+                try ProtectedFile.create(DirectoryEntry(name, in: lower), mode: mode, keybag: files.keybag)
+            }
+        } catch {
+            // Somebody has made it meanwhile, beside the mount.
+            guard error == .fileExists, flags & O_EXCL == 0 else { throw error }
+            let entry = try lookUp(name, in: directory)
+            do throws(Errno) { return (entry, try open(entry.node, flags: flags)) } catch {
+                forget(entry.node, 1)
+                throw error
+            }
+        }
+        let status = try refusing { () throws(DataProtectionError) in try made.lower.status() }
+        let entry = try entry(status, name, in: lower, directory)
+        do throws(Errno) { return (entry, try files.opened(made, as: entry.node, flags: flags)) } catch {
+            forget(entry.node, 1)
+            throw error
+        }
+    }
+
+    func write(
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
+    ) throws(Errno) { try files.write(handle, at: offset, bytes) }
+
+    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle) }
+
+    func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.synchronize(handle) }
+
+    func synchronizeDirectory(_ node: FuseNode) throws(Errno) {
+        let lower = try tree.directory(node)
+        try refusing { () throws(DataProtectionError) in try lower.flush() }
+    }
+
+    // MARK: names
+
+    /// The directory in which something is to get that name.
+    private func place(for name: FilePath.Component, in directory: FuseNode) throws(Errno) -> LowerDirectory {
+        // These names are taken by protectfs, which shows and keeps no such file.
+        guard name.kind == .regular, !Self.isHidden(name) else { throw .notPermitted }
+        return try tree.directory(directory)
+    }
+
+    func makeDirectory(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry {
+        let lower = try place(for: name, in: directory)
+        try refusing { () throws(DataProtectionError) in
+            try lower.makeDirectory(name, mode: mode)
+            try Self.setMode(mode, of: name, in: lower)
+        }
+        return try lookUp(name, in: directory)
+    }
+
+    /// The umask of this process is not that of the program which made it.
+    private static func setMode(
+        _ mode: mode_t, of name: FilePath.Component, in lower: LowerDirectory
+    ) throws(DataProtectionError) {
+        let item = try lower.item(name)
+        let now = try item.status().st_mode & 0o7777
+        // A directory with the set-group-ID bit gives it to those in it.
+        let wanted = mode & 0o7777 | now & S_ISGID
+        guard now != wanted else { return }
+        _ = try retrying(item.path, "chmod") { item.descriptorPath.withPlatformString { chmod($0, wanted) } }
+    }
+
+    func makeNode(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry {
+        switch mode & S_IFMT {
+        case S_IFREG, 0:
+            let (entry, handle) = try create(name, in: directory, mode: mode & 0o7777, flags: O_EXCL)
+            release(handle.number, of: entry.node)
+            return entry
+        case S_IFIFO, S_IFSOCK:
+            let lower = try place(for: name, in: directory)
+            try refusing { () throws(DataProtectionError) in
+                try lower.makeNode(name, mode: mode)
+                try Self.setMode(mode & 0o7777, of: name, in: lower)
+            }
+            return try lookUp(name, in: directory)
+        // The mount has no devices.
+        default: throw .notPermitted
+        }
+    }
+
+    func makeLink(
+        _ name: FilePath.Component, in directory: FuseNode, to target: UnsafePointer<CChar>
+    ) throws(Errno) -> FuseEntry {
+        let lower = try place(for: name, in: directory)
+        try refusing { () throws(DataProtectionError) in try lower.makeLink(name, to: target) }
+        return try lookUp(name, in: directory)
+    }
+
+    func link(_ node: FuseNode, as name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry {
+        let lower = try place(for: name, in: directory)
+        let item = try item(node)
+        try refusing { () throws(DataProtectionError) in try lower.link(item, as: name) }
+        return try lookUp(name, in: directory)
+    }
+
+    func remove(_ name: FilePath.Component, in directory: FuseNode, isDirectory: Bool) throws(Errno) {
+        guard !Self.isHidden(name) else { throw .noSuchFileOrDirectory }
+        let lower = try tree.directory(directory)
+        try refusing { () throws(DataProtectionError) in
+            let status = try lower.status(of: name)
+            do throws(DataProtectionError) { try lower.unlink(name, isDirectory: isDirectory) } catch {
+                // What a killed process left is not shown, and must not keep the directory.
+                guard isDirectory, error.errno == .directoryNotEmpty else { throw error }
+                Leftovers.remove(in: try lower.directory(name, staying: false))
+                try lower.unlink(name, isDirectory: true)
+            }
+            if let status { tree.removed(status) }
+        }
+    }
+
+    func rename(
+        _ name: FilePath.Component, in directory: FuseNode, to newName: FilePath.Component, in newDirectory: FuseNode,
+        flags: UInt32
+    ) throws(Errno) {
+        // RENAME_NOREPLACE of linux/fs.h. Exchanging two names is not offered.
+        guard flags & ~1 == 0 else { throw .invalidArgument }
+        guard !Self.isHidden(name) else { throw .noSuchFileOrDirectory }
+        let from = try tree.directory(directory)
+        let to = try place(for: newName, in: newDirectory)
+        try refusing { () throws(DataProtectionError) in
+            let source = try from.status(of: name)
+            let target = try to.status(of: newName)
+            var held: ReplacedFile?
+            if flags == 0, let source, let target, source.isRegular, target.isRegular, !source.isSameItem(as: target) {
+                held = try prepare(
+                    DirectoryEntry(name, in: from), source, toReplace: DirectoryEntry(newName, in: to), target)
+            }
+            defer { withExtendedLifetime(held) {} }
+            try from.move(name, to: newName, in: to, replacing: flags == 0)
+            if let source, let target, source.isSameItem(as: target) { return }  // rename(2) does nothing then
+            if let target { tree.removed(target) }
+            if let source { tree.moved(source, to: newName, in: newDirectory) }
+        }
+    }
+
+    /// Before one file takes the place of another: what was written to it is committed, and it gets the class of the other file if that is
+    /// stronger, because this is how programs save.
+    ///
+    /// - Returns: to be kept until it is done.
+    private func prepare(
+        _ entry: DirectoryEntry, _ status: stat, toReplace replaced: DirectoryEntry, _ target: stat
+    ) throws(DataProtectionError) -> ReplacedFile? {
+        let keybag = files.keybag
+        if let written = tree.node(of: status).flatMap({ files.writers[$0] }) {
+            try reporting { () throws(Errno) in try written.commit() }
+        }
+        let writtenTarget = tree.node(of: target).flatMap { files.writers[$0] }
+        let held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
+        guard let old = held?.file ?? writtenTarget?.lower else { return held }
+        let new = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
+        guard try new.isOneOfOurs() else { return held }
+        let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
+        let wanted: InheritedClass?
+        do throws(DataProtectionError) { wanted = try keybag.inheritedClass(of: old) } catch {
+            // Nobody knows the class of a damaged file, and it may be replaced.
+            guard error.errno == .badMessage else { throw error }
+            wanted = nil
+        }
+        guard let wanted, !wanted.isRefuted, wanted.claimed > own else { return held }
+        let open = try new.forHeads { () throws(DataProtectionError) in
+            try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
+        }
+        try keybag.setProtection(wanted.claimed, of: open, allowsWeaker: false)
+        return held
+    }
+
+    // MARK: attributes
+
+    /// A node for its attributes; an open file may have no name any more.
+    private func item(_ node: FuseNode) throws(Errno) -> LowerFile {
+        if let open = try files.lower(of: node) { return open }
+        return try tree.item(node)
+    }
+
+    func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes {
+        if let size = change.size {
+            try files.truncate(node, to: size, handle: handle) { () throws(Errno) in try file(node, flags: O_RDWR) }
+        }
+        let item = try item(node)
+        let path = item.descriptorPath
+        try refusing { () throws(DataProtectionError) in
+            // Before the mode: the kernel takes set-user-ID bits away at chown(2).
+            if change.owner != nil || change.group != nil {
+                let (owner, group) = (change.owner ?? uid_t.max, change.group ?? gid_t.max)
+                _ = try retrying(item.path, "chown") { path.withPlatformString { chown($0, owner, group) } }
+            }
+            if let mode = change.mode {
+                _ = try retrying(item.path, "chmod") { path.withPlatformString { chmod($0, mode) } }
+            }
+            if change.accessed != nil || change.modified != nil {
+                var times = [FileTimes.timespec(change.accessed), FileTimes.timespec(change.modified)]
+                _ = try retrying(item.path, "utimensat") {
+                    path.withPlatformString { utimensat(AT_FDCWD, $0, &times, 0) }
+                }
+            }
+        }
+        if let modified = change.modified { files.writers[node]?.isModified(modified) }
+        return try attributes(of: node)
+    }
+}
+
+extension stat {
+    fileprivate var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
+}

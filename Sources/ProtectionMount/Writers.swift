@@ -1,0 +1,63 @@
+import DataProtection
+import FuseSession
+import ProtectedFiles
+import Synchronization
+import SystemPackage
+
+/// The files that are open for writing, one ``WrittenFile`` each.
+final class Writers: Sendable {
+    private struct Counted {
+        let file: WrittenFile
+        var handles: Int
+    }
+    private let files = Mutex<[FuseNode: Counted]>([:])
+    /// Opening and closing the writer of one file take turns: who opens it while it is being closed would find it busy.
+    private let turns = (0..<64).map { _ in Turn() }
+    private final class Turn: Sendable { let mutex = Mutex(()) }
+
+    private func turn(_ node: FuseNode) -> Turn { turns[Int(node % UInt64(turns.count))] }
+
+    /// The writer of a file; nil if nobody has it open for writing.
+    subscript(_ node: FuseNode) -> WrittenFile? { files.withLock { $0[node]?.file } }
+
+    /// Adds a handle to the writer of a file.
+    ///
+    /// - Parameter make: is told whether there is a writer, and makes one if there is none. It may refuse in both cases.
+    func enter(
+        _ node: FuseNode, _ make: (_ isKnown: Bool) throws(DataProtectionError) -> ProtectedFile?
+    ) throws(Errno) -> WrittenFile {
+        try turn(node).mutex.withLock { _ throws(Errno) in
+            let known = self[node]
+            let made = try refusing { () throws(DataProtectionError) in
+                try make(known != nil).map { file throws(DataProtectionError) in try WrittenFile(file, node) }
+            }
+            guard let file = known ?? made else { throw .staleNFSFileHandle }
+            files.withLock { files in
+                if known == nil { files[node] = Counted(file: file, handles: 0) }
+                files[node]?.handles += 1
+            }
+            return file
+        }
+    }
+
+    /// Takes a handle away; with the last one the writer commits and closes.
+    ///
+    /// - Throws: what that says. Nobody hears of it after the last close(2), which has committed before.
+    func leave(_ file: WrittenFile) throws(Errno) {
+        try turn(file.node).mutex.withLock { _ throws(Errno) in
+            let isLast = files.withLock { files in
+                files[file.node]?.handles -= 1
+                return files[file.node]?.handles == 0
+            }
+            guard isLast else { return }
+            // Until then it says size and times.
+            defer { files.withLock { _ = $0.removeValue(forKey: file.node) } }
+            try file.close()
+        }
+    }
+
+    /// Commits all of them.
+    func commit() {
+        for counted in files.withLock({ Array($0.values) }) { try? counted.file.commit() }
+    }
+}

@@ -1,0 +1,157 @@
+import DataProtection
+import Dispatch
+import DurableFiles
+import FuseSession
+import Glibc
+import MountRules
+import ProtectedFiles
+import Synchronization
+import SystemPackage
+
+/// A protected file that programs have open for writing: the one writer of it, for all of their handles.
+///
+/// What write(2) has acknowledged is sealed and not committed yet: ``commit(_:)`` makes it last. The directory below has the old size and times
+/// until then, so programs are told those from here.
+final class WrittenFile: Sendable {
+    let node: FuseNode
+    let file: ProtectedFile
+    /// The same open file, for what is asked and set when the writer has closed its own descriptor.
+    let lower: LowerFile
+
+    private struct State {
+        /// When it was written to, or what a program has set since. Nil: as the directory below says.
+        var modified: timespec?
+        var isUncommitted = false
+        var schedule = CommitSchedule()
+    }
+    private let state = Mutex(State())
+
+    init(_ file: ProtectedFile, _ node: FuseNode) throws(DataProtectionError) {
+        (self.file, self.node) = (file, node)
+        lower = LowerFile(path: file.path, descriptor: try file.lower.duplicate())
+    }
+
+    // MARK: writing
+
+    /// - Throws: ENOKEY if its class key has gone; EBUSY while another process writes to it.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, appends: Bool) throws(Errno) {
+        try changing { () throws(DataProtectionError) in
+            if appends { _ = try file.append(bytes) } else { try file.write(bytes, at: Int64(clamping: offset)) }
+        }
+    }
+
+    func truncate(to size: UInt64) throws(Errno) {
+        try changing { () throws(DataProtectionError) in try file.truncate(to: Int64(clamping: size)) }
+    }
+
+    private func changing(_ change: () throws(DataProtectionError) -> Void) throws(Errno) {
+        try refusing { () throws(DataProtectionError) in try change() }
+        // Behind it: a commit that comes in between has this change too, and the next one has nothing to do.
+        let delay = state.withLock { state in
+            state.modified = Self.now()
+            state.isUncommitted = true
+            return state.schedule.wrote(at: Clock.monotonic())
+        }
+        if let delay { comeBack(after: delay) }
+    }
+
+    private static func now() -> timespec {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now
+    }
+
+    /// Makes last what was written. Needs no key.
+    ///
+    /// - Parameter always: whether to flush also where nothing was written: fsync(2).
+    /// - Throws: the first error, again each time: nothing more is written after it.
+    func commit(always: Bool = false) throws(Errno) {
+        let isUncommitted = state.withLock { state in
+            defer {
+                state.isUncommitted = false
+                state.schedule.committed()
+            }
+            return state.isUncommitted
+        }
+        guard isUncommitted || always else { return }
+        do throws(Errno) { try refusing { () throws(DataProtectionError) in try file.sync() } } catch {
+            // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
+            if error == .badFileDescriptor { return }
+            state.withLock { $0.isUncommitted = true }
+            throw error
+        }
+        keepTime()
+    }
+
+    /// Commits what nobody has asked to commit.
+    private static let rounds = DispatchQueue(label: "protectfs.mount.commits", attributes: .concurrent)
+
+    /// - Parameter delay: in nanoseconds.
+    private func comeBack(after delay: UInt64) {
+        Self.rounds.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: delay))) { [weak self] in
+            guard let self else { return }
+            switch state.withLock({ $0.schedule.due(at: Clock.monotonic()) }) {
+            case .rest: return
+            case .wait(let more): comeBack(after: more)
+            case .commit: try? commit()  // an error is said again by each later call
+            }
+        }
+    }
+
+    /// Commits and closes.
+    func close() throws(Errno) {
+        defer { keepTime() }
+        try refusing { () throws(DataProtectionError) in try file.close() }
+    }
+
+    // MARK: attributes
+
+    /// utimensat(2) is over: no commit is to change that time again.
+    func isModified(_ time: FuseChange.Time) {
+        let time =
+            switch time {
+            case .now: Self.now()
+            case .at(let time): time
+            }
+        state.withLock { $0.modified = time }
+    }
+
+    /// A commit is no change of the file: programs wrote when they wrote.
+    private func keepTime() {
+        guard let modified = state.withLock({ $0.modified }) else { return }
+        // Refused to somebody who may write to the file and does not own it: then it has the time of the commit.
+        var times = [timespec(tv_sec: 0, tv_nsec: FileTimes.omit), modified]
+        _ = futimens(lower.descriptor, &times)
+    }
+
+    /// Puts size and time into the status of the file below.
+    ///
+    /// - Returns: false if it was closed meanwhile: then the file below says all.
+    func show(in status: inout stat) throws(Errno) -> Bool {
+        do throws(DataProtectionError) { status.st_size = off_t(try file.size()) } catch {
+            guard error.errno != .badFileDescriptor else { return false }
+            // Locked: all was committed then, and the head says the size.
+            status.st_size = try refusing { () throws(DataProtectionError) in
+                off_t(try ProtectedFileInfo(path: lower.path, file: lower).size)
+            }
+        }
+        if let modified = state.withLock({ $0.modified }) { status.st_mtim = modified }
+        return true
+    }
+}
+
+/// utimensat(2): times that are no times. The macros of sys/stat.h are not imported.
+enum FileTimes {
+    /// UTIME_NOW.
+    static let now = (1 << 30) - 1
+    /// UTIME_OMIT.
+    static let omit = (1 << 30) - 2
+
+    static func timespec(_ time: FuseChange.Time?) -> timespec {
+        switch time {
+        case nil: Glibc.timespec(tv_sec: 0, tv_nsec: omit)
+        case .now: Glibc.timespec(tv_sec: 0, tv_nsec: now)
+        case .at(let time): time
+        }
+    }
+}

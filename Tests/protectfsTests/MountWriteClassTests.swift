@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+/// What becomes of classes, and of files that have none, on a mount that programs may write to.
+@Suite("mount --read-write: classes", .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
+struct MountWriteClassTests {
+    private let bed: MountBed
+
+    init() throws {
+        bed = try MountBed()
+        try bed.mount("--read-write")
+    }
+
+    @Test("New files have the class of their directory, and protectfs reads at once what was written")
+    func protected() throws {
+        let done = try bed.script(
+            """
+            os.makedirs('a/b')
+            run('class', '../d/a', 'complete')
+            for name in ['a/one', 'a/b/two', 'three']:
+                with open(name, 'w') as file: file.write(name * 1000)
+                print(os.getxattr(name, 'user.protectfs.class').decode(), verb('cat', '../d/' + name).stdout == name * 1000)
+                with open('../d/' + name, 'rb') as file: assert name.encode() * 2 not in file.read()
+            with open('../d/a/one', 'rb') as file: size = len(file.read())
+            with open('a/one', 'a') as file:
+                file.write('more')
+                file.flush()
+                os.fsync(file.fileno())
+                print(verb('cat', '../d/a/one').stdout[-4:], os.path.getsize('a/one'))
+            print(verb('verify', '--recursive', '../d/a', '../d/three').returncode)
+            subprocess.run([program, 'write', '../d/three'], input=b'from outside', check=True)
+            time.sleep(1.1)
+            print(open('three').read())
+            """)
+        #expect(
+            done.text == """
+                complete True
+                complete True
+                first-unlock True
+                more 5004
+                0
+                from outside
+
+                """, "\(done.errors)")
+    }
+
+    @Test("A file that takes the place of another gets its class if that is stronger, also by sed -i and mv")
+    func replaced() throws {
+        let done = try bed.script(
+            """
+            def named(name): return os.getxattr(name, 'user.protectfs.class').decode()
+            with open('new', 'w') as file: file.write('new')
+            os.rename('new', 'complete')
+            print(named('complete'), open('complete').read(), verb('cat', '../d/complete').stdout)
+            subprocess.run(['sed', '-i', 's/new/newer/', 'complete'], check=True)
+            print(named('complete'), open('complete').read())
+            with open('tmp', 'w') as file:
+                file.write('open')
+                file.flush()
+                os.rename('tmp', 'complete')
+                file.write(' still')
+            print(named('complete'), open('complete').read())
+            run('class', '../d/sub', 'complete')
+            with open('sub/strong', 'w') as file: file.write('strong')
+            os.rename('sub/strong', 'none')
+            print(named('none'), open('none').read())
+            with open('weak', 'w') as file: file.write('weak')
+            run('lock', '--require-clean')
+            print(attempt(lambda: os.rename('weak', 'complete')), open('weak').read())
+            unlock()
+            os.rename('weak', 'complete')
+            print(named('complete'), open('complete').read())
+            """)
+        #expect(
+            done.text == """
+                complete new new
+                complete newer
+                complete open still
+                complete strong
+                ENOKEY weak
+                complete weak
+
+                """, "\(done.errors)")
+    }
+
+    @Test("Files that are not protected are written to as they are, and stay that")
+    func plaintext() throws {
+        let done = try bed.script(
+            """
+            with open('plain', 'a') as file: file.write('more\\n')
+            with open('plain', 'r+') as file: file.write('P')
+            print(open('../d/plain').read(), end='')
+            os.truncate('plain', 3)
+            print(open('plain').read(), os.path.getsize('plain'))
+            with open('plain', 'w') as file: file.write('new')
+            print(open('../d/plain').read(), attempt(lambda: os.getxattr('plain', 'user.protectfs.class')))
+            with open('../d/first-unlock', 'rb') as file: whole = file.read()
+            with open('../d/mangled', 'wb') as file: file.write(b'\\n' + whole[1:])
+            for flags in [os.O_WRONLY, os.O_RDWR | os.O_TRUNC, os.O_WRONLY | os.O_APPEND]:
+                print(attempt(lambda: os.open('mangled', flags)), attempt(lambda: os.truncate('mangled', 0)))
+            print(open('../d/mangled', 'rb').read() == b'\\n' + whole[1:])
+            """)
+        #expect(
+            done.text == """
+                Plain
+                more
+                Pla 3
+                new ENODATA
+                EIO EIO
+                EIO EIO
+                EIO EIO
+                True
+
+                """, "\(done.errors)")
+    }
+}
