@@ -1,4 +1,5 @@
 import Foundation
+import ProtectionKeys
 import Testing
 
 @testable import DataProtection
@@ -25,6 +26,23 @@ import Testing
             read += piece
         }
         #expect(read == Self.text)
+    }
+
+    @Test("A read returns what another handle has committed since the file was opened, and stops at its end")
+    func grown() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, Array(Self.text.prefix(100)))
+        let reader = try ProtectedFile.open(path, keybag: bed.keybag)
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try Self.text.lendBytes { text throws(DataProtectionError) in try writer.write(text, at: 0) }
+        #expect(try Array(reader.read(Int.max, at: 0)) == Array(Self.text.prefix(100)), "not committed")
+        try writer.sync()
+        #expect(try Array(reader.read(Int.max, at: 0)) == Self.text)
+        #expect(try Array(reader.read(50, at: 299_980)) == Array(Self.text.suffix(20)))
+        #expect(try reader.read(50, at: 300_000).isEmpty)
+        try writer.truncate(to: 10)
+        try writer.close()
+        #expect(try Array(reader.read(Int.max, at: 0)) == Array(Self.text.prefix(10)))
     }
 
     @Test func lockEndsNothing() async throws {

@@ -10,6 +10,8 @@ import SystemPackage
 package struct LockedKeybags: Sendable {
     /// The keybags of which a key was in the ring.
     package let keybags: [KeybagUUID]
+    /// Those of them that could be opened, whether their lock succeeded or not.
+    package fileprivate(set) var opened: [Keybag] = []
     /// Of the keybags that are not known to be locked.
     package fileprivate(set) var failures: [DataProtectionError] = []
     /// Keybags once used here whose directories belong to other users now. No key of theirs was in the ring.
@@ -36,8 +38,13 @@ extension Keybag {
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { locked.failures.append(error) }
         for uuid in Set(found).union(remembered).sorted(by: { $0.description < $1.description }) {
             do throws(DataProtectionError) {
-                let stranger = try lock(uuid, keysWereThere: unlocked.contains(uuid), followUp)
-                if let stranger { locked.ofOthers.append(stranger) }
+                let keysWereThere = unlocked.contains(uuid)
+                if let keybag = try? Self.remembered(uuid, followUp: followUp, warn: { _ in }) {
+                    if found.contains(uuid) { locked.opened.append(keybag) }
+                    _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
+                } else if let stranger = try lock(unopened: uuid, keysWereThere: keysWereThere) {
+                    locked.ofOthers.append(stranger)
+                }
             } catch {
                 locked.failures.append(error)
             }
@@ -55,19 +62,19 @@ extension Keybag {
 
     /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
     package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
-        _ = try lock(uuid, keysWereThere: false, followUp)
+        // Where the keybag is there, its counter stops an unlock that is under way.
+        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
+            _ = try keybag.lock(waiting: 0)
+        } else {
+            _ = try lock(unopened: uuid, keysWereThere: false)
+        }
     }
 
     /// - Returns: the keybag's directory, if that belongs to another user and no keys were there.
     /// - Throws: also `keybagUnsafe` if the directory belongs to another user and keys were there: in that user's ring they may be still.
     private static func lock(
-        _ uuid: KeybagUUID, keysWereThere: Bool, _ followUp: LockFollowUp
+        unopened uuid: KeybagUUID, keysWereThere: Bool
     ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
-        // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
-            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
-            return nil
-        }
         let keysAreThere = RingKeys(uuid).holdsUnlocked
         try RingKeys(uuid).evict()
         guard let directory = target(of: uuid) else { return nil }

@@ -116,7 +116,7 @@ struct Lock: ParsableCommand {
         let locked = try Keybag.lockEach()
         var failures = locked.failures
         var isUnopened = false
-        var keybags = locked.keybags.compactMap { try? Keybag.remembered($0) }
+        var keybags = locked.opened
         do throws(DataProtectionError) {
             let own = try keybag.open()
             if !keybags.contains(where: { $0.uuid == own.uuid }) {
