@@ -10,10 +10,10 @@ public import SystemPackage
 public enum RingWriter {
     /// Runs `body` on a thread that possesses `@u`, and waits for it.
     ///
-    /// The link takes some bytes of the user's key quota. If none are left, `body` runs without the link, because keys can be
-    /// removed without possessing them; if it fails then, the error is EDQUOT.
-    /// - Throws: what `body` throws; `EAGAIN` if no thread could be made; else the error of linking `@u` (ENOSYS or EPERM
-    ///   where a container forbids keyrings).
+    /// The link takes some bytes of the user's key quota, and the thread one of the user's processes. Whoever uses up either of them keeps
+    /// no key from being removed, which needs no possession: `body` runs without the link, without a thread on the calling one. If it
+    /// fails then, the error is EDQUOT or EAGAIN.
+    /// - Throws: what `body` throws; else the error of linking `@u` (ENOSYS or EPERM where a container forbids keyrings).
     public static func run<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
         var result: Result<R, Errno> = .failure(.resourceTemporarilyUnavailable)
         do throws(POSIXThread.Refusal) {
@@ -32,7 +32,7 @@ public enum RingWriter {
                 }
             }
         } catch {
-            throw Errno(rawValue: error.code)
+            do throws(Errno) { return try body() } catch _ { throw Errno(rawValue: error.code) }
         }
         return try result.get()
     }

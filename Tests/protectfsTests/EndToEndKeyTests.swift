@@ -28,6 +28,20 @@ struct EndToEndKeyTests {
         try user.lock()
     }
 
+    @Test(
+        "A lock evicts the keys of a user who may have no more processes",
+        .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
+    func noThread() throws {
+        let user = try EndToEndUser.made()
+        let file = user.home.appending("file")
+        try user.unlock()
+        try user.write(file, "complete", [1])
+        let done = try user.run(["sh", "-c", "ulimit -u 1; exec protectfs lock"])
+        #expect(done.status == 0, "\(done)")
+        try expectAbsent(user)
+        try user.expectLocked(file, in: .plain)
+    }
+
     @Test("An expired key is cleared by lock, from every session")
     func expired() throws {
         let user = try EndToEndUser.caller()
