@@ -116,16 +116,20 @@ extension Data {
         // More than fits into one commit appears whole by way of a new file.
         let limit = 4 << 20
         guard count <= limit, file.lastSize <= limit else { return false }
-        try file.beginWriting()
-        // Now that nobody else writes: it may have grown.
-        guard file.lastSize <= limit else { return false }
         do throws(DataProtectionError) {
             let own = try file.openedClass()
             // New bytes are never in the weaker class, and old bytes keep their class until they are gone.
             if let explicit, explicit > own {
                 try keybag.setProtection(explicit, of: file.lower, allowsWeaker: false)
             }
-            try lend { bytes throws(DataProtectionError) in try file.replaceContents(by: bytes) }
+            var isReplaced = false
+            try lend { bytes throws(DataProtectionError) in
+                isReplaced = try file.replaceContents(by: bytes, ofAtMost: UInt64(limit))
+            }
+            guard isReplaced else {
+                try file.close()
+                return false
+            }
             if let explicit, explicit <= own {
                 try file.sync()
                 try keybag.setProtection(explicit, of: file.lower)

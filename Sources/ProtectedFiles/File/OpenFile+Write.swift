@@ -49,10 +49,21 @@ extension OpenFile {
     /// Makes `buffer` the contents. The cut and the first MiB are one operation.
     ///
     /// After an error nothing is pending, so that no lock commits a part of it.
-    package func replaceContents(by buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+    ///
+    /// - Parameter limit: of the size before, in bytes: that of a file that nobody else can write any more.
+    /// - Returns: false if it was longer; nothing is changed then.
+    package func replaceContents(
+        by buffer: UnsafeRawBufferPointer, ofAtMost limit: UInt64
+    ) throws(DataProtectionError) -> Bool {
+        guard access.isWritable else { throw .notOpen(file.path, for: .truncate) }
         do throws(DataProtectionError) {
-            let keys = try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: 0) }
+            let begun = try becomeWriter(.truncate)
+            guard content.view?.size ?? 0 <= limit else { return false }
+            let keys = try change(.truncate, begun) { change throws(DataProtectionError) in
+                try change.truncate(to: 0)
+            }
             try write(buffer, at: 0, consume keys)
+            return true
         } catch {
             content.discard()
             throw error

@@ -116,11 +116,13 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
-    /// Makes `buffer` the contents, as ``truncate(to:)`` and ``write(_:at:)`` would.
-    package func replaceContents(by buffer: UnsafeRawBufferPointer) throws(DataProtectionError) {
+    /// Makes `buffer` the contents, as ``truncate(to:)`` and ``write(_:at:)`` would, unless they were longer than `limit` bytes: then false.
+    package func replaceContents(
+        by buffer: UnsafeRawBufferPointer, ofAtMost limit: UInt64
+    ) throws(DataProtectionError) -> Bool {
         try inTurn(.write) { () throws(DataProtectionError) in
             defer { noteWriting() }
-            try open.replaceContents(by: buffer)
+            return try open.replaceContents(by: buffer, ofAtMost: limit)
         }
     }
 
@@ -152,9 +154,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
     ///
     /// - Throws: `busy`, `locked`.
     package func beginWriting() throws(DataProtectionError) {
-        try inTurn(.write) { () throws(DataProtectionError) in
-            try open.beginWriting(.write)
-        }
+        try inTurn(.write) { () throws(DataProtectionError) in try open.beginWriting(.write) }
     }
 
     /// Gives up what was written since the last ``sync()``, and goes on.
