@@ -126,7 +126,7 @@ struct RecoveryVerbTests {
 
     @Test("Without a code, and with another keybag's, there is nothing to recover with")
     func refused() throws {
-        let none = try sandbox.run("passcode", "--with-recovery-code", "--recovery-code-fd", "0")
+        let none = try sandbox.run("passcode", "--with-recovery-code", "--recovery-code-fd", "9")
         #expect(none.status == 66)
         #expect(none.errors.contains("protectfs recovery new"))
         _ = try sandbox.makeRecoveryCode()

@@ -89,8 +89,7 @@ struct ValueOptions: ParsableArguments {
     @Option(
         name: .customLong("value-fd"),
         help: ArgumentHelp(
-            "Read the value from this file descriptor instead of asking, up to end of file.", valueName: "n"),
-        transform: SecretDescriptor.open)
+            "Read the value from this file descriptor instead of asking, up to end of file.", valueName: "n"))
     var descriptor: Int32?
     @Flag(help: "Keep a newline at the end of the value, which is removed otherwise.")
     var raw = false
@@ -98,6 +97,12 @@ struct ValueOptions: ParsableArguments {
         name: .customLong("passphrase-fd"),
         help: ArgumentHelp(
             "Read the passphrase of an identity's PKCS #12 file from this file descriptor, up to a newline.",
-            valueName: "n"), transform: SecretDescriptor.open)
+            valueName: "n"))
     var passphraseDescriptor: Int32?
+
+    func validate() throws {
+        for (option, number) in [("--value-fd", descriptor), ("--passphrase-fd", passphraseDescriptor)] {
+            if let number, number < 0 { throw ValidationError("\(option) needs a file descriptor") }
+        }
+    }
 }

@@ -10,12 +10,16 @@ struct PassphraseOption: ParsableArguments {
             """
             Read the backup's passphrase from this file descriptor instead of asking, up to a newline, NUL or end of file.
             """,
-            valueName: "n"), transform: SecretDescriptor.open)
+            valueName: "n"))
     var descriptor: Int32?
 
     private static let prompt = "Passphrase of the backup: "
     /// Bytes below which a passphrase is called short.
     private static let shortest = 15
+
+    func validate() throws {
+        if let descriptor, descriptor < 0 { throw ValidationError("--passphrase-fd needs a file descriptor") }
+    }
 
     /// The passphrase of a backup that is there.
     func read() throws(Failure) -> SecretBytes {

@@ -1,14 +1,18 @@
 import ArgumentParser
 import DataProtection
 
-/// `--password-fd N`, and the terminal without it: the password of a service's user.
+/// `--password-fd N`. The password of a service's user is never an argument and never in the environment.
 struct PasswordSource: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
         help: ArgumentHelp(
             "Read the password from this file descriptor instead of asking, up to a newline, NUL or end of file.",
-            valueName: "n"), transform: SecretDescriptor.open)
+            valueName: "n"))
     private var descriptor: Int32?
+
+    func validate() throws {
+        if let descriptor, descriptor < 0 { throw ValidationError("--password-fd needs a file descriptor") }
+    }
 
     /// One that is known.
     func read() throws(Failure) -> SecretBytes {
