@@ -36,7 +36,8 @@ struct EndToEndKeyTests {
         let file = user.home.appending("file")
         try user.unlock()
         try user.write(file, "complete", [1])
-        let done = try user.run(["sh", "-c", "ulimit -u 1; exec protectfs lock"])
+        let program = user.programs.appending("protectfs").string
+        let done = try user.run(["prlimit", "--nproc=1", program, "lock"])
         #expect(done.status == 0, "\(done)")
         try expectAbsent(user)
         try user.expectLocked(file, in: .plain)
