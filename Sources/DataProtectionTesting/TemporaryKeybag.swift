@@ -74,7 +74,7 @@ public final class TemporaryKeybag: Sendable {
     public func remove() throws(DataProtectionError) {
         guard OwnDirectory.exists(home) else { return }
         keybag.forgetTemporaryKeys()
-        // This process may be noting itself as a user of the keybag; it stops when that has gone.
+        // This process may be noting itself as a user of the keybag; it stops once that is gone.
         for _ in 0..<100 {
             do throws(DataProtectionError) { return try Self.removeTree(home) } catch {
                 guard error.errno == .directoryNotEmpty else { throw error }

@@ -29,7 +29,7 @@ struct EndToEndKeyTests {
     }
 
     @Test(
-        "A lock evicts the keys of a user who may have no more processes",
+        "A lock evicts the keys of a user who may start no more processes",
         .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
     func noThread() throws {
         let user = try EndToEndUser.made()

@@ -4,9 +4,6 @@ import SystemPackage
 
 /// Names as system calls make and take them: nothing is lasting before ``flush()``, and nothing is made good.
 extension LowerDirectory {
-    /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
-    private static let pathOnly: Int32 = 0o10_000_000
-
     /// What has that name, a link itself too, opened neither for reading nor for writing: for its status, mode, owner, times and links, by
     /// ``LowerFile/descriptorPath``.
     package func item(_ name: FilePath.Component) throws(DataProtectionError) -> LowerFile {
@@ -19,12 +16,12 @@ extension LowerDirectory {
 
     /// mkdirat(2).
     package func makeDirectory(_ name: FilePath.Component, mode: mode_t) throws(DataProtectionError) {
-        _ = try retrying(path.entry(name), "mkdirat") { name.withPlatformString { mkdirat(descriptor, $0, mode) } }
+        _ = try retrying(path.entry(name), "mkdir") { name.withPlatformString { mkdirat(descriptor, $0, mode) } }
     }
 
     /// symlinkat(2).
     package func makeLink(_ name: FilePath.Component, to target: UnsafePointer<CChar>) throws(DataProtectionError) {
-        _ = try retrying(path.entry(name), "symlinkat") {
+        _ = try retrying(path.entry(name), "symlink") {
             name.withPlatformString { symlinkat(target, descriptor, $0) }
         }
     }

@@ -5,7 +5,7 @@ import SystemPackage
 /// Going upwards by open directories, so that a link on the path leads nowhere else.
 extension LowerDirectory {
     /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
-    private static let pathOnly: Int32 = 0o10_000_000
+    static let pathOnly: Int32 = 0o10_000_000
 
     /// Opens a directory to look up names from it, for which no permission to read it is needed.
     package convenience init(lookingAt path: FilePath) throws(DataProtectionError) {

@@ -9,7 +9,7 @@ extension LowerDirectory {
     package func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
         var isNew = true
         do throws(DataProtectionError) {
-            _ = try retrying(path.entry(name), "mkdir") { name.withPlatformString { mkdirat(descriptor, $0, 0o700) } }
+            try makeDirectory(name, mode: 0o700)
         } catch {
             guard error.errno == .fileExists else { throw error }
             isNew = false
@@ -36,20 +36,14 @@ extension LowerDirectory {
         _ name: FilePath.Component, to text: [CChar], replacing: Bool
     ) throws(DataProtectionError) {
         do throws(DataProtectionError) {
-            try makeLink(name, text)
+            try makeLink(name, to: text)
         } catch {
             guard error.errno == .fileExists else { throw error }
             guard replacing else { throw .exists(path.entry(name)) }
             let temporary = DirectoryEntry(name, in: self).beside(unfinished: "0").name
             if let status = try status(of: temporary), status.st_mode & S_IFMT == S_IFLNK { try remove(temporary) }
-            try makeLink(temporary, text)
+            try makeLink(temporary, to: text)
             try rename(temporary, to: name)
-        }
-    }
-
-    private func makeLink(_ name: FilePath.Component, _ text: [CChar]) throws(DataProtectionError) {
-        _ = try retrying(path.entry(name), "symlink") {
-            name.withPlatformString { symlinkat(text, descriptor, $0) }
         }
     }
 
@@ -57,7 +51,7 @@ extension LowerDirectory {
     package func removeTree(_ name: FilePath.Component) throws(DataProtectionError) {
         guard let inner = try removeUnlessDirectory(name) else { return }
         try inner.removeContents()
-        try removeEmptyDirectory(name)
+        try unlink(name, isDirectory: true)
     }
 
     /// Removes all that is in this directory. Links are removed, and never followed.
@@ -72,7 +66,7 @@ extension LowerDirectory {
                 waiting.removeLast()
                 guard let done = descent.name else { break }
                 do throws(DataProtectionError) { try descent.leave() } catch { throw failure ?? error }
-                do throws(DataProtectionError) { try descent.directory.removeEmptyDirectory(done) } catch {
+                do throws(DataProtectionError) { try descent.directory.unlink(done, isDirectory: true) } catch {
                     failure = failure ?? error
                 }
                 continue
@@ -108,13 +102,6 @@ extension LowerDirectory {
                 name.withPlatformString { fchmodat(descriptor, $0, 0o700, AT_SYMLINK_NOFOLLOW) }
             }
             return try directory(name)
-        }
-    }
-
-    /// unlinkat(2) with AT_REMOVEDIR.
-    package func removeEmptyDirectory(_ name: FilePath.Component) throws(DataProtectionError) {
-        _ = try retrying(path.entry(name), "rmdir") {
-            name.withPlatformString { unlinkat(descriptor, $0, AT_REMOVEDIR) }
         }
     }
 

@@ -163,17 +163,13 @@ package final class LowerDirectory: Sendable {
     /// unlinkat(2); a name that is not there is fine.
     package func remove(_ name: FilePath.Component) throws(DataProtectionError) {
         do throws(DataProtectionError) {
-            _ = try retrying(path.entry(name), "unlink") { name.withPlatformString { unlinkat(descriptor, $0, 0) } }
+            try unlink(name, isDirectory: false)
         } catch .system(_, _, .noSuchFileOrDirectory) {}
     }
 
     /// renameat(2).
     package func rename(_ old: FilePath.Component, to new: FilePath.Component) throws(DataProtectionError) {
-        _ = try retrying(path.entry(new), "rename") {
-            old.withPlatformString { old in
-                new.withPlatformString { new in renameat(descriptor, old, descriptor, new) }
-            }
-        }
+        try move(old, to: new, in: self, replacing: true)
     }
 
     /// Each name leads to what the other one led to, from one moment to the next. The C call is `renameat2`.

@@ -18,7 +18,8 @@ extension LowerFile {
     /// - Throws: `notRegularFile`, `system`.
     package static func asOwner(_ path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) { return try LowerFile(regular: path, flags: O_RDWR | flags) } catch {
-            guard error.errno == .permissionDenied, let named = try? LowerFile(path, flags: openPath | flags),
+            guard error.errno == .permissionDenied,
+                let named = try? LowerFile(path, flags: LowerDirectory.pathOnly | flags),
                 let status = try? named.status(), status.st_mode & S_IFMT == S_IFREG
             else { throw error }
             return try named.openedByOwner(insteadOf: error)
@@ -45,9 +46,6 @@ extension LowerFile {
             throw error.errno == .noSuchFileOrDirectory ? refusal : error
         }
     }
-
-    // Of fcntl.h, behind _GNU_SOURCE.
-    private static let openPath: Int32 = 0o10_000_000
 
     /// The same file for reading and writing. This one may have been opened with O_PATH: it is that file, whatever its name is
     /// by now.

@@ -30,7 +30,7 @@ package struct UnfinishedDirectory {
                 let passing: [Errno] = [.fileExists, .noSuchFileOrDirectory]
                 guard passing.contains(error.errno), number < 1000 else {
                     // Ours, if it was made and could not be opened; empty in any case.
-                    try? parent.removeEmptyDirectory(name)
+                    try? parent.unlink(name, isDirectory: true)
                     throw error
                 }
                 number += 1
@@ -42,7 +42,7 @@ package struct UnfinishedDirectory {
                     return
                 }
             } catch {
-                try? parent.removeEmptyDirectory(name)
+                try? parent.unlink(name, isDirectory: true)
                 throw error
             }
             number += 1
@@ -124,7 +124,7 @@ package struct UnfinishedDirectory {
     /// Empties the directory by its descriptor: something else may get its name at any moment, and stays unless it is empty.
     private static func remove(_ directory: LowerDirectory, _ name: FilePath.Component, in parent: LowerDirectory) {
         try? directory.removeContents()
-        try? parent.removeEmptyDirectory(name)
+        try? parent.unlink(name, isDirectory: true)
     }
 
     /// - Returns: whether the name is free now.

@@ -179,7 +179,7 @@ public struct KeybagErasure: Sendable {
         for child in (try? inner.names()) ?? [] {
             if isOverwritten(child.string) { try? destroy(child, in: inner) } else { try? inner.remove(child) }
         }
-        try? place.removeEmptyDirectory(FilePath.Component(name)!)
+        try? place.unlink(FilePath.Component(name)!, isDirectory: true)
     }
 
     private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {

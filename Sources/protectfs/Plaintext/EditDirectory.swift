@@ -97,7 +97,7 @@ final class EditDirectory {
         // What cannot be removed keeps the directory from being removed.
         try? directory.removeContents()
         guard let name = directory.path.lastComponent else { return }
-        do throws(DataProtectionError) { try parent.removeEmptyDirectory(name) } catch .system(
+        do throws(DataProtectionError) { try parent.unlink(name, isDirectory: true) } catch .system(
             _, _, .noSuchFileOrDirectory)
         {}
     }
