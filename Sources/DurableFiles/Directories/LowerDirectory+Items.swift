@@ -9,7 +9,7 @@ extension LowerDirectory {
     package func item(_ name: FilePath.Component) throws(DataProtectionError) -> LowerFile {
         let path = path.entry(name)
         let opened = try retrying(path, "openat") {
-            name.withPlatformString { openat(descriptor, $0, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC) }
+            name.withPlatformString { openat(descriptor, $0, LowerFile.pathOnly | O_NOFOLLOW | O_CLOEXEC) }
         }
         return LowerFile(path: path, descriptor: opened)
     }

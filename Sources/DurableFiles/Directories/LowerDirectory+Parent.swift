@@ -4,13 +4,10 @@ import SystemPackage
 
 /// Going upwards by open directories, so that a link on the path leads nowhere else.
 extension LowerDirectory {
-    /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
-    static let pathOnly: Int32 = 0o10_000_000
-
     /// Opens a directory to look up names from it, for which no permission to read it is needed.
     package convenience init(lookingAt path: FilePath) throws(DataProtectionError) {
         let descriptor = try retrying(path, "open") {
-            path.withPlatformString { open($0, Self.pathOnly | O_DIRECTORY | O_CLOEXEC) }
+            path.withPlatformString { open($0, LowerFile.pathOnly | O_DIRECTORY | O_CLOEXEC) }
         }
         self.init(path, descriptor: descriptor)
     }
@@ -21,7 +18,7 @@ extension LowerDirectory {
         let found: LowerDirectory
         do throws(DataProtectionError) {
             let opened = try retrying(above, "openat2") {
-                protectfs_open_parent(descriptor, Self.pathOnly | O_DIRECTORY)
+                protectfs_open_parent(descriptor, LowerFile.pathOnly | O_DIRECTORY)
             }
             found = LowerDirectory(above, descriptor: opened)
         } catch {
@@ -39,7 +36,7 @@ extension LowerDirectory {
     private func parentOnDevice(_ above: FilePath) throws(DataProtectionError) -> LowerDirectory? {
         do throws(DataProtectionError) {
             let opened = try retrying(above, "openat") {
-                openat(descriptor, "..", Self.pathOnly | O_DIRECTORY | O_CLOEXEC)
+                openat(descriptor, "..", LowerFile.pathOnly | O_DIRECTORY | O_CLOEXEC)
             }
             let found = LowerDirectory(above, descriptor: opened)
             let (own, other) = (try status(), try found.status())

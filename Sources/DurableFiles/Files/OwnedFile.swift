@@ -2,6 +2,9 @@ import Glibc
 import SystemPackage
 
 extension LowerFile {
+    /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
+    static let pathOnly: Int32 = 0o10_000_000
+
     /// Opens a regular file to change its heads, also where its mode lets nobody write.
     ///
     /// A class is no content: `chmod a-w` keeps a file from being changed, not from being protected.
@@ -19,7 +22,7 @@ extension LowerFile {
     package static func asOwner(_ path: FilePath, flags: Int32 = 0) throws(DataProtectionError) -> LowerFile {
         do throws(DataProtectionError) { return try LowerFile(regular: path, flags: O_RDWR | flags) } catch {
             guard error.errno == .permissionDenied,
-                let named = try? LowerFile(path, flags: LowerDirectory.pathOnly | flags),
+                let named = try? LowerFile(path, flags: pathOnly | flags),
                 let status = try? named.status(), status.st_mode & S_IFMT == S_IFREG
             else { throw error }
             return try named.openedByOwner(insteadOf: error)
