@@ -12,6 +12,9 @@ seconds visit states that real sizes would take days to reach.
   format-model.py flushes                            flushes of every operation, counted
   format-model.py mutate SEED SECONDS                switch off one rule at a time, print the first violation
 
+The format has no reservation commit (rule "resv": FORMAT.md §3.8 says what is counted instead), and fresh chunks may go
+home ahead of a commit: `run SEED SECONDS off=resv` explores that.
+
 Environment: SECTOR=64 another sector size, DIRECT=1 one-byte overwrites that are often spilled.
 Every disk access is a yield: the driver interleaves processes between any two of them, splits reads and writes
 at PAGE, and samples power cuts in between.  Crypto is a toy (blake2 MAC + XOR) with the real structure.

@@ -118,20 +118,31 @@ struct DocumentTests {
         }
     }
 
-    @Test(
-        "Every Yes of the threat model is shown by a test that exists",
-        arguments: ["docs/design/THREAT-MODEL.md", "docs/design/FORGED-FILES.md"])
-    func threats(document: String) throws {
-        let text = try Checkout.text(document)
-        for match in text.matches(of: #/\[(?<test>[^\]]+)\]\((?:\.\./)+(?<file>Tests/[^)]+)\)/#) {
-            let (test, file) = (String(match.output.test), String(match.output.file))
-            let source = try Checkout.text(file)
-            #expect(source.contains("\"\(test)\"") || source.contains("func \(test)("), "\(file) has no test \(test)")
+    @Test("Every promise of the threat model is shown by a test that exists, and the list of these tests has no other")
+    func threats() throws {
+        let model = try Checkout.text("docs/reference/THREAT-MODEL.md")
+        var promises: Set<String> = []
+        // Before the first section is the table, and what it means.
+        for section in model.components(separatedBy: "\n## ").dropFirst(2) {
+            let items = section.split(separator: "\n").dropFirst().compactMap { $0.firstMatch(of: #/^(\d+)\. /#)?.output.1 }
+            // A section that says Yes and promises nothing by number would need no test.
+            #expect(section.contains("**Yes") == !items.isEmpty, "\(section.prefix(60))")
+            promises.formUnion(items.map { "\(section.prefix { $0 != "." }).\($0)" })
         }
-        // A section that says Yes and names no test promises what nobody shows.
-        for section in text.split(separator: "\n## ").dropFirst(2) where section.contains("**Yes**") {
-            #expect(section.contains("../Tests/"), "\(section.prefix(60))")
+        let rows = try Checkout.text("docs/reference/FORGED-FILES.md").split(separator: "\n")
+            .compactMap { $0.firstMatch(of: #/^\| (\d+) \|/#).map { "14.\($0.output.1)" } }
+        var shown: Set<String> = []
+        for line in try Checkout.text("Tests/Promises").split(separator: "\n") where !line.hasPrefix("#") {
+            let words = line.split(separator: " ").map(String.init)
+            #expect(words.count > 2, "\(line)")
+            shown.insert(words[0])
+            let source = try Checkout.text("Tests/" + words[1])
+            for test in words.dropFirst(2) {
+                #expect(source.contains("func \(test)("), "\(words[1]) has no test \(test)")
+            }
         }
+        #expect(promises.count > 80 && promises.isSubset(of: shown), "\(promises.subtracting(shown))")
+        #expect(shown.isSubset(of: promises.union(rows)), "\(shown.subtracting(promises.union(rows)))")
     }
 
     /// Headings, as a forge makes anchors of them.

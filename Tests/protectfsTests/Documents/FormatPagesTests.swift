@@ -43,6 +43,25 @@ struct FormatPagesTests {
         #expect(cited > 100)
     }
 
+    @Test(
+        "The definitions of the databases are on their page, character by character",
+        arguments: [
+            "Sources/ProtectionDownloads/Store/DownloadSchema.swift",
+            "Sources/ProtectionSecrets/Store/SecretSchema.swift",
+        ])
+    func definitions(file: String) throws {
+        let page = try Checkout.text(Self.folder + "FORMAT-DATABASES.md")
+        let list = try #require(
+            try Checkout.text(file).components(separatedBy: "SharedSchema([\n").last?
+                .components(separatedBy: "\n    ])").first)
+        // The literals are indented by eight blanks, which are not part of them.
+        let definitions = list.components(separatedBy: "\n").map { $0.hasPrefix("        ") ? $0.dropFirst(8) : $0[...] }
+            .joined(separator: "\n").components(separatedBy: "\"")
+            .map { $0.trimmingCharacters(in: .newlines) }.filter { $0.hasPrefix("CREATE ") }
+        #expect(definitions.count == 5)
+        for definition in definitions { #expect(page.contains("\n\(definition)\n"), "\(definition)") }
+    }
+
     @Test("The page that is enough to read a file has at most 26 KB")
     func size() throws {
         #expect(try Checkout.text(Self.folder + "FORMAT-FILE.md").utf8.count <= 26_000)
