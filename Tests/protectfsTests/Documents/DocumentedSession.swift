@@ -81,9 +81,10 @@ final class Reader {
     }
 
     deinit {
-        // Whatever keybags were made, and whatever became of them.
+        // Whatever was mounted, whatever keybags were made, and whatever became of them.
         _ = try? sandbox.shell(
             """
+            cut -d ' ' -f 2 /proc/self/mounts | grep -F "$(pwd -P)/home/" | while read -r point; do fusermount3 -u -z "$point"; done
             for uuid in home/.local/state/protectfs/keybags/*; do
                 for key in 1 2; do keyctl purge user "protectfs:${uuid##*/}:$key"; done
                 keyctl purge user "protectfs-attempts:${uuid##*/}"

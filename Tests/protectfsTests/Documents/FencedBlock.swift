@@ -3,6 +3,7 @@ import Foundation
 /// A fenced block of a Markdown file, with the comment right above it.
 ///
 ///     <!-- before: mkdir taxes -->       commands that are run first and not shown
+///     <!-- needs: FUSE -->               the block mounts something
 ///     <!-- not run: it takes hours -->   why the block is not run
 ///     <!-- from: Examples/… -->          the file that a block of Swift is taken from
 struct FencedBlock {
