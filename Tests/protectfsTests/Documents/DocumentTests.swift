@@ -55,6 +55,11 @@ struct DocumentTests {
         #expect(made < locked)
     }
 
+    @Test("The page about the design has at most 15 KB: it gives decisions, not an index of the sources")
+    func design() throws {
+        #expect(try Checkout.text("docs/design/DESIGN.md").utf8.count <= 15 * 1024)
+    }
+
     @Test("Commands stand in blocks marked console, and nowhere else in fences", arguments: Checkout.documents)
     func fences(document: String) throws {
         for block in try FencedBlock.all(of: document) {
