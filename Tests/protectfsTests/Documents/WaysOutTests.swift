@@ -1,0 +1,36 @@
+import Foundation
+import Testing
+
+@Suite("When something is wrong: the page has every error of the library")
+struct WaysOutTests {
+    /// Errors whose words are elsewhere: the lock state's, the system's, and a bug of ours.
+    private static let elsewhere: Set<String> = ["locked", "system", "cryptography"]
+
+    /// What `Messages.swift` says of each error, as source: the name of its case, and the text up to the next case.
+    private func messages() throws -> [(name: String, source: String)] {
+        let file = try Checkout.text("Sources/DataProtection/Words/Messages.swift")
+        let switches = try #require(file.components(separatedBy: "private func lockedMessage").first)
+        return switches.components(separatedBy: "\n        case .").dropFirst().map { text in
+            (String(text.prefix { $0.isLetter }), text)
+        }
+    }
+
+    /// The messages in the first columns of the page, each in the pieces between its `…`.
+    private func rows() throws -> [[String]] {
+        let page = try Checkout.text("docs/guide/WHEN-SOMETHING-IS-WRONG.md")
+        let cells = page.split(separator: "\n").filter { $0.hasPrefix("| ") }.map { $0.split(separator: "|")[0] }
+        return cells.flatMap { $0.matches(of: #/`(?<message>[^`]+)`/#) }.map { match -> [String] in
+            match.output.message.split(separator: "…")
+                .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " ,;")) }.filter { !$0.isEmpty }
+        }.filter { !$0.isEmpty }
+    }
+
+    @Test("Each message has a row with its way out")
+    func complete() throws {
+        let (messages, rows) = (try messages(), try rows())
+        #expect(messages.count > 50 && rows.count > 50)
+        for (name, source) in messages where !Self.elsewhere.contains(name) {
+            #expect(rows.contains { $0.allSatisfy { source.contains($0) } }, "no row for the message of .\(name)")
+        }
+    }
+}
