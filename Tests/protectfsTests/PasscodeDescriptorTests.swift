@@ -32,11 +32,64 @@ struct PasscodeDescriptorTests {
     @Test("A descriptor that is not open, and none without a terminal, are usage errors")
     func missing() throws {
         let sandbox = try CommandSandbox()
-        #expect(try sandbox.run("unlock", "--passcode-fd", "9").status == 64)
         #expect(try sandbox.run("unlock", "--passcode-fd", "-1").status == 64)
+        // The sandbox opens 3. Among the others are numbers of files that the command opens itself.
+        for number in 4...12 {
+            let done = try sandbox.run("unlock", "--passcode-fd", "\(number)")
+            #expect(done.status == 64)
+            #expect(
+                done.errors == """
+                    protectfs: error: the value '\(number)' is invalid for '--passcode-fd <n>': descriptor \(number) is not open
+                    protectfs: hint: give it an open descriptor: --passcode-fd 3 3<FILE; see protectfs unlock --help
+
+                    """)
+        }
         let asked = try sandbox.run("unlock")
         #expect(asked.status == 64)
         #expect(asked.errors.contains("--passcode-fd"))
+    }
+
+    @Test(
+        "Every option that takes a descriptor has one form, and refuses the same numbers in the same words",
+        arguments: [
+            ["unlock", "--passcode-fd"], ["passcode", "--new-passcode-fd"],
+            ["passcode", "--with-recovery-code", "--recovery-code-fd"], ["backup", "--to", "x", "--passphrase-fd"],
+            ["restore", "x", "--to", "y", "--passphrase-fd"], ["rncryptor", "seal", "x", "--password-fd"],
+            ["rncryptor", "open", "x", "-o", "y", "--key-fd"], ["password", "hash", "--password-fd"],
+            ["secret", "add", "--account", "a", "--value-fd"], ["secret", "add", "--identity", "a", "--passphrase-fd"],
+            ["download", "key", "add", "k", "--key-fd"], ["download", "get", "https://localhost/a", "--bearer-fd"],
+            ["download", "get", "https://localhost/a", "--user", "a", "--password-fd"],
+            ["download", "get", "https://localhost/a", "--identity", "x", "--identity-passcode-fd"],
+        ])
+    func oneForm(words: [String]) throws {
+        let sandbox = try CommandSandbox(makesKeybag: false)
+        let option = words.last ?? ""
+        for (value, reason) in [
+            ("9", "descriptor 9 is not open"), ("1", "descriptor 1 is not open for reading"),
+            ("x", "it is not the number of a descriptor"), ("+3", "it is not the number of a descriptor"),
+            ("3x", "it is not the number of a descriptor"), ("99999999999", "it is not the number of a descriptor"),
+        ] {
+            let done = try sandbox.run(words + [value])
+            #expect(done.status == 64, "\(words) \(value)")
+            #expect(
+                done.errors.hasPrefix(
+                    """
+                    protectfs: error: the value '\(value)' is invalid for '\(option) <n>': \(reason)
+                    protectfs: hint: give it an open descriptor: \(option) 3 3<FILE; see protectfs \(words[0])
+                    """), "\(done.errors)")
+        }
+    }
+
+    @Test("No option takes a secret from a named file, and each one that takes a descriptor is in the test above")
+    func allForms() throws {
+        let verbs = try CommandSurface.ofProgram().verbs
+        let options = verbs.reduce(Set<String>()) { $0.union($1.options) }
+        let known: Set<String> = [
+            "--passcode-fd", "--new-passcode-fd", "--recovery-code-fd", "--passphrase-fd", "--password-fd", "--key-fd",
+            "--value-fd", "--bearer-fd", "--identity-passcode-fd",
+        ]
+        #expect(options.filter { $0.hasSuffix("-fd") } == known)
+        #expect(options.filter { $0.contains(#/(passcode|password|passphrase|key|secret|code)-file/#) }.isEmpty)
     }
 
     @Test("A pipe that gives the passcode piecemeal is read to the newline, and no further")
@@ -67,6 +120,7 @@ struct PasscodeDescriptorTests {
     @Test("A passcode is changed only while unlocked, and before anything is asked")
     func changeWhileLocked() throws {
         let sandbox = try CommandSandbox()
-        #expect(try sandbox.run("passcode", "--passcode-fd", "9", "--new-passcode-fd", "9").status == 75)
+        // Descriptor 3 is empty: a passcode that is read from it would be 64.
+        #expect(try sandbox.run("passcode", "--passcode-fd", "3", "--new-passcode-fd", "3").status == 75)
     }
 }

@@ -120,8 +120,9 @@ struct PasswordVerbTests {
         ])
     func malformed(encoded: String) throws {
         for words in [[encoded], []] {
+            // Descriptor 3 is empty: a password that is read from it would be 64.
             let done = try sandbox.run(
-                ["password", "verify"] + words + ["--password-fd", "9"], input: Data((encoded + "\n").utf8))
+                ["password", "verify"] + words + ["--password-fd", "3"], input: Data((encoded + "\n").utf8))
             #expect(done.status == 65, "\(done.errors)")
             #expect(done.errors.contains("this is not a hash of protectfs password hash"))
             #expect(encoded.isEmpty || !done.errors.contains(encoded + ":"))

@@ -152,7 +152,7 @@ struct RNCryptorVerbTests {
             sandbox.run("rncryptor", "open", "-", "-o", "x", "--password-fd", "0"))
         try expect(
             64, "--password-fd or --key-fd",
-            sandbox.run("rncryptor", "open", "message", "-o", "x", "--password-fd", "3", "--key-fd", "4"))
+            sandbox.run("rncryptor", "open", "message", "-o", "x", "--password-fd", "3", "--key-fd", "3"))
         try expect(64, "no terminal", sandbox.run("rncryptor", "open", "message", "-o", "x"))
         try expect(64, "--format", export("file", "--format", "other"))
         try expect(73, "--replace", export("file", "-o", "message"))

@@ -126,7 +126,7 @@ struct RecoveryVerbTests {
 
     @Test("Without a code, and with another keybag's, there is nothing to recover with")
     func refused() throws {
-        let none = try sandbox.run("passcode", "--with-recovery-code", "--recovery-code-fd", "9")
+        let none = try sandbox.run("passcode", "--with-recovery-code", "--recovery-code-fd", "0")
         #expect(none.status == 66)
         #expect(none.errors.contains("protectfs recovery new"))
         _ = try sandbox.makeRecoveryCode()
@@ -212,9 +212,9 @@ struct RecoveryVerbTests {
     @Test("passcode says that the current one is wrong before it reads the new one")
     func wrongBeforeNew() throws {
         try sandbox.unlock()
-        // Descriptor 9 is not open: reading the new passcode from it would be 64.
+        // Standard input is empty: reading the new passcode from it would be 64.
         let done = try sandbox.run(
-            "passcode", "--passcode-fd", "3", "--new-passcode-fd", "9", passcodes: Data("wrong".utf8))
+            "passcode", "--passcode-fd", "3", "--new-passcode-fd", "0", passcodes: Data("wrong".utf8))
         #expect(done.status == 77)
     }
 }

@@ -69,6 +69,9 @@ package enum CommandEnd {
     private static func validForms(for message: String) -> String? {
         guard message.contains(" is invalid for ") else { return nil }
         if message.contains("<time>") { return "a time is one number with a unit: 90 or 90s, 10m, 2h, 1d" }
+        if let option = message.firstMatch(of: #/'(?<name>--[a-z-]+-fd) <n>'/#)?.output.name {
+            return "give it an open descriptor: \(SecretDescriptor.example(String(option)))"
+        }
         if message.contains("<range>") { return "a range is A-B (both included), A- or -N (the last N bytes)" }
         return nil
     }

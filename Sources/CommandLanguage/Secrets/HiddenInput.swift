@@ -46,7 +46,7 @@ package enum HiddenInput {
         if let typed = try ask(question, upTo: limit) { return typed }
         throw Failure(
             .usage, "there is no terminal to ask for a \(noun)",
-            hint: "give it through a file descriptor: \(option) 3 3<FILE")
+            hint: "give it through a file descriptor: \(SecretDescriptor.example(option))")
     }
 
     /// Opens /dev/tty, asks, and reads a line from it while the echo is off. The echo is back when this returns, and when a signal

@@ -21,11 +21,11 @@ struct PasswordOptions: ParsableArguments {
     var user: String?
     @Option(
         name: .customLong("password-fd"),
-        help: ArgumentHelp("Read the password from this file descriptor instead of asking.", valueName: "n"))
+        help: SecretDescriptor.line("the password"), transform: SecretDescriptor.open)
     var passwordDescriptor: Int32?
     @Option(
         name: .customLong("bearer-fd"),
-        help: ArgumentHelp("Read a bearer token from this file descriptor.", valueName: "n"))
+        help: SecretDescriptor.line("a bearer token"), transform: SecretDescriptor.open)
     var bearerDescriptor: Int32?
 
     func validate() throws {
@@ -33,9 +33,6 @@ struct PasswordOptions: ParsableArguments {
             throw ValidationError("--user is a name without a colon: a password is never an argument")
         }
         if user == nil, passwordDescriptor != nil { throw ValidationError("--password-fd is for --user") }
-        for (name, descriptor) in [("--password-fd", passwordDescriptor), ("--bearer-fd", bearerDescriptor)] {
-            if let descriptor, descriptor < 0 { throw ValidationError("\(name) needs a file descriptor") }
-        }
     }
 }
 
@@ -43,11 +40,6 @@ struct PasswordOptions: ParsableArguments {
 struct IdentityPasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("identity-passcode-fd"),
-        help: ArgumentHelp(
-            "Read the passcode of the PKCS #12 file from this file descriptor instead of asking.", valueName: "n"))
+        help: SecretDescriptor.line("the passcode of the PKCS #12 file"), transform: SecretDescriptor.open)
     var descriptor: Int32?
-
-    func validate() throws {
-        if let descriptor, descriptor < 0 { throw ValidationError("--identity-passcode-fd needs a file descriptor") }
-    }
 }

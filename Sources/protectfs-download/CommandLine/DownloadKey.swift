@@ -14,25 +14,23 @@ struct DownloadKeyAdd: DownloadVerb {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Store a key under an id.",
         discussion: """
-            The key is all bytes of the file or descriptor, including a newline at its end. An id is never given to \
-            a second key, not even after the first was retired.
+            The key is all bytes of the descriptor, including a newline at its end. An id is never given to a second \
+            key, not even after the first was retired.
             """)
 
     @Argument(help: "The id of the key, as --hmac names it.")
     var id: String
     @Option(
-        name: .customLong("key-fd"),
-        help: ArgumentHelp("Read the key from this file descriptor, up to its end.", valueName: "n"))
+        name: .customLong("key-fd"), help: SecretDescriptor.whole("the key"), transform: SecretDescriptor.open)
     var descriptor: Int32?
-    @Option(help: ArgumentHelp("Read the key from this file.", valueName: "file"))
+    @Option(help: .hidden)  // the old way
     var keyFile: PathArgument?
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
         guard (descriptor == nil) != (keyFile == nil) else {
-            throw ValidationError("give the key: --key-fd N or --key-file FILE")
+            throw ValidationError("give the key: \(SecretDescriptor.example("--key-fd"))")
         }
-        if let descriptor, descriptor < 0 { throw ValidationError("--key-fd needs a file descriptor") }
     }
 }
 

@@ -20,7 +20,8 @@ struct TransferOptions: ParsableArguments {
 
     func validate() throws {
         if header.contains(where: { ["authorization", "proxy-authorization"].contains($0.name.lowercased()) }) {
-            throw ValidationError("a credential is never an argument: --user NAME, or --bearer-fd 3 3<FILE")
+            let bearer = SecretDescriptor.example("--bearer-fd")
+            throw ValidationError("a credential is never an argument: --user NAME, or \(bearer)")
         }
         if let retries, retries < 1 { throw ValidationError("--retries is 1 at least") }
     }

@@ -77,7 +77,8 @@ extension DownloadError: SpokenError {
         case .storeDamaged(let path, _), .storeKeyLost(let path):
             "restore it from a backup; or move \(quoted(path.removingLastComponent())) away to start a new list"
         case .protection(let error): error.hint
-        case .unusableIdentity(.wrongPassphrase): "give its passcode: --identity-passcode-fd 3 3<FILE"
+        case .unusableIdentity(.wrongPassphrase):
+            "give its passcode: \(SecretDescriptor.example("--identity-passcode-fd"))"
         case .unusableIdentity(.unsupportedEncryption):
             "convert it: openssl pkcs12 -legacy -in OLD.p12 -noenc | openssl pkcs12 -export -out NEW.p12"
         case .failed(let failure) where failure.kind == .authenticationUnsupported:

@@ -6,6 +6,10 @@ extension DownloadKeyAdd {
 
     private func secret() throws(Failure) -> SecretBytes {
         guard let keyFile else { return try SecretFile.read(descriptor ?? -1, upTo: Self.longest) }
+        StandardError.line(
+            .warning,
+            "'--key-file' is an old option, which the next release removes; use: \(SecretDescriptor.example("--key-fd"))"
+        )
         return try SecretFile.read(keyFile.path, upTo: Self.longest)
     }
 }

@@ -87,22 +87,12 @@ enum AccessibilityArgument: String, ExpressibleByArgument, CaseIterable {
 /// Where a value comes from.
 struct ValueOptions: ParsableArguments {
     @Option(
-        name: .customLong("value-fd"),
-        help: ArgumentHelp(
-            "Read the value from this file descriptor instead of asking, up to end of file.", valueName: "n"))
+        name: .customLong("value-fd"), help: SecretDescriptor.whole("the value"), transform: SecretDescriptor.open)
     var descriptor: Int32?
     @Flag(help: "Keep a newline at the end of the value, which is removed otherwise.")
     var raw = false
     @Option(
         name: .customLong("passphrase-fd"),
-        help: ArgumentHelp(
-            "Read the passphrase of an identity's PKCS #12 file from this file descriptor, up to a newline.",
-            valueName: "n"))
+        help: SecretDescriptor.line("the passphrase of an identity's PKCS #12 file"), transform: SecretDescriptor.open)
     var passphraseDescriptor: Int32?
-
-    func validate() throws {
-        for (option, number) in [("--value-fd", descriptor), ("--passphrase-fd", passphraseDescriptor)] {
-            if let number, number < 0 { throw ValidationError("\(option) needs a file descriptor") }
-        }
-    }
 }

@@ -3,31 +3,24 @@ import DataProtection
 import Glibc
 import RNCryptorFormat
 
-/// `--password-fd N`, `--key-fd N`, and the terminal without either: what seals and opens messages of others. None of it is ever
-/// an argument or in the environment.
+/// `--password-fd N`, `--key-fd N`, and the terminal without either: what seals and opens messages of others.
 ///
 /// There is no `--askpass`: windows ask for the passcode, and users should not learn to type other passwords there.
 struct MessageSecretOption: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
-        help: ArgumentHelp(
-            "Read the password from this file descriptor instead of asking, up to a newline, NUL or end of file.",
-            valueName: "n"))
+        help: SecretDescriptor.line("the password"), transform: SecretDescriptor.open)
     var passwordDescriptor: Int32?
     @Option(
         name: .customLong("key-fd"),
-        help: ArgumentHelp(
-            "Read two keys from this file descriptor instead of a password: 32 bytes to encrypt, then 32 for the HMAC.",
-            valueName: "n"))
+        help: SecretDescriptor.whole("two keys, 32 bytes to encrypt and 32 for the HMAC,"),
+        transform: SecretDescriptor.open)
     var keyDescriptor: Int32?
 
     /// Bytes of a password from a descriptor, at most.
     private static let longest = 65_536
 
     func validate() throws {
-        for (name, descriptor) in [("--password-fd", passwordDescriptor), ("--key-fd", keyDescriptor)] {
-            if let descriptor, descriptor < 0 { throw ValidationError("\(name) needs a file descriptor") }
-        }
         if passwordDescriptor != nil, keyDescriptor != nil {
             throw ValidationError("it is a password or keys: --password-fd or --key-fd")
         }

@@ -27,7 +27,7 @@ extension RNCryptorError {
         case .needsKeys:
             Failure(
                 .usage, "\(name) was sealed with keys, not with a password",
-                hint: "give both, 64 bytes, through a file descriptor: --key-fd 3 3<FILE")
+                hint: "give both, 64 bytes, through a file descriptor: \(SecretDescriptor.example("--key-fd"))")
         case .emptyPassword: Failure(.usage, "an empty password cannot be used")
         case .passwordTooLong(let limit): Failure(.usage, "a password of more than \(limit) bytes cannot be used")
         case .wrongKeyLength(let length): Failure(.usage, "two keys have 64 bytes together, not \(length)")

@@ -2,17 +2,11 @@ import ArgumentParser
 import DataProtection
 import Glibc
 
-/// `--passcode-fd N`, `--askpass PROGRAM`, and the terminal without either. A passcode is never an argument and never in the
-/// environment.
-///
-/// There is no option that takes a file name: a shell can open the file (`3<FILE`), and such an option would invite passcodes in
-/// files that nobody guards.
+/// `--passcode-fd N`, `--askpass PROGRAM`, and the terminal without either.
 struct PasscodeOption: ParsableArguments {
     @Option(
         name: .customLong("passcode-fd"),
-        help: ArgumentHelp(
-            "Read the passcode from this file descriptor instead of asking, up to a newline, NUL or end of file.",
-            valueName: "n"))
+        help: SecretDescriptor.line("the passcode"), transform: SecretDescriptor.open)
     var descriptor: Int32?
     @Option(
         name: .customLong("askpass"),
@@ -27,7 +21,6 @@ struct PasscodeOption: ParsableArguments {
     var asksAtTerminal: Bool { descriptor == nil && askpass == nil && Terminal.isThere }
 
     func validate() throws {
-        if let descriptor, descriptor < 0 { throw ValidationError("--passcode-fd needs a file descriptor") }
         if descriptor != nil, askpass != nil {
             throw ValidationError("--passcode-fd cannot be used with --askpass")
         }
@@ -82,7 +75,7 @@ enum PasscodeReader {
     static func ask(
         _ prompt: String, _ askpass: FilePath?, option: String = "--passcode-fd"
     ) throws(Failure) -> SecretBytes {
-        let insteadHint = "give it through a file descriptor: \(option) 3 3<FILE"
+        let insteadHint = "give it through a file descriptor: \(SecretDescriptor.example(option))"
         if let askpass { return try ask(prompt, in: Askpass(program: askpass), insteadHint) }
         if let passcode = try HiddenInput.ask(prompt, upTo: maximum) { return try usable(passcode) }
         guard let window = Askpass.ofDisplay else {

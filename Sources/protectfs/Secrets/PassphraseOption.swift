@@ -6,20 +6,12 @@ import Glibc
 struct PassphraseOption: ParsableArguments {
     @Option(
         name: .customLong("passphrase-fd"),
-        help: ArgumentHelp(
-            """
-            Read the backup's passphrase from this file descriptor instead of asking, up to a newline, NUL or end of file.
-            """,
-            valueName: "n"))
+        help: SecretDescriptor.line("the backup's passphrase"), transform: SecretDescriptor.open)
     var descriptor: Int32?
 
     private static let prompt = "Passphrase of the backup: "
     /// Bytes below which a passphrase is called short.
     private static let shortest = 15
-
-    func validate() throws {
-        if let descriptor, descriptor < 0 { throw ValidationError("--passphrase-fd needs a file descriptor") }
-    }
 
     /// The passphrase of a backup that is there.
     func read() throws(Failure) -> SecretBytes {

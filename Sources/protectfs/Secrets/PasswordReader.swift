@@ -1,18 +1,12 @@
 import ArgumentParser
 import DataProtection
 
-/// `--password-fd N`. The password of a service's user is never an argument and never in the environment.
+/// `--password-fd N`, and the terminal without it: the password of a service's user.
 struct PasswordSource: ParsableArguments {
     @Option(
         name: .customLong("password-fd"),
-        help: ArgumentHelp(
-            "Read the password from this file descriptor instead of asking, up to a newline, NUL or end of file.",
-            valueName: "n"))
+        help: SecretDescriptor.line("the password"), transform: SecretDescriptor.open)
     private var descriptor: Int32?
-
-    func validate() throws {
-        if let descriptor, descriptor < 0 { throw ValidationError("--password-fd needs a file descriptor") }
-    }
 
     /// One that is known.
     func read() throws(Failure) -> SecretBytes {

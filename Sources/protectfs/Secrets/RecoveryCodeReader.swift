@@ -32,7 +32,7 @@ enum RecoveryCodeReader {
         guard let typed = try Terminal.ask("Recovery code:\n", upTo: maximum) else {
             throw Failure(
                 .usage, "there is no terminal to ask for a recovery code",
-                hint: "give it through a file descriptor: --recovery-code-fd 3 3<FILE")
+                hint: "give it through a file descriptor: \(SecretDescriptor.example("--recovery-code-fd"))")
         }
         return typed
     }

@@ -19,27 +19,23 @@ struct Passcode: ParsableCommand {
     @OptionGroup var passcode: PasscodeOption
     @Option(
         name: .customLong("new-passcode-fd"),
-        help: ArgumentHelp("Read the new passcode from this file descriptor instead of asking.", valueName: "n"))
+        help: SecretDescriptor.line("the new passcode"), transform: SecretDescriptor.open)
     var newDescriptor: Int32?
     @Flag(help: "Use the recovery code instead of the current passcode. A new code is printed.")
     var withRecoveryCode = false
     @Option(
         name: .customLong("recovery-code-fd"),
-        help: ArgumentHelp("Read the recovery code from this file descriptor instead of asking.", valueName: "n"))
+        help: SecretDescriptor.line("the recovery code"), transform: SecretDescriptor.open)
     var recoveryDescriptor: Int32?
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
-        if let recoveryDescriptor, recoveryDescriptor < 0 {
-            throw ValidationError("--recovery-code-fd needs a file descriptor")
-        }
         if recoveryDescriptor != nil, !withRecoveryCode {
             throw ValidationError("--recovery-code-fd goes with --with-recovery-code")
         }
         if passcode.descriptor != nil, withRecoveryCode {
             throw ValidationError("--with-recovery-code needs no current passcode, so no --passcode-fd")
         }
-        if let newDescriptor, newDescriptor < 0 { throw ValidationError("--new-passcode-fd needs a file descriptor") }
     }
 
     func run() throws {

@@ -40,8 +40,12 @@ struct DownloadTrustOptionTests {
         let zeros = String(repeating: "0", count: 64)
         #expect(try bed.get("/a", "--hmac", "k:1:\(tag)").status == 78)
         try bed.sandbox.put(text, at: "key")
-        #expect(try bed.download("key", "add", "k:1", "--key-file", "key").status == 0)
-        #expect(try bed.download("key", "add", "k:1", "--key-file", "key").status == 73)
+        let add = "\"$PROTECTFS\" download key add k:1 --key-fd 3 3<key"
+        #expect(try bed.sandbox.shell(add).status == 0)
+        #expect(try bed.sandbox.shell(add).status == 73)
+        // The old way, in this release.
+        let old = try bed.download("key", "add", "k:1", "--key-file", "key")
+        #expect(old.status == 73 && old.errors.contains("use: --key-fd 3 3<FILE"), "\(old.errors)")
         #expect(try bed.get("/a", "--hmac", "k:1:\(zeros)").status == 65)
         for id in try bed.list().compactMap({ $0["id"] as? String }) { try bed.sandbox.run("download", "cancel", id) }
         let done = try bed.get("/a", "--hmac", "k:1:\(tag)")
