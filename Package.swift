@@ -37,6 +37,7 @@ let package = Package(
         .executable("protectfs-download"),
         .executable("protectfs-secrets"),
         .executable("protectfs-mount"),
+        .executable("protectfs-conformance"),
         .library("PasswordHash"),
     ],
     dependencies: [
@@ -121,9 +122,13 @@ let package = Package(
         .executableTarget(
             name: "protectfs",
             dependencies: [
-                "CommandLanguage", "DataProtection", "Conformance", "PasswordHash", "RNCryptorFormat", "CSecretMemory",
-                "CMemoryFiles", "CSpawn", arguments, system,
+                "CommandLanguage", "DataProtection", "PasswordHash", "RNCryptorFormat", "CSecretMemory", "CMemoryFiles",
+                "CSpawn", arguments, system,
             ], linkerSettings: bindNow),
+        .executableTarget(
+            name: "protectfs-conformance",
+            dependencies: ["CommandLanguage", "DataProtection", "Conformance", arguments, system],
+            linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
@@ -247,7 +252,8 @@ let package = Package(
         .testTarget(
             name: "protectfsTests",
             dependencies: [
-                "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets",
+                "protectfs", "protectfs-agent", "protectfs-conformance", "protectfs-download", "protectfs-mount",
+                "protectfs-secrets",
                 "ProtectionSecrets", "CommandLanguage", "DataProtection", "ProtectedFiles", "ProtectionFormat",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates", "StormScript",
                 "TestEffort", "storm-worker",

@@ -10,8 +10,8 @@ package final class CommandSubject: Subject {
     /// `lock --grace`, which waits.
     private var waitingLock: CommandProcess?
 
-    /// - Parameter program: the command itself: nothing is searched in PATH.
-    package init(_ stage: Stage, program: FilePath = "/proc/self/exe") {
+    /// - Parameter program: the command, `protectfs`: nothing is searched in PATH.
+    package init(_ stage: Stage, program: FilePath) {
         (self.stage, self.program) = (stage, program)
         environment = Self.environment(stage)
     }
@@ -143,7 +143,7 @@ package final class CommandSubject: Subject {
         do {
             return try run(["secret", verb, "--service", "conformance", "--account", account] + options, input: input)
         } catch let refusal as CommandProcess.Refusal where refusal.status == 69 {
-            throw NotApplicable("protectfs-secrets does not lie beside the command")
+            throw NotApplicable("protectfs-secrets is not installed beside the command")
         }
     }
 

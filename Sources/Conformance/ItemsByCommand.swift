@@ -1,10 +1,12 @@
 package import DataProtection
+package import SystemPackage
 
 /// Secrets for the library of files, which has none: those of `protectfs secret`, each time another process.
 package final class ItemsByCommand: ItemStore {
     private let command: CommandSubject
 
-    package init(_ stage: Stage) { command = CommandSubject(stage) }
+    /// - Parameter program: as ``CommandSubject`` takes it.
+    package init(_ stage: Stage, program: FilePath) { command = CommandSubject(stage, program: program) }
 
     package func addItem(_ account: String, as protectionClass: ProtectionClass, _ bytes: [UInt8]) throws {
         try command.addItem(account, as: protectionClass, bytes)

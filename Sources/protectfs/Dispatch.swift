@@ -8,7 +8,7 @@ import Glibc
 enum Dispatch {
     /// Replaces this process if the words name such a program.
     ///
-    /// - Throws: status 69 if the program of `secret` or `download` is not installed; 71 if a program does not start.
+    /// - Throws: status 69 if the program of a ``Companion`` is not installed; 71 if a program does not start.
     static func becomeProgram(namedBy words: [String]) throws(Failure) {
         let asksForHelp = words.first == "help"
         guard let name = words.dropFirst(asksForHelp ? 1 : 0).first, let program = program(for: name) else { return }
@@ -36,7 +36,7 @@ enum Dispatch {
 
     /// The completion script of all verbs, if the words ask for one.
     ///
-    /// What the programs beside this one print takes the place of ``SecretCompanion`` and ``DownloadCompanion``.
+    /// What the programs beside this one print takes the place of ``SecretCompanion`` and its like.
     ///
     /// - Returns: nil if they do not, or name a shell that the parser refuses.
     static func completionScript(askedForBy words: [String]) throws -> String? {

@@ -26,7 +26,7 @@ struct VerbGroup {
         VerbGroup(
             name: "Diagnosis",
             first: [Explain.self, Doctor.self],
-            further: [Verify.self, CheckConformance.self]),
+            further: [Verify.self, ConformanceCompanion.self]),
         VerbGroup(
             name: "For programs",
             first: [Run.self],

@@ -1,6 +1,6 @@
-/// A verb of `protectfs` that a program beside it performs, so that the others load neither libcurl nor SQLite.
+/// A verb of `protectfs` that a program beside it performs, so that the others load neither libcurl nor SQLite nor what few people need.
 package enum Companion: String, CaseIterable, Sendable {
-    case secret, download
+    case secret, download, conformance
 
     /// The version of all programs of protectfs.
     package static let version = "0.1.0"
@@ -10,6 +10,7 @@ package enum Companion: String, CaseIterable, Sendable {
         switch self {
         case .secret: "protectfs-secrets"
         case .download: "protectfs-download"
+        case .conformance: "protectfs-conformance"
         }
     }
 
@@ -18,6 +19,7 @@ package enum Companion: String, CaseIterable, Sendable {
         switch self {
         case .secret: "Store passwords, keys and identities that can be read only in certain lock states."
         case .download: "Download files that are protected from their first byte, even while locked."
+        case .conformance: "Check that a file system supports every operation in every lock state."
         }
     }
 

@@ -11,3 +11,9 @@ struct DownloadCompanion: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: Companion.download.rawValue, abstract: Companion.download.abstract)
 }
+
+/// `protectfs conformance`, for help: the program beside this one knows its options.
+struct ConformanceCompanion: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: Companion.conformance.rawValue, abstract: Companion.conformance.abstract)
+}

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @testable import DataProtection
-@testable import protectfs
+@testable import protectfs_conformance
 
 @Suite("protectfs conformance")
 struct ConformanceVerbTests {

@@ -1,3 +1,4 @@
+import CommandLanguage
 import Foundation
 
 /// The verbs and options of the built programs, as they say them themselves: `--experimental-dump-help`.
@@ -23,11 +24,13 @@ struct CommandSurface {
         let sandbox = try CommandSandbox(makesKeybag: false)
         var verbs: [Verb] = []
         // The programs beside the command know the verbs that they perform.
-        for program in ["protectfs", "protectfs-secrets", "protectfs-download"] {
+        for program in ["protectfs"] + Companion.allCases.map(\.program) {
             let done = try sandbox.shell("exec \"${PROTECTFS%/*}/$0\" --experimental-dump-help", [program])
             guard done.status == 0 else { throw CommandSandbox.Unexpected(done.errors) }
             let root = try JSONDecoder().decode(Dump.self, from: done.output).command
-            verbs += root.leaves(under: []).filter { !["help", "secret", "download"].contains($0.name) }
+            // The command declares theirs for help alone.
+            let ignored = ["help"] + (program == "protectfs" ? Companion.allCases.map(\.rawValue) : [])
+            verbs += root.leaves(under: []).filter { !ignored.contains($0.name) }
         }
         return CommandSurface(verbs: verbs)
     }

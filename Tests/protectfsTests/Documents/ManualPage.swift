@@ -24,6 +24,7 @@ struct ManualPage {
     /// The page of the command, then those of the programs that perform some of its verbs.
     private static let pages = [
         "docs/man/protectfs.1", "docs/man/protectfs-secrets.1", "docs/man/protectfs-download.1",
+        "docs/man/protectfs-conformance.1",
     ]
 
     init() throws {

@@ -40,8 +40,8 @@ struct SurfaceTests {
 
     @Test("The verbs of other programs have the words in help that those programs have")
     func abstracts() throws {
-        let help = try sandbox.run("--help").text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        for verb in ["secret", "download"] {
+        let help = try sandbox.run("help", "--all").text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        for verb in ["secret", "download", "conformance"] {
             let own = try sandbox.run(verb, "--help").text
             let abstract = own.dropFirst("OVERVIEW: ".count).split(separator: "\n\n")[0]
                 .split(whereSeparator: \.isWhitespace).joined(separator: " ")

@@ -1,5 +1,4 @@
 import Conformance
-import DataProtection
 
 /// What came of every cell: the matrix, the differences, the counts.
 struct ConformanceReport {

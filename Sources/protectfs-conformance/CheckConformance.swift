@@ -1,15 +1,13 @@
-import ArgumentParser
 import Conformance
-import DataProtection
 import Glibc
 
-/// Compares the library, or this command, with the table of what is allowed in which lock state, on the user's own disk.
+/// Compares the library, or the command beside this program, with the table of what is allowed in which lock state, on the user's own disk.
 ///
 /// A difference has status 71, *the system refused*: neither the request nor a file nor a setting is wrong, but the file system
 /// does not do what it is asked to do.
 struct CheckConformance: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "conformance", abstract: "Check that a file system supports every operation in every lock state.",
+        commandName: Companion.conformance.rawValue, abstract: Companion.conformance.abstract,
         discussion: """
             Tries every cell of the table of operations, classes and lock states. It uses a keybag of its own in a \
             hidden directory below DIR, and removes both afterwards. Your own keybag and files are not touched.
@@ -27,7 +25,7 @@ struct CheckConformance: ParsableCommand {
     var directory: PathArgument
     @Option(
         help: ArgumentHelp(
-            "Call the library, or start this command for each step (slower).", valueName: "way"))
+            "Call the library, or start protectfs for each step (slower).", valueName: "way"))
     var through = Way.library
     @Flag(help: "Print JSON: every cell, and the counts.")
     var json = false
@@ -51,8 +49,11 @@ struct CheckConformance: ParsableCommand {
             StandardError.line(
                 .warning, "no keybag can be kept there, one among the temporary files is used: \(refusal.message)")
         }
+        let command = try SiblingProgram.path("protectfs")
         let subject: any Subject =
-            through == .library ? LibrarySubject(stage, items: ItemsByCommand(stage)) : CommandSubject(stage)
+            through == .library
+            ? LibrarySubject(stage, items: ItemsByCommand(stage, program: command))
+            : CommandSubject(stage, program: command)
         let run = ConformanceRun(stage, subject)
         var report = ConformanceReport(table)
         let cells = table.cells

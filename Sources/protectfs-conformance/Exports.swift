@@ -1,0 +1,3 @@
+@_exported import ArgumentParser
+@_exported import CommandLanguage
+@_exported import DataProtection
