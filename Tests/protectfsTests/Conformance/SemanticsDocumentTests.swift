@@ -19,7 +19,7 @@ struct SemanticsDocumentTests {
 
     private static func spoken(_ marks: SemanticsTable.Marks) -> String {
         let signs: [Mark: String] = [.goes: "✓", .locked: "✗", .refused: "!", .cannotArise: "–"]
-        return marks.map { signs[$0]! }.joined(separator: " ")
+        return marks.map { signs[$0]! }.joined()
     }
 
     @Test("Row by row, and no other rows")
