@@ -133,7 +133,8 @@ struct DocumentTests {
         var promises: Set<String> = []
         // Before the first section is the table, and what it means.
         for section in model.components(separatedBy: "\n## ").dropFirst(2) {
-            let items = section.split(separator: "\n").dropFirst().compactMap { $0.firstMatch(of: #/^(\d+)\. /#)?.output.1 }
+            let items = section.split(separator: "\n").dropFirst()
+                .compactMap { $0.firstMatch(of: #/^(\d+)\. /#)?.output.1 }
             // A section that says Yes and promises nothing by number would need no test.
             #expect(section.contains("**Yes") == !items.isEmpty, "\(section.prefix(60))")
             promises.formUnion(items.map { "\(section.prefix { $0 != "." }).\($0)" })

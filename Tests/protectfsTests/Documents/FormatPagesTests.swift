@@ -55,8 +55,8 @@ struct FormatPagesTests {
             try Checkout.text(file).components(separatedBy: "SharedSchema([\n").last?
                 .components(separatedBy: "\n    ])").first)
         // The literals are indented by eight blanks, which are not part of them.
-        let definitions = list.components(separatedBy: "\n").map { $0.hasPrefix("        ") ? $0.dropFirst(8) : $0[...] }
-            .joined(separator: "\n").components(separatedBy: "\"")
+        let lines = list.components(separatedBy: "\n").map { $0.hasPrefix("        ") ? $0.dropFirst(8) : $0[...] }
+        let definitions = lines.joined(separator: "\n").components(separatedBy: "\"")
             .map { $0.trimmingCharacters(in: .newlines) }.filter { $0.hasPrefix("CREATE ") }
         #expect(definitions.count == 5)
         for definition in definitions { #expect(page.contains("\n\(definition)\n"), "\(definition)") }
