@@ -22,12 +22,20 @@ class Template:
 
     def __init__(self, bed, operation):
         self.operation, self.commits = operation, []
+        # Whether one refusal that touched nothing was followed to its end, and nothing was wrong.
+        self.knows_refusal = False
         bed.load("base")
         bed.enter("unlocked")
         if operation.prepare:
             operation.prepare(bed)
+        if operation.ring == "before":
+            bed.forget_keys()
+        else:
+            bed.enter(operation.ring)
         bed.save(operation.name)
+        self.keys = bed.ring()
         self.begin(bed)
+        self.begun = bed.everything()
         self.old = operation.look(bed, None)
         self.begin(bed)
         done = operation.run(bed, logs=True)
@@ -53,11 +61,16 @@ class Template:
             | set(os.listdir(bed.here))
 
     def begin(self, bed):
-        bed.load(self.operation.name)
-        if self.operation.ring == "before":
-            bed.forget_keys()
-        else:
-            bed.enter(self.operation.ring)
+        """The bed and the ring as the operation finds them."""
+        if bed.untouched != self.operation.name:
+            bed.load(self.operation.name)
+            bed.put_keys(self.keys)
+
+    def is_untouched(self, bed):
+        """Whether bed and ring are still as they were at the beginning."""
+        if bed.everything() == self.begun and bed.ring() == self.keys:
+            bed.untouched = self.operation.name
+        return bed.untouched == self.operation.name
 
     def cells(self):
         for call, count in sorted(self.counts.items()):
@@ -82,9 +95,16 @@ class Cell:
             if done.status == self.operation.status:
                 return
         self.judge_end(done)
+        # A refusal that has touched nothing leaves what the next one finds too: what follows is tried once for each operation.
+        has_only_refused = (self.refused and not self.operation.listens and self.acknowledged(done) == 0
+                            and template.is_untouched(bed))
+        if has_only_refused and template.knows_refusal:
+            self.outcome = "old"
+            return
         seen = self.operation.look(bed, done)
         self.judge_state(bed, template, done, seen)
         self.judge_what_follows(bed, template, done, seen)
+        template.knows_refusal |= has_only_refused and not self.violations
 
     def wrong(self, what):
         self.violations.append(what)
@@ -106,10 +126,14 @@ class Cell:
         if not re.search(r"protectfs(-\w+)?: (error: )?\S", done.errors):
             self.wrong(f"refused without a message: {done.errors!r}")
 
+    def acknowledged(self, done):
+        """How many commits of a handle were."""
+        return sum(1 for line, answer in zip(self.operation.lines or [], done.answers)
+                   if line in ("sync", "close") and answer.startswith("ok"))
+
     def judge_state(self, bed, template, done, seen):
         if self.operation.lines:
-            acknowledged = sum(1 for line, answer in zip(self.operation.lines, done.answers)
-                               if line in ("sync", "close") and answer.startswith("ok"))
+            acknowledged = self.acknowledged(done)
             states = [template.old, *template.commits]
             if seen not in states[acknowledged:acknowledged + 2]:
                 self.wrong(f"{acknowledged} commits acknowledged, and it is {seen}")
