@@ -145,22 +145,27 @@ class Bed:
         shutil.rmtree(self.here, ignore_errors=True)
         shutil.copytree(self.place / "saved" / name, self.here, symlinks=True)
 
-    def everything(self):
-        """Name → kind, rights, attributes and bytes, and when a file was written: all that a later command can find in this bed."""
+    @staticmethod
+    def everything(below):
+        """Name → kind, rights, attributes and bytes: what a later command can find in a directory."""
         found = {}
-        for place, directories, files in os.walk(self.here):
-            for name in directories + files:
-                path = os.path.join(place, name)
-                status, content = os.lstat(path), None
-                if stat.S_ISREG(status.st_mode):
+        for place, directories, files in os.walk(below):
+            for path in (os.path.join(place, name) for name in directories + files):
+                mode, content = os.lstat(path).st_mode, None
+                if stat.S_ISREG(mode):
                     with open(path, "rb") as file:
-                        content = status.st_mtime_ns, file.read()
-                elif stat.S_ISLNK(status.st_mode):
+                        content = file.read()
+                elif stat.S_ISLNK(mode):
                     content = os.readlink(path)
                 attributes = {name: os.getxattr(path, name, follow_symlinks=False)
                               for name in os.listxattr(path, follow_symlinks=False)}
-                found[path] = status.st_mode, attributes, content
+                found[path] = mode, attributes, content
         return found
+
+    def keybag_files(self):
+        """The keybag, without what processes tell each other while they run."""
+        run = f"{self.keybag}/run"
+        return {path: what for path, what in self.everything(self.keybag).items() if path != run and not path.startswith(run + "/")}
 
     def make(self):
         shutil.rmtree(self.here, ignore_errors=True)

@@ -3,7 +3,7 @@ import collections
 import os
 import re
 
-from errors import ERRORS, fault
+from errors import CHANGING, ERRORS, fault
 from bed import PASSCODE
 from operations import OPERATIONS, OTHER
 
@@ -35,7 +35,7 @@ class Template:
         bed.save(operation.name)
         self.keys = bed.ring()
         self.begin(bed)
-        self.begun = bed.everything()
+        self.begun, self.keybags = bed.everything(bed.here), [bed.keybag_files()]
         self.old = operation.look(bed, None)
         self.begin(bed)
         done = operation.run(bed, logs=True)
@@ -43,6 +43,7 @@ class Template:
             raise SystemExit(f"{operation.name}, without a fault: {done.status} {done.errors} {done.answers}")
         self.counts = collections.Counter(call for _, call, _ in bed.log())
         self.names = self.all_names(bed)
+        self.keybags.append(bed.keybag_files())
         self.new = operation.look(bed, done)
         if self.new == self.old:
             raise SystemExit(f"{operation.name}: nothing tells the new state from the old one: {self.old}")
@@ -68,9 +69,13 @@ class Template:
 
     def is_untouched(self, bed):
         """Whether bed and ring are still as they were at the beginning."""
-        if bed.everything() == self.begun and bed.ring() == self.keys:
+        if bed.everything(bed.here) == self.begun and bed.ring() == self.keys:
             bed.untouched = self.operation.name
         return bed.untouched == self.operation.name
+
+    def is_unlocked_as_ever(self, bed):
+        """Whether the keybag and its keys are those from which the operation begins, or with which it ends: these do unlock."""
+        return self.operation.ring == "unlocked" and bed.ring() == self.keys and bed.keybag_files() in self.keybags
 
     def cells(self):
         for call, count in sorted(self.counts.items()):
@@ -82,8 +87,10 @@ class Template:
 class Cell:
     """`outcome`: completes, old, new (refused, but all of it is done), parts (refused, some parts done), or unreached."""
 
-    def __init__(self, bed, template, call, number, error):
+    def __init__(self, bed, template, call, number, error, follows=True):
+        """`follows`: whether the next commands are tried too after a call that only looks has failed and it was no matter."""
         self.operation, self.call, self.number, self.error = template.operation, call, number, error
+        self.follows = follows or call in CHANGING
         self.violations = []
         template.begin(bed)
         done = self.operation.run(bed, fault=fault(call, number, error))
@@ -170,7 +177,10 @@ class Cell:
             after = self.operation.look(bed, again if again.status == 0 else done)
             if after != template.new:
                 self.wrong(f"after the next try it is {after}, not {template.new}")
-        if bed.keybag.exists() and self.operation.verifies:
+        if not (self.refused or self.follows or self.left(bed, template)):
+            return
+        # A lock and an unlock take away what is left, and show that the keybag opens.
+        if bed.keybag.exists() and self.operation.verifies and (self.left(bed, template) or not template.is_unlocked_as_ever(bed)):
             bed.run("lock")
             if bed.run("unlock", "--wait", "--passcode-fd", 3, fds={3: PASSCODE}).status != 0:
                 bed.run("unlock", "--wait", "--passcode-fd", 3, fds={3: OTHER})
