@@ -194,7 +194,7 @@ let package = Package(
         // An HTTP server of a test's own, with the faults that it asks for.
         .target(
             name: "FaultServer", path: "Tests/FaultServer",
-            resources: ["server", "answers", "authentication", "ntlm", "certificates", "proxy"].map {
+            resources: ["server", "answers", "authentication", "ntlm", "certificates", "issuing", "proxy"].map {
                 .embedInCode("\($0).py")
             }),
         // Authorities and what they issue, good and bad, made when a test asks for the first of them.

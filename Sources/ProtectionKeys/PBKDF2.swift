@@ -26,11 +26,15 @@ package enum PBKDF2 {
     static func stretch(
         _ secret: borrowing SecretBytes, salt: [UInt8], iterations: Int
     ) throws(KeyError) -> SecretBytes {
+        try derive(secret, salt: salt, iterations: affordable(iterations))
+    }
+
+    /// That many. Tests run thousands of commands: only a build for them has the line with fewer, and .ci/long does not set the variable.
+    private static func affordable(_ iterations: Int) -> Int {
         #if PROTECTFS_TESTING
-            // Tests run thousands of commands. Only a build for tests has this line, and .ci/long does not set the variable.
-            let iterations = getenv("PROTECTFS_FEWEST_ROUNDS") == nil ? iterations : min(iterations, 1_000)
+            if getenv("PROTECTFS_FEWEST_ROUNDS") != nil { return min(iterations, 1_000) }
         #endif
-        return try derive(secret, salt: salt, iterations: iterations)
+        return iterations
     }
 
     /// As many iterations as take `target` on this machine, judged by the fastest of three samples: what is in the way of
@@ -40,7 +44,7 @@ package enum PBKDF2 {
     package static func iterations(
         taking target: Duration, measure: (() throws(KeyError) -> Void) throws(KeyError) -> Duration
     ) throws(KeyError) -> Int {
-        let sample = 100_000
+        let sample = affordable(100_000)
         let nothing = SecretBytes(zeroed: 8)
         var best: Duration?
         for _ in 0..<3 {

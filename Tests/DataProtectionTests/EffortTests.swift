@@ -15,6 +15,15 @@ import Testing
         }
     }
 
+    @Test(arguments: 1...7) func aTurnIsOneADay(count: Int) {
+        let items = Array(0..<count)
+        let days = (20_780..<20_787).map { Effort.turn(of: items, seed: $0, level: 1) }
+        #expect(days.allSatisfy { $0.count == 1 })
+        #expect(Set(days.joined()) == Set(items), "a week covers all")
+        #expect(Effort.turn(of: items, seed: 20_780, level: 7) == items)
+        #expect(Effort.turn(of: [Int](), level: 1) == [])
+    }
+
     @Test func fromLevelSevenOnNothingIsLeftOut() {
         for level in 7...100 { #expect((0..<20).allSatisfy { Effort.includes($0, seed: 3, level: level) }) }
         #expect(!(0..<20).allSatisfy { Effort.includes($0, seed: 3, level: 6) })

@@ -19,6 +19,10 @@ public final class FaultServer: Sendable {
     }
     private let stage: Mutex<Stage>
 
+    /// Of the authority and the server: file → contents. All servers of a process have the same, because to make them takes Python three
+    /// times as long as to start.
+    private static let certificates = Mutex<[String: Data]>([:])
+
     /// What the server could not do.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
@@ -53,7 +57,8 @@ public final class FaultServer: Sendable {
         for (name, content) in [
             ("server", PackageResources.server_py), ("answers", PackageResources.answers_py),
             ("authentication", PackageResources.authentication_py), ("ntlm", PackageResources.ntlm_py),
-            ("certificates", PackageResources.certificates_py), ("proxy", PackageResources.proxy_py),
+            ("certificates", PackageResources.certificates_py), ("issuing", PackageResources.issuing_py),
+            ("proxy", PackageResources.proxy_py),
         ] {
             try Data(content).write(to: URL(fileURLWithPath: "\(directory)/\(name).py"))
         }
@@ -66,9 +71,16 @@ public final class FaultServer: Sendable {
         process.standardOutput = output
         try process.run()
         let stage = Stage(process: process, commands: input.fileHandleForWriting, answers: output.fileHandleForReading)
-        try Self.tell(stage, "certificate", ["authority", ["authority": true]])
-        let names = ["localhost", "127.0.0.1", "example.test", "other.test"]
-        try Self.tell(stage, "certificate", ["server", ["issuer": "authority", "names": names]])
+        try Self.certificates.withLock { made in
+            for (name, content) in made { try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
+            guard made.isEmpty else { return }
+            try Self.tell(stage, "certificate", ["authority", ["authority": true]])
+            let names = ["localhost", "127.0.0.1", "example.test", "other.test"]
+            try Self.tell(stage, "certificate", ["server", ["issuer": "authority", "names": names]])
+            for name in ["authority", "server"].flatMap({ name in ["pem", "key", "p12"].map { "\(name).\($0)" } }) {
+                made[name] = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
+            }
+        }
         port = try Self.tell(stage, "listen", ["https", "https"])
         plainPort = try Self.tell(stage, "listen", ["http", "http"])
         proxyPort = try Self.tell(stage, "listen", ["proxy", "proxy"])

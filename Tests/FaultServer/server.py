@@ -219,6 +219,11 @@ class Request:
         }
 
 
+def make_certificate(name, options):
+    import issuing
+    return issuing.make(DIRECTORY, name, options)
+
+
 server = Server()
 COMMANDS = {
     "listen": server.listen, "close": server.close, "script": server.script, "guard": server.guard,
@@ -229,7 +234,7 @@ COMMANDS = {
     "proxied": lambda: list(server.proxied),
     "digest": authentication.digest_response,
     "accepted": lambda: server.accepted,
-    "certificate": lambda *arguments: certificates.make(DIRECTORY, *arguments),
+    "certificate": make_certificate,
 }
 
 for line in sys.stdin:

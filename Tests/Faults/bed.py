@@ -2,21 +2,25 @@
 import ctypes
 import errno
 import hashlib
+import itertools
 import os
 import pathlib
 import shutil
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import threading
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "IndependentReader"))
+from keybag import Refused
 from listing import CLASS_NAMES
 from read import head_in_force
 
 PASSCODE = b"passcode one"
 MAGIC = b"\x89PFS\r\n\x1a\n"
-USER_KEYRING = -4
+THREAD_KEYRING, USER_KEYRING = -1, -4
 NO_SPAWN = f"spawn:1:{errno.EAGAIN}"
 
 
@@ -39,7 +43,14 @@ class Bed:
         self.here, self.keybag, self.work = self.place / "bed", self.place / "bed/keybag", self.place / "bed/work"
         self.faults = self.place / "faults"
         self.faults.mkdir(parents=True)
-        self.keyutils = ctypes.CDLL("libkeyutils.so.1")
+        # The saved bed that lies here as it was saved, with its keys in the ring; none since a command ran.
+        self.untouched = None
+        self.keyutils = ctypes.CDLL("libkeyutils.so.1", use_errno=True)
+        self.keyutils.keyctl_read.restype = ctypes.c_long
+        self.keyutils.keyctl_read.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t]
+        self.keyutils.keyctl_describe.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t]
+        self.keyutils.add_key.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int32]
+        self.keyutils.keyctl_setperm.argtypes = [ctypes.c_int32, ctypes.c_uint32]
 
     def environment(self, fault=None, logs=False, stdio=True):
         (self.faults / "counters").write_bytes(bytes(256))
@@ -60,15 +71,17 @@ class Bed:
 
     def run(self, *arguments, stdin=b"", fds=None, program="protectfs", timeout=60, **fault):
         """Runs a program in `work`. `fds`: what descriptors 3, 4 … give. A run that does not end has the status "hangs"."""
+        self.untouched = None
         places = {}
         for number, content in (fds or {}).items():
             reader, writer = os.pipe()
             os.write(writer, content)
             os.close(writer)
             places[number] = reader
+        # Descriptors get their numbers from a shell.
+        numbered = ["sh", "-c", "exec " + " ".join(f"{n}<&{r}" for n, r in places.items()) + '; exec "$@"', "sh"] if places else []
         process = subprocess.Popen(
-            ["sh", "-c", "exec " + " ".join(f"{n}<&{r}" for n, r in places.items()) + '; exec "$@"', "sh", str(self.binaries / program),
-             *map(str, arguments)],
+            [*numbered, str(self.binaries / program), *map(str, arguments)],
             cwd=self.work, env=self.environment(**fault), pass_fds=list(places.values()), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         for reader in places.values():
@@ -90,6 +103,7 @@ class Bed:
 
     def serve(self, lines, timeout=60, **fault):
         """`storm-worker … serve`: a line at a time, up to the first that it refuses, and then `close`."""
+        self.untouched = None
         process = subprocess.Popen(
             [self.binaries / "storm-worker", self.keybag, "serve"], cwd=self.work, env=self.environment(stdio=False, **fault),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -127,8 +141,31 @@ class Bed:
         shutil.copytree(self.here, self.place / "saved" / name, symlinks=True)
 
     def load(self, name):
+        self.untouched = None
         shutil.rmtree(self.here, ignore_errors=True)
         shutil.copytree(self.place / "saved" / name, self.here, symlinks=True)
+
+    @staticmethod
+    def everything(below):
+        """Name → kind, rights, attributes and bytes: what a later command can find in a directory."""
+        found = {}
+        for place, directories, files in os.walk(below):
+            for path in (os.path.join(place, name) for name in directories + files):
+                mode, content = os.lstat(path).st_mode, None
+                if stat.S_ISREG(mode):
+                    with open(path, "rb") as file:
+                        content = file.read()
+                elif stat.S_ISLNK(mode):
+                    content = os.readlink(path)
+                attributes = {name: os.getxattr(path, name, follow_symlinks=False)
+                              for name in os.listxattr(path, follow_symlinks=False)}
+                found[path] = mode, attributes, content
+        return found
+
+    def keybag_files(self):
+        """The keybag, without what processes tell each other while they run."""
+        run = f"{self.keybag}/run"
+        return {path: what for path, what in self.everything(self.keybag).items() if path != run and not path.startswith(run + "/")}
 
     def make(self):
         shutil.rmtree(self.here, ignore_errors=True)
@@ -140,7 +177,43 @@ class Bed:
 
     def forget_keys(self):
         """As a boot would leave it."""
+        self.untouched = None
         self.keyutils.keyctl_clear(USER_KEYRING)
+
+    def read_key(self, serial):
+        """The payload of a key; of a keyring the serials of its keys, four bytes each. None of one that nobody can read."""
+        size = self.keyutils.keyctl_read(serial, None, 0)
+        if size < 0:
+            return None
+        payload = ctypes.create_string_buffer(size)
+        self.keyutils.keyctl_read(serial, payload, size)
+        return payload.raw
+
+    def ring(self):
+        """What is in the ring: description → rights, payload, and when it expires. Of a key that is dead only its serial."""
+        with open("/proc/keys", encoding="utf-8", errors="replace") as file:
+            expiry = {int(line.split()[0], 16): line.split()[3] for line in file}
+        keys = {}
+        for (serial,) in struct.iter_unpack("=i", self.read_key(USER_KEYRING)):
+            described = ctypes.create_string_buffer(4096)
+            if self.keyutils.keyctl_describe(serial, described, len(described)) < 0:
+                keys[serial] = None
+                continue
+            kind, _, _, rights, description = described.value.split(b";", 4)
+            keys[description] = kind, int(rights, 16), self.read_key(serial), expiry.get(serial & 0xFFFFFFFF, "perm")
+        return keys
+
+    def put_keys(self, keys):
+        """Makes the ring what ``ring()`` has found: a command would take as long as the one that is tried."""
+        self.forget_keys()
+        for description, (kind, rights, payload, expiry) in keys.items():
+            if (kind, expiry) != (b"user", "perm"):
+                raise Wrong(f"this key cannot be made again: {description}")
+            # As RingKey.load does it: rights are only for the possessor to set.
+            serial = self.keyutils.add_key(kind, description, payload, len(payload), THREAD_KEYRING)
+            if min(serial, self.keyutils.keyctl_setperm(serial, rights), self.keyutils.keyctl_link(serial, USER_KEYRING)) < 0:
+                raise Wrong(f"a key cannot be put into the ring: {os.strerror(ctypes.get_errno())}")
+            self.keyutils.keyctl_unlink(serial, THREAD_KEYRING)
 
     def enter(self, state, passcode=PASSCODE):
         self.forget_keys()
@@ -166,23 +239,40 @@ class Bed:
         with open(path, "rb") as file:
             return file.read(8) == MAGIC
 
-    def contents(self, path):
-        """Class and SHA-256 of what a reader gets; of a plain file `plain`."""
+    def texts(self, paths):
+        """What `cat` prints of all these protected files, by one command; nothing if it fails at one, or if it is not clear which is whose."""
+        try:
+            sizes = [head_in_force(path.read_bytes())["content"]["size"] for path in paths]
+        except Refused:
+            return {}
+        done = self.run("cat", *paths)
+        if done.status != 0 or len(done.output) != sum(sizes):
+            return {}
+        ends = list(itertools.accumulate(sizes))
+        return {path: done.output[end - size:end] for path, size, end in zip(paths, sizes, ends)}
+
+    def contents(self, path, text=None):
+        """Class and SHA-256 of what a reader gets, which is `text` where that is known; of a plain file `plain`."""
         if path.is_symlink():
             return f"link {os.readlink(path)}"
         if not self.is_protected(path):
             return "plain " + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        done = self.run("cat", path)
-        if done.status != 0:
-            return f"UNREADABLE {done.status} {done.errors.strip()}"
+        if text is None:
+            done = self.run("cat", path)
+            if done.status != 0:
+                return f"UNREADABLE {done.status} {done.errors.strip()}"
+            text = done.output
         # By the independent reader: another command for every file after every fault would take a third of the time.
         name = CLASS_NAMES[head_in_force(path.read_bytes())["wrap"]["class"] - 1]
-        return f"{name} {len(done.output)} {hashlib.sha256(done.output).hexdigest()[:16]}"
+        return f"{name} {len(text)} {hashlib.sha256(text).hexdigest()[:16]}"
 
     def tree(self, below="work"):
         """What is in each file."""
         root = self.here / below
         if not root.exists():
             return {}
-        return {f"{below}/{name}": self.contents(root / name) for name in sorted(self.names(root))
-                if not (root / name).is_dir() and ".protectfs-unfinished-" not in name}
+        paths = {f"{below}/{name}": root / name for name in sorted(self.names(root))
+                 if not (root / name).is_dir() and ".protectfs-unfinished-" not in name}
+        protected = [path for path in paths.values() if not path.is_symlink() and self.is_protected(path)]
+        texts = self.texts(protected) if len(protected) > 1 else {}
+        return {name: self.contents(path, texts.get(path)) for name, path in paths.items()}

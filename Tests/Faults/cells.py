@@ -3,7 +3,7 @@ import collections
 import os
 import re
 
-from errors import ERRORS, fault
+from errors import CHANGING, ERRORS, fault
 from bed import PASSCODE
 from operations import OPERATIONS, OTHER
 
@@ -22,12 +22,20 @@ class Template:
 
     def __init__(self, bed, operation):
         self.operation, self.commits = operation, []
+        # Whether one refusal that touched nothing was followed to its end, and nothing was wrong.
+        self.knows_refusal = False
         bed.load("base")
         bed.enter("unlocked")
         if operation.prepare:
             operation.prepare(bed)
+        if operation.ring == "before":
+            bed.forget_keys()
+        else:
+            bed.enter(operation.ring)
         bed.save(operation.name)
+        self.keys = bed.ring()
         self.begin(bed)
+        self.begun, self.keybags = bed.everything(bed.here), [bed.keybag_files()]
         self.old = operation.look(bed, None)
         self.begin(bed)
         done = operation.run(bed, logs=True)
@@ -35,6 +43,7 @@ class Template:
             raise SystemExit(f"{operation.name}, without a fault: {done.status} {done.errors} {done.answers}")
         self.counts = collections.Counter(call for _, call, _ in bed.log())
         self.names = self.all_names(bed)
+        self.keybags.append(bed.keybag_files())
         self.new = operation.look(bed, done)
         if self.new == self.old:
             raise SystemExit(f"{operation.name}: nothing tells the new state from the old one: {self.old}")
@@ -53,11 +62,20 @@ class Template:
             | set(os.listdir(bed.here))
 
     def begin(self, bed):
-        bed.load(self.operation.name)
-        if self.operation.ring == "before":
-            bed.forget_keys()
-        else:
-            bed.enter(self.operation.ring)
+        """The bed and the ring as the operation finds them."""
+        if bed.untouched != self.operation.name:
+            bed.load(self.operation.name)
+            bed.put_keys(self.keys)
+
+    def is_untouched(self, bed):
+        """Whether bed and ring are still as they were at the beginning."""
+        if bed.everything(bed.here) == self.begun and bed.ring() == self.keys:
+            bed.untouched = self.operation.name
+        return bed.untouched == self.operation.name
+
+    def is_unlocked_as_ever(self, bed):
+        """Whether the keybag and its keys are those from which the operation begins, or with which it ends: these do unlock."""
+        return self.operation.ring == "unlocked" and bed.ring() == self.keys and bed.keybag_files() in self.keybags
 
     def cells(self):
         for call, count in sorted(self.counts.items()):
@@ -69,8 +87,10 @@ class Template:
 class Cell:
     """`outcome`: completes, old, new (refused, but all of it is done), parts (refused, some parts done), or unreached."""
 
-    def __init__(self, bed, template, call, number, error):
+    def __init__(self, bed, template, call, number, error, follows=True):
+        """`follows`: whether the next commands are tried too after a call that only looks has failed and it was no matter."""
         self.operation, self.call, self.number, self.error = template.operation, call, number, error
+        self.follows = follows or call in CHANGING
         self.violations = []
         template.begin(bed)
         done = self.operation.run(bed, fault=fault(call, number, error))
@@ -82,9 +102,16 @@ class Cell:
             if done.status == self.operation.status:
                 return
         self.judge_end(done)
+        # A refusal that has touched nothing leaves what the next one finds too: what follows is tried once for each operation.
+        has_only_refused = (self.refused and not self.operation.listens and self.acknowledged(done) == 0
+                            and template.is_untouched(bed))
+        if has_only_refused and template.knows_refusal:
+            self.outcome = "old"
+            return
         seen = self.operation.look(bed, done)
         self.judge_state(bed, template, done, seen)
         self.judge_what_follows(bed, template, done, seen)
+        template.knows_refusal |= has_only_refused and not self.violations
 
     def wrong(self, what):
         self.violations.append(what)
@@ -106,10 +133,14 @@ class Cell:
         if not re.search(r"protectfs(-\w+)?: (error: )?\S", done.errors):
             self.wrong(f"refused without a message: {done.errors!r}")
 
+    def acknowledged(self, done):
+        """How many commits of a handle were."""
+        return sum(1 for line, answer in zip(self.operation.lines or [], done.answers)
+                   if line in ("sync", "close") and answer.startswith("ok"))
+
     def judge_state(self, bed, template, done, seen):
         if self.operation.lines:
-            acknowledged = sum(1 for line, answer in zip(self.operation.lines, done.answers)
-                               if line in ("sync", "close") and answer.startswith("ok"))
+            acknowledged = self.acknowledged(done)
             states = [template.old, *template.commits]
             if seen not in states[acknowledged:acknowledged + 2]:
                 self.wrong(f"{acknowledged} commits acknowledged, and it is {seen}")
@@ -146,7 +177,10 @@ class Cell:
             after = self.operation.look(bed, again if again.status == 0 else done)
             if after != template.new:
                 self.wrong(f"after the next try it is {after}, not {template.new}")
-        if bed.keybag.exists() and self.operation.verifies:
+        if not (self.refused or self.follows or self.left(bed, template)):
+            return
+        # A lock and an unlock take away what is left, and show that the keybag opens.
+        if bed.keybag.exists() and self.operation.verifies and (self.left(bed, template) or not template.is_unlocked_as_ever(bed)):
             bed.run("lock")
             if bed.run("unlock", "--wait", "--passcode-fd", 3, fds={3: PASSCODE}).status != 0:
                 bed.run("unlock", "--wait", "--passcode-fd", 3, fds={3: OTHER})

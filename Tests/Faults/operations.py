@@ -25,16 +25,19 @@ class Operation:
     status         of the run without a fault
     between        part → states that are neither, and no fault: what they are is said where they are written
     closes         a file that a writer which failed, or was dead before, has left open: the next one closes it, before `verify` looks
+    listens        whether `look` also weighs what the command has said
     refuses(done)  whether it says that it failed; by its status, unless it is a service
     repeats        whether the same command, again, is what a user does after a failure; else `again(bed)`
     """
 
     def __init__(self, name, command=None, *, prepare=None, ring="unlocked", stdin=b"", fds=None, lines=None, look=None, status=0,
-                 between=None, again=None, repeats=True, again_status=(0,), verifies=True, closes=None, refuses=None, program="protectfs", timeout=60):
+                 between=None, again=None, repeats=True, again_status=(0,), verifies=True, closes=None, listens=False, refuses=None,
+                 program="protectfs", timeout=60):
         self.name, self.command, self.prepare, self.ring, self.stdin, self.fds = name, command, prepare, ring, stdin, fds
         self.lines, self.look, self.status, self.between = lines, look or (lambda bed, run: bed.tree()), status, between or {}
         self.again, self.repeats, self.again_status, self.verifies = again, repeats, again_status, verifies
         self.refuses = refuses or (lambda done: done.status != status)
+        self.listens = listens
         self.program, self.timeout, self.closes = program, timeout, closes or ("f" if lines else None)
         OPERATIONS[name] = self
 
@@ -117,7 +120,7 @@ def attempts(bed, run):
 
 
 Operation("unlock, wrong passcode", ["unlock", "--passcode-fd", 3], ring="locked", fds={3: b"wrong"}, look=attempts, status=77,
-          repeats=False, verifies=False)
+          listens=True, repeats=False, verifies=False)
 Operation("lock", ["lock"], prepare=one("f", TEXT), look=opens(PASSCODE))
 Operation("passcode", ["passcode", "--passcode-fd", 3, "--new-passcode-fd", 4], fds={3: PASSCODE, 4: OTHER}, prepare=one("f", TEXT),
           look=opens(PASSCODE, OTHER), again_status=(0, 77))
@@ -161,10 +164,11 @@ def recovers(*candidates):
     return look
 
 
-Operation("recovery new", ["recovery", "new", "--passcode-fd", 3], fds={3: PASSCODE}, prepare=with_code, look=recovers(PASSCODE))
+Operation("recovery new", ["recovery", "new", "--passcode-fd", 3], fds={3: PASSCODE}, prepare=with_code, look=recovers(PASSCODE),
+          listens=True)
 Operation("passcode --with-recovery-code",
           ["passcode", "--with-recovery-code", "--recovery-code-fd", 3, "--new-passcode-fd", 4], prepare=with_code, ring="locked",
-          look=recovers(PASSCODE, OTHER), fds=None, again_status=(0, 77))
+          look=recovers(PASSCODE, OTHER), listens=True, fds=None, again_status=(0, 77))
 OPERATIONS["passcode --with-recovery-code"].run = lambda bed, **fault: bed.run(
     *OPERATIONS["passcode --with-recovery-code"].command, fds={3: (bed.here / "code").read_bytes(), 4: OTHER}, **fault)
 
@@ -310,7 +314,7 @@ def with_redo(bed):
 appends("append, inline", one("f", SMALL))
 appends("append, inline to chunks", one("f", SMALL), TEXT)
 appends("append, chunks", one("f", TEXT))
-appends("append, large", one("f", TEXT), LARGE, look=how_much, between={"f": ["some"]})
+appends("append, large", one("f", TEXT), LARGE, look=how_much, listens=True, between={"f": ["some"]})
 appends("append, with a redo area", with_redo)
 
 

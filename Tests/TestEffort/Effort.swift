@@ -29,6 +29,11 @@ public enum Effort {
         (index + Int(seed)) % max(1, (6 + level) / level) == 0
     }
 
+    /// Which of at most seven `items` to try: at level 1 one of them, the next one each day; from level 7 on all of them.
+    public static func turn<Element>(of items: [Element], seed: UInt64 = seed, level: Int = level) -> [Element] {
+        level >= 7 || items.isEmpty ? items : [items[Int(seed % UInt64(items.count))]]
+    }
+
     /// Numbers for one test: always the same for a seed. Prints the line that repeats them.
     ///
     /// - Parameters:

@@ -1,6 +1,7 @@
 import Glibc
 import StormScript
 import SystemPackage
+import TestEffort
 import Testing
 
 /// Every session of a user sees the same lock state, whichever session changed it.
@@ -12,10 +13,11 @@ struct EndToEndSessionTests {
     @Test("A user made for the test", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
     func made() throws { try everySession(of: try EndToEndUser.made()) }
 
-    /// Each kind of session unlocks, reads, arms a lock, ends it by unlocking, and locks, before the eyes of all others.
+    /// Each kind of session unlocks, reads, arms a lock, ends it by unlocking, and locks, before the eyes of all others. At the
+    /// least effort one kind does so, another one each day.
     private func everySession(of user: EndToEndUser) throws {
         let files = try Files(user)
-        for (index, session) in user.sessions.enumerated() {
+        for (index, session) in Effort.turn(of: Array(user.sessions.enumerated())) {
             let another = user.sessions[(index + 1) % user.sessions.count]
             try user.unlock(in: session)
             try files.expectAllRead()
@@ -165,6 +167,7 @@ struct EndToEndHandleTests {
     func made() throws { try handles(of: try EndToEndUser.made()) }
 
     /// A `complete` handle says locked on its very next read after a lock in any other session; unlock, and it reads again.
+    /// At the least effort it is read in one kind of session, another one each day.
     private func handles(of user: EndToEndUser) throws {
         let bytes = randomBytes(50_000)
         let answer = "ok \(bytes.count) \(checksum(bytes))"
@@ -172,7 +175,7 @@ struct EndToEndHandleTests {
         try user.unlock()
         try user.write(complete, "complete", bytes)
         try user.write(unlessOpen, "unless-open", bytes)
-        for reading in user.sessions {
+        for reading in Effort.turn(of: user.sessions) {
             let (one, other) = (try EndToEndReader(user, in: reading), try EndToEndReader(user, in: reading))
             #expect(try one.ask("open r \(complete)") == "ok ")
             #expect(try other.ask("open r \(unlessOpen)") == "ok ")

@@ -1,4 +1,5 @@
 import SystemPackage
+import TestEffort
 import Testing
 
 /// Under strace: no plaintext byte reaches any path, temporary file or pipe.
@@ -34,10 +35,11 @@ struct EndToEndTraceTests {
         #expect(try user.home.appending("tmp").entries() == [], sourceLocation: location)
     }
 
+    /// At the least effort files of one size, another one each day.
     @Test("write, replace and append show no plaintext", arguments: EndToEndUser.classes)
     func writing(protectionClass: String) throws {
         let path = directory.appending("file").string
-        for size in [32, 5000, 300_000] {
+        for size in Effort.turn(of: [32, 5000, 300_000]) {
             // From the second round on the file is there, of class C where it had been none.
             try trace(["write", "--allow-weaker", "--class", protectionClass, path], input: marker.repeated(size))
             try trace(["write", path], input: marker.repeated(size + 1))

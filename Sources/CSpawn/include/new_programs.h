@@ -11,4 +11,7 @@ extern const short protectfs_spawn_in_new_session;
 // 0, or an error number.
 int protectfs_spawn_with_standard_streams_only(posix_spawn_file_actions_t *actions);
 
+// The child begins in this directory: posix_spawn_file_actions_addchdir_np(3), since glibc 2.29. 0, or an error number.
+int protectfs_spawn_in_directory(posix_spawn_file_actions_t *actions, const char *directory);
+
 #endif

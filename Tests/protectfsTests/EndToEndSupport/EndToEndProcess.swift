@@ -9,10 +9,19 @@ final class EndToEndProcess {
     let pid: pid_t
     private var ended: Int32?
 
+    /// Where a program begins.
+    struct Place {
+        let directory: String
+        /// What descriptor 3 reads, if there is to be one.
+        let further: String?
+    }
+
     /// Starts `words[0]`, found in PATH.
+    ///
+    /// - Parameter place: where it begins, in a session of its own, as setsid(1) does it; nil: here, in this one.
     init(
         _ words: [String], environment: [String: String], input: FileDescriptor, output: FileDescriptor,
-        errors: FileDescriptor
+        errors: FileDescriptor, at place: Place? = nil
     ) throws {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -22,6 +31,14 @@ final class EndToEndProcess {
         }
         // Foundation waits for a process by the end of a stream; kept open here, it would never come.
         protectfs_spawn_with_standard_streams_only(&actions)
+        var flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)
+        if let place {
+            flags |= protectfs_spawn_in_new_session
+            if let further = place.further {
+                posix_spawn_file_actions_addopen(&actions, 3, further, O_RDONLY, 0)
+            }
+            protectfs_spawn_in_directory(&actions, place.directory)
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -31,7 +48,7 @@ final class EndToEndProcess {
         sigfillset(&all)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        posix_spawnattr_setflags(&attributes, flags)
 
         var arguments = words.map { strdup($0) } + [nil]
         var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
