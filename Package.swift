@@ -81,15 +81,19 @@ let package = Package(
             ]),
         .target(
             name: "ProtectedFiles",
-            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags", system]),
+            dependencies: [
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags", system,
+            ]),
         .target(
             name: "ProtectedTrees",
-            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", system]),
+            dependencies: [
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", system,
+            ]),
         .target(
             name: "DataProtection",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
-                system,
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
+                "ProtectedTrees", system,
             ]),
         .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"]),
         // Keybags for the unit tests of applications.
@@ -106,7 +110,8 @@ let package = Package(
         .target(
             name: "ProtectionDownloads",
             dependencies: [
-                "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase", grdb, system,
+                "POSIXThreads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase", grdb,
+                system,
             ]),
         .target(
             name: "Conformance", dependencies: ["DataProtection", "CMemoryFiles", "CSpawn", system],

@@ -10,6 +10,7 @@ extension MountError: SpokenError {
         case .inUse(let path): "something is mounted at \(quoted(path)) already"
         case .nested(let source, let point): "\(quoted(source)) and \(quoted(point)) must not be inside each other"
         case .isMount(let path): "\(quoted(path)) is in a mount of protectfs"
+        case .noThread(let errno): "there is no thread for the mount: \(errno.spoken)"
         case .failed(let errno): "the connection to the kernel failed: \(errno.spoken)"
         case .refused(let point): "cannot mount at \(quoted(point))"
         }
@@ -18,6 +19,7 @@ extension MountError: SpokenError {
     package var hint: String? {
         switch self {
         case .unusable, .nested, .failed: nil
+        case .noThread: "end some processes of this user, or raise its limits: ulimit -u, ulimit -n"
         case .isMount: "name the directory that is mounted there, or one in it"
         case .notEmpty: "name an empty directory"
         case .inUse(let path): "unmount it first: protectfs unmount \(quoted(path))"
@@ -30,7 +32,7 @@ extension MountError: SpokenError {
         case .unusable(_, .noSuchFileOrDirectory): .notFound
         case .unusable(_, .permissionDenied), .unusable(_, .notPermitted): .refused
         case .unusable, .nested, .isMount: .usage
-        case .failed: .systemRefused
+        case .failed, .noThread: .systemRefused
         case .notEmpty, .inUse: .exists
         case .refused: .unavailable
         }
