@@ -132,8 +132,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog", logging,
-                system,
+                "POSIXThreads", "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog",
+                logging, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-download",
@@ -157,7 +157,8 @@ let package = Package(
                 "FuseSession", "MountRules", system,
             ]),
         .executableTarget(
-            name: "protectfs-mount", dependencies: ["CommandLanguage", "DataProtection", "ProtectionMount"],
+            name: "protectfs-mount",
+            dependencies: ["POSIXThreads", "CommandLanguage", "DataProtection", "ProtectionMount"],
             linkerSettings: bindNow),
         .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),
