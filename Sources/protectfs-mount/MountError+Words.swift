@@ -1,5 +1,6 @@
 import CommandLanguage
 import DataProtection
+import Glibc
 import ProtectionMount
 
 extension MountError: SpokenError {
@@ -12,7 +13,9 @@ extension MountError: SpokenError {
         case .isMount(let path): "\(quoted(path)) is in a mount of protectfs"
         case .noThread(let errno): "there is no thread for the mount: \(errno.spoken)"
         case .failed(let errno): "the connection to the kernel failed: \(errno.spoken)"
-        case .refused(let point): "cannot mount at \(quoted(point))"
+        case .refused(let point):
+            "cannot mount at \(quoted(point))"
+                + (Self.deviceRefusal.map { ": /dev/fuse cannot be opened: \($0.spoken)" } ?? "")
         }
     }
 
@@ -23,8 +26,25 @@ extension MountError: SpokenError {
         case .isMount: "name the directory that is mounted there, or one in it"
         case .notEmpty: "name an empty directory"
         case .inUse(let path): "unmount it first: protectfs unmount \(quoted(path))"
-        case .refused: "fusermount3 and /dev/fuse are needed: install the package fuse3"
+        case .refused:
+            switch Self.deviceRefusal {
+            case nil: "fusermount3 and /dev/fuse are needed: install the package fuse3"
+            case .some(.permissionDenied): "every user may open it as a rule: sudo chmod 666 /dev/fuse"
+            case .some(.notPermitted): "start the container with this device: --device /dev/fuse"
+            default: "load the kernel's driver: sudo modprobe fuse"
+            }
         }
+    }
+
+    /// Why this user cannot open /dev/fuse; nil if it can be opened, or is not there.
+    private static var deviceRefusal: Errno? {
+        let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)
+        guard descriptor < 0 else {
+            close(descriptor)
+            return nil
+        }
+        let error = Errno(rawValue: errno)
+        return error == .noSuchFileOrDirectory ? nil : error
     }
 
     package var exitStatus: ExitStatus {

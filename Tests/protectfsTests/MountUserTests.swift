@@ -18,7 +18,9 @@ struct MountUserTests {
     /// desktop: in containers only root may.
     ///
     /// - Returns: nil where no such device can be made, which is printed.
-    private func run(_ script: String, thenAsRoot second: String = "", then third: String = "") throws -> EndToEndRun? {
+    private func run(
+        _ script: String, thenAsRoot second: String = "", then third: String = "", deviceMode: String = "666"
+    ) throws -> EndToEndRun? {
         let device = FileManager.default.temporaryDirectory.path + "/protectfs-fuse-device-\(UUID().uuidString)"
         defer { unlink(device) }
         let begin = "PROTECTFS='\(user.programs.appending("protectfs"))'; cd; "
@@ -32,7 +34,7 @@ struct MountUserTests {
             [
                 "unshare", "--mount", "--propagation", "private", "sh", "-c",
                 """
-                mknod -m 666 '\(device)' c 10 229 && mount --bind '\(device)' /dev/fuse || { echo no device; exit; }
+                mknod -m \(deviceMode) '\(device)' c 10 229 && mount --bind '\(device)' /dev/fuse || { echo no device; exit; }
                 cd '\(user.home)'
                 \(asUser(script))
                 \(second)
@@ -66,6 +68,15 @@ struct MountUserTests {
         #expect(done.errors.contains("cat: point/file: Permission denied"), "\(done.errors)")
         #expect(done.errors.contains("cat: point/file: Required key not available"), "\(done.errors)")
         #expect(done.errors.contains("point/saved: Permission denied"), "\(done.errors)")
+    }
+
+    @Test("Where the user may not open /dev/fuse, mount says that, and not to install a package")
+    func deviceRefused() throws {
+        let done = try run("mkdir d point; \"$PROTECTFS\" mount d point; echo $?", deviceMode: "600")
+        guard let done else { return }
+        #expect(done.text == "69\n", "\(done)")
+        #expect(done.errors.contains("/dev/fuse cannot be opened: permission denied"), "\(done.errors)")
+        #expect(done.errors.contains("chmod 666 /dev/fuse") && !done.errors.contains("install"), "\(done.errors)")
     }
 
     @Test("A server that may have no more threads drops pages at a lock, and commits what was written")
