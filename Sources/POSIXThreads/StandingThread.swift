@@ -19,7 +19,8 @@ package final class StandingThread: Sendable {
 
         enum Next {
             case piece(Piece)
-            case wait(DispatchTime)
+            /// Nanoseconds of DispatchTime.
+            case wait(until: UInt64)
             case end
         }
 
@@ -29,11 +30,9 @@ package final class StandingThread: Sendable {
                 // The first of those with the earliest time.
                 let times = state.waiting.map(\.time)
                 guard let earliest = times.min(), let index = times.firstIndex(of: earliest) else {
-                    return .wait(.distantFuture)
+                    return .wait(until: .max)
                 }
-                if earliest > DispatchTime.now().uptimeNanoseconds {
-                    return .wait(DispatchTime(uptimeNanoseconds: earliest))
-                }
+                if earliest > DispatchTime.now().uptimeNanoseconds { return .wait(until: earliest) }
                 return .piece(state.waiting.remove(at: index).piece)
             }
         }
@@ -42,7 +41,8 @@ package final class StandingThread: Sendable {
             while true {
                 switch next() {
                 case .piece(let piece): piece()
-                case .wait(let time): _ = hasChanged.wait(timeout: time)
+                case .wait(until: .max): hasChanged.wait()
+                case .wait(let time): _ = hasChanged.wait(timeout: DispatchTime(uptimeNanoseconds: time))
                 case .end: return
                 }
             }

@@ -22,16 +22,16 @@ struct Unmount: ParsableCommand {
 
     /// - Parameter said: what fusermount3(1) has printed, as `fusermount3: failed to unmount POINT: reason`.
     private func failure(_ mount: MountTable.Mount, _ said: String, _ status: Int32) -> Failure {
-        let line = said.split(separator: "\n").last.map(String.init) ?? "it ended with status \(status)"
+        let line = said.split(separator: "\n").last.map(String.init) ?? ""
         if line.hasSuffix(": \(Errno.resourceBusy)") { return inUse(mount) }
         let isRefused = [Errno.notPermitted, .permissionDenied].contains { line.hasSuffix(": \($0)") }
         let hint =
             isRefused
             ? "run the command as the user who mounted it. If that is you: fusermount3 needs its setuid bit, which the package fuse3 sets"
             : nil
+        let reason = line.isEmpty ? "fusermount3 ended with status \(status)" : printable(line)
         return Failure(
-            isRefused ? .refused : .systemRefused,
-            "\(quoted(point.path)) cannot be unmounted: fusermount3 says \(quoted(line))", hint: hint)
+            isRefused ? .refused : .systemRefused, "\(quoted(point.path)) cannot be unmounted: \(reason)", hint: hint)
     }
 
     /// The mount, found without a look at it: its server may be dead, or hang.
