@@ -42,7 +42,7 @@ struct AgentOfAnotherUserTests {
     @Test("Locks where the user may have no more processes and threads, at once and after a grace", arguments: [0, 1])
     func noThread(grace: Int) throws {
         try user.unlock()
-        let agent = try start(grace: grace, in: .plain)
+        let agent = try start(grace: grace, in: .freshKeyring)  // as a service of systemd
         // Threads that are left over from its start would hide that it needs another one.
         sleep(6)
         let limited = try EndToEndRun(
