@@ -54,15 +54,18 @@ final class StartedProgram {
         input = -1
     }
 
-    /// What it writes until it closes its output: at most 64 KiB are kept.
-    func text() -> String {
-        var text: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
+    /// What it writes until it closes its output.
+    ///
+    /// - Parameter what: the name of this text, for the error.
+    func text(_ what: String) throws(Failure) -> String {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
         while true {
-            let count = read(output, &buffer, buffer.count)
+            let count = read(output, &piece, piece.count)
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
-            if text.count < 64 << 10 { text += buffer[..<count] }
+            guard count >= 0 else { throw Failure(.inputOutput, "\(what): \(Errno.current.spoken)") }
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
         }
     }
 

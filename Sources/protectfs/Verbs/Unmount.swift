@@ -14,7 +14,7 @@ struct Unmount: ParsableCommand {
         let mount = try found()
         let words = [Array("-u".utf8), mount.point.bytes]
         let program = try StartedProgram("fusermount3", words: words, tellsErrors: true)
-        let said = program.text()
+        let said = try program.text("fusermount3")
         let status = program.end()
         guard status == 0 else { throw failure(mount, said, status) }
         MountNote.removeEnded(ofKeybag: Locations.keybag)
