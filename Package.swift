@@ -82,12 +82,14 @@ let package = Package(
         .target(
             name: "ProtectedFiles",
             dependencies: [
-                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags", system,
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags",
+                system,
             ]),
         .target(
             name: "ProtectedTrees",
             dependencies: [
-                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", system,
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
+                system,
             ]),
         .target(
             name: "DataProtection",
@@ -110,7 +112,8 @@ let package = Package(
         .target(
             name: "ProtectionDownloads",
             dependencies: [
-                "POSIXThreads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase", grdb,
+                "POSIXThreads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets",
+                "SharedDatabase", grdb,
                 system,
             ]),
         .target(
@@ -132,7 +135,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "POSIXThreads", "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog",
+                "POSIXThreads", "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory",
+                "LineLog",
                 logging, system,
             ], linkerSettings: bindNow),
         .executableTarget(

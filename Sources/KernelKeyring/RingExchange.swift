@@ -79,6 +79,7 @@ public final class RingExchange {
 
     /// Makes the old keys unusable for whoever knows their serials.
     public func finish() {
-        for change in changes { try? change.old?.invalidate() }  // in no shared keyring: at worst the kernel's collector comes first
+        // They are in no shared keyring any more: what fails here is done by the kernel's collector.
+        for change in changes { try? change.old?.invalidate() }
     }
 }

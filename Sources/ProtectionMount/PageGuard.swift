@@ -141,13 +141,11 @@ final class PageGuard: CommitsAtLock {
 
     /// Returns when the pages have gone, or the mount has.
     private func drop(_ nodes: [FuseNode]) {
-        guard nodes.count > 1 else { return nodes.forEach { drop($0) } }
+        let (first, second) = (nodes.prefix(nodes.count / 2), nodes.dropFirst(nodes.count / 2))
+        let dropSecond = { [self] in for node in second { drop(node) } }
+        if first.isEmpty { return dropSecond() }
         // More threads are no faster: the kernel takes a lock of the connection.
-        BackgroundWork.perform { [self] in
-            for node in nodes.prefix(nodes.count / 2) { drop(node) }
-        } and: {
-            for node in nodes.dropFirst(nodes.count / 2) { drop(node) }
-        }
+        BackgroundWork.perform({ [self] in for node in first { drop(node) } }, and: dropSecond)
     }
 
     private func drop(_ node: FuseNode) {

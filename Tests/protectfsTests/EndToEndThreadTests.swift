@@ -23,7 +23,8 @@ struct EndToEndThreadTests {
     }
 
     /// Runs a verb that succeeds.
-    private func succeed(_ words: [String], input: [UInt8] = [], at location: SourceLocation = #_sourceLocation) throws {
+    private func succeed(_ words: [String], input: [UInt8] = [], at location: SourceLocation = #_sourceLocation) throws
+    {
         let done = try run(words, input: input)
         #expect(done.status == 0, "\(done)", sourceLocation: location)
     }

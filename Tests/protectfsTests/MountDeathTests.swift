@@ -68,7 +68,8 @@ struct MountDeathTests {
         arguments: [
             ("failed to unmount point: Operation not permitted", 77, "Operation not permitted"),
             ("entry for point not found in /etc/mtab", 71, "not found in /etc/mtab"),
-            ("failed to unmount point: Device or resource busy", 75, "is in use"), ("", 71, "fusermount3 ended with status 1"),
+            ("failed to unmount point: Device or resource busy", 75, "is in use"),
+            ("", 71, "fusermount3 ended with status 1"),
         ] as [(String, Int32, String)])
     func reason(said: String, status: Int32, reason: String) throws {
         try bed.mount()

@@ -57,11 +57,12 @@ public final class Upgrade: AsyncSequence, Sendable {
         until stop: StopFlag, _ continuation: AsyncStream<UpgradeResult>.Continuation,
         waitingFor room: DispatchSemaphore?
     ) {
-        let summary = pass.run(while: { !stop.isSet }) { [self] result in
+        let report = { [self] (result: UpgradeResult) in
             latest.withLock { $0.add(result) }
             if !stop.isSet { room?.wait() }
             continuation.yield(result)
         }
+        let summary = pass.run(while: { !stop.isSet }, reporting: report)
         latest.withLock { $0.isStopped = summary.isStopped }
         continuation.finish()
     }

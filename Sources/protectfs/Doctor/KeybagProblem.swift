@@ -42,7 +42,8 @@ extension KeybagHealth {
         if let interruptedRotation {
             problems.append(
                 KeybagProblem(
-                    message: "a rotation was interrupted before the keybag got its new class keys, generation \(interruptedRotation)",
+                    message:
+                        "a rotation was interrupted before the keybag got its new class keys, generation \(interruptedRotation)",
                     hint:
                         "load the keybag's own keys: protectfs lock\(option), then protectfs unlock\(option); then rotate again",
                     subject: .age))
