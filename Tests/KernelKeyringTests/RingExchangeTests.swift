@@ -4,7 +4,8 @@ import Testing
 
 @Suite("An exchange of several keys")
 struct RingExchangeTests {
-    private let (one, two) = (ScratchKey("one"), ScratchKey("two"))
+    private let one = ScratchKey("one")
+    private let two = ScratchKey("two")
 
     /// Prepares new payloads for both keys, and hands on the exchange.
     private func exchange(
@@ -55,7 +56,8 @@ struct RingExchangeTests {
             exchange.undo()
         }
         #expect(new.count == 2 && Set(new).isDisjoint(with: old))
-        #expect([try one.key.find(), try two.key.find()] == old)
+        let now = [try one.key.find(), try two.key.find()]
+        #expect(now == old)
         #expect(old.map { $0.payload() } == [.success([1]), .success([2])])
         #expect(old[0].timeoutColumn != "perm")
         #expect(old[1].timeoutColumn == "perm")
@@ -90,7 +92,8 @@ struct RingExchangeTests {
     @Test("A key that is dead is exchanged for none", arguments: [KeyCondition.expired, .revoked])
     func dead(before: KeyCondition) throws {
         _ = try before.make(two, payload: [2])
-        #expect(throws: before.searchError) {
+        let error = try #require(before.searchError)
+        #expect(throws: error) {
             try exchange { _ throws(Errno) in Issue.record("it was prepared") }
         }
         #expect(one.absence == .requiredKeyNotAvailable)

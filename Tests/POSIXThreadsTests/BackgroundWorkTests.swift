@@ -42,7 +42,7 @@ struct BackgroundWorkTests {
         let count = Mutex(0)
         for round in 1...3 {
             let threads = try (0..<4).map { _ in
-                try POSIXThread { for _ in 0..<100 { work.add { count.withLock { $0 += 1 } } } }
+                try POSIXThread { @Sendable () in for _ in 0..<100 { work.add { count.withLock { $0 += 1 } } } }
             }
             for thread in threads { thread.join() }
             work.finish()
