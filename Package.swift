@@ -82,15 +82,21 @@ let package = Package(
             ]),
         .target(
             name: "ProtectedFiles",
-            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags", system]),
+            dependencies: [
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", "Keybags",
+                system,
+            ]),
         .target(
             name: "ProtectedTrees",
-            dependencies: ["ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", system]),
+            dependencies: [
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
+                system,
+            ]),
         .target(
             name: "DataProtection",
             dependencies: [
-                "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
-                system,
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
+                "ProtectedTrees", system,
             ]),
         .target(name: "DataProtectionNotifications", dependencies: ["DataProtection"]),
         // Keybags for the unit tests of applications.
@@ -107,7 +113,9 @@ let package = Package(
         .target(
             name: "ProtectionDownloads",
             dependencies: [
-                "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets", "SharedDatabase", grdb, system,
+                "POSIXThreads", "TrustedHTTP", "DataProtection", "ProtectionKeys", "ProtectionSecrets",
+                "SharedDatabase", grdb,
+                system,
             ]),
         .target(
             name: "Conformance", dependencies: ["DataProtection", "CMemoryFiles", "CSpawn", system],
@@ -132,8 +140,9 @@ let package = Package(
         .executableTarget(
             name: "protectfs-agent",
             dependencies: [
-                "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory", "LineLog", logging,
-                system,
+                "POSIXThreads", "DataProtection", "SessionLock", "LockSchedule", "CSecretHeap", "CSecretMemory",
+                "LineLog",
+                logging, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-download",
@@ -157,7 +166,8 @@ let package = Package(
                 "FuseSession", "MountRules", system,
             ]),
         .executableTarget(
-            name: "protectfs-mount", dependencies: ["CommandLanguage", "DataProtection", "ProtectionMount"],
+            name: "protectfs-mount",
+            dependencies: ["POSIXThreads", "CommandLanguage", "DataProtection", "ProtectionMount"],
             linkerSettings: bindNow),
         .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),

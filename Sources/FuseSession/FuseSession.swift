@@ -52,22 +52,19 @@ package final class FuseSession: Sendable {
         fuse_session_destroy(session)
     }
 
-    /// Answers requests on `threads` threads until the file system is unmounted.
+    /// Answers requests on `threads` threads until the file system is unmounted, or on as many as the system makes: the calling one at least.
     ///
-    /// - Throws: the errno of pthread_create(3) if not one thread can be made, or of a connection that broke.
+    /// - Throws: the errno of a connection that broke.
     package func run(threads count: Int) throws(Errno) {
         let failure = Failure()
         var threads: [POSIXThread] = []
         for _ in 0..<count {
-            do throws(POSIXThread.Refusal) {
-                threads.append(
-                    try POSIXThread(blocksSignals: true) { [self] in
-                        do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } }
-                    })
-            } catch {
-                if threads.isEmpty { throw Errno(rawValue: error.code) }
+            let thread = try? POSIXThread(blocksSignals: true) { [self] in
+                do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } }
             }
+            if let thread { threads.append(thread) }
         }
+        if threads.isEmpty { do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } } }
         for thread in threads { thread.join() }
         served.retrievals.giveUp()
         if let errno = failure.errno.withLock({ $0 }) { throw errno }

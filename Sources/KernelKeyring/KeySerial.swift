@@ -49,6 +49,13 @@ extension KeySerial {
         return KeySerial(rawValue: added)
     }
 
+    /// Makes an empty keyring in this keyring. The C call is `add_key` with the type `keyring`, add_key(2).
+    public func addKeyring(_ description: String) throws(Errno) -> KeySerial {
+        let added = add_key("keyring", description, nil, 0, rawValue)
+        guard added >= 0 else { throw .latest() }
+        return KeySerial(rawValue: added)
+    }
+
     /// Makes the key unusable at once and removes it from every keyring.
     /// The C call is `keyctl_invalidate`, keyctl_invalidate(3).
     public func invalidate() throws(Errno) {

@@ -21,7 +21,12 @@ package final class Mount {
             point.restore()
             throw .unusable(source, error.errno)
         }
-        let files = MountedTree(tree, keybag: keybag)
+        // Before anything is mounted: a lock must not depend on a thread that the system may not make then.
+        let files: MountedTree
+        do throws(Errno) { files = try MountedTree(tree, keybag: keybag) } catch {
+            point.restore()
+            throw .noThread(error)
+        }
         self.files = files
         do throws(Errno) { session = try FuseSession(files, at: point.path, isReadOnly: isReadOnly) } catch {
             point.restore()

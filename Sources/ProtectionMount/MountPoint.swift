@@ -15,6 +15,8 @@ package enum MountError: Error, Hashable, Sendable {
     case nested(FilePath, point: FilePath)
     /// It is shown by a mount of protectfs already: pages would be cached a second time, and no lock would drop them.
     case isMount(FilePath)
+    /// The system gives no thread, or no file descriptor, that a lock would need.
+    case noThread(Errno)
     /// libfuse or the kernel refused; libfuse has printed why to standard error.
     case refused(FilePath)
     /// The connection to the kernel broke.

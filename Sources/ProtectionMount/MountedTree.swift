@@ -17,10 +17,11 @@ final class MountedTree: FuseFileSystem {
     /// For how long the kernel may believe what it was told, in seconds: programs that do not use the mount change files, too.
     private static let lifetime = 1.0
 
-    init(_ tree: LowerTree, keybag: Keybag) {
+    /// - Throws: why there are no threads for it.
+    init(_ tree: LowerTree, keybag: Keybag) throws(Errno) {
         self.tree = tree
-        pages = PageGuard(keybag)
-        files = OpenedFiles(keybag, pages)
+        pages = try PageGuard(keybag)
+        files = try OpenedFiles(keybag, pages)
     }
 
     // MARK: names

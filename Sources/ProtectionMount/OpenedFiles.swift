@@ -37,9 +37,13 @@ final class OpenedFiles: Sendable {
     private let handles = HandleTable<Opened>()
     /// The handles of each file that is open.
     private let ofNodes = Mutex<[FuseNode: Set<UInt64>]>([:])
-    let writers = Writers()
+    let writers: Writers
 
-    init(_ keybag: Keybag, _ pages: PageGuard) { (self.keybag, self.pages) = (keybag, pages) }
+    /// - Throws: why there is no thread for it.
+    init(_ keybag: Keybag, _ pages: PageGuard) throws(Errno) {
+        (self.keybag, self.pages) = (keybag, pages)
+        writers = try Writers()
+    }
 
     // MARK: opening
 

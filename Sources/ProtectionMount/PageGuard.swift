@@ -1,5 +1,6 @@
 import DataProtection
 import Dispatch
+import DurableFiles
 import FuseSession
 import Glibc
 import Keybags
@@ -32,10 +33,20 @@ final class PageGuard: CommitsAtLock {
     private let turn = Mutex(())
     private let isDrained = DispatchSemaphore(value: 0)
     private let keybag: Keybag
-    /// Drops the pages of closed files: on no thread that answers requests, because that would wait for itself.
-    private let closing = DispatchQueue(label: "protectfs.mount.closed")
+    /// Drops the pages of closed files, and follows locks that the client did not tell of: on no thread that answers requests, because that would
+    /// wait for itself. It is made ahead, as a lock must not fail because the user may have no more threads.
+    private let thread: StandingThread
+    /// Keeps the thread by which the client hears of locks, and has it made ahead.
+    private let observation: LockListener.Observation
 
-    init(_ keybag: Keybag) { self.keybag = keybag }
+    /// - Throws: why there is no thread for it.
+    init(_ keybag: Keybag) throws(Errno) {
+        self.keybag = keybag
+        do throws(POSIXThread.Refusal) { thread = try StandingThread() } catch { throw Errno(rawValue: error.code) }
+        do throws(DataProtectionError) {
+            observation = try LockListener.shared.observe(keybag.directory, of: keybag.uuid) { _ in nil }
+        } catch { throw error.errno }
+    }
 
     /// Begins.
     func guardPages(of session: FuseSession, review: @escaping Review) {
@@ -78,7 +89,7 @@ final class PageGuard: CommitsAtLock {
 
     func closes(_ node: FuseNode) {
         guard state.withLock({ $0.sequence.closes(node) }) else { return }
-        closing.async { [self] in
+        thread.add { [self] in
             drop(node)
             state.withLock { $0.sequence.droppedClosed(node) }
         }
@@ -102,13 +113,9 @@ final class PageGuard: CommitsAtLock {
             return true
         }
         guard isNew else { return }
-        do throws(POSIXThread.Refusal) {
-            try POSIXThread.detach(blocksSignals: true) { [self] in
-                turn.withLock { _ in follow() }
-                state.withLock { $0.isFollowing = false }
-            }
-        } catch {
-            state.withLock { $0.isFollowing = false }  // the next read tries again
+        thread.add { [self] in
+            turn.withLock { _ in follow() }
+            state.withLock { $0.isFollowing = false }
         }
     }
 
@@ -134,11 +141,11 @@ final class PageGuard: CommitsAtLock {
 
     /// Returns when the pages have gone, or the mount has.
     private func drop(_ nodes: [FuseNode]) {
+        let (first, second) = (nodes.prefix(nodes.count / 2), nodes.dropFirst(nodes.count / 2))
+        let dropSecond = { [self] in for node in second { drop(node) } }
+        if first.isEmpty { return dropSecond() }
         // More threads are no faster: the kernel takes a lock of the connection.
-        let halves = [nodes.prefix(nodes.count / 2), nodes.dropFirst(nodes.count / 2)]
-        DispatchQueue.concurrentPerform(iterations: halves.count) { half in
-            for node in halves[half] { drop(node) }
-        }
+        BackgroundWork.perform({ [self] in for node in first { drop(node) } }, and: dropSecond)
     }
 
     private func drop(_ node: FuseNode) {

@@ -1,5 +1,6 @@
 import DataProtection
 import FuseSession
+import POSIXThreads
 import ProtectedFiles
 import Synchronization
 import SystemPackage
@@ -14,6 +15,12 @@ final class Writers: Sendable {
     /// Opening and closing the writer of one file take turns: who opens it while it is being closed would find it busy.
     private let turns = (0..<64).map { _ in Turn() }
     private final class Turn: Sendable { let mutex = Mutex(()) }
+    private let rounds: StandingThread
+
+    /// - Throws: why there is no thread for it.
+    init() throws(Errno) {
+        do throws(POSIXThread.Refusal) { rounds = try StandingThread() } catch { throw Errno(rawValue: error.code) }
+    }
 
     private func turn(_ node: FuseNode) -> Turn { turns[Int(node % UInt64(turns.count))] }
 
@@ -29,7 +36,9 @@ final class Writers: Sendable {
         try turn(node).mutex.withLock { _ throws(Errno) in
             let known = self[node]
             let made = try refusing { () throws(DataProtectionError) in
-                try make(known != nil).map { file throws(DataProtectionError) in try WrittenFile(file, node) }
+                try make(known != nil).map { file throws(DataProtectionError) in
+                    try WrittenFile(file, node, rounds: rounds)
+                }
             }
             guard let file = known ?? made else { throw .staleNFSFileHandle }
             files.withLock { files in

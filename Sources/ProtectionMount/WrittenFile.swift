@@ -1,9 +1,9 @@
 import DataProtection
-import Dispatch
 import DurableFiles
 import FuseSession
 import Glibc
 import MountRules
+import POSIXThreads
 import ProtectedFiles
 import Synchronization
 import SystemPackage
@@ -25,9 +25,11 @@ final class WrittenFile: Sendable {
         var schedule = CommitSchedule()
     }
     private let state = Mutex(State())
+    /// Comes back to what nobody has asked to commit.
+    private let rounds: StandingThread
 
-    init(_ file: ProtectedFile, _ node: FuseNode) throws(DataProtectionError) {
-        (self.file, self.node) = (file, node)
+    init(_ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread) throws(DataProtectionError) {
+        (self.file, self.node, self.rounds) = (file, node, rounds)
         lower = LowerFile(path: file.path, descriptor: try file.lower.duplicate())
     }
 
@@ -83,17 +85,16 @@ final class WrittenFile: Sendable {
         keepTime()
     }
 
-    /// Commits what nobody has asked to commit.
-    private static let rounds = DispatchQueue(label: "protectfs.mount.commits", attributes: .concurrent)
-
     /// - Parameter delay: in nanoseconds.
     private func comeBack(after delay: UInt64) {
-        Self.rounds.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: delay))) { [weak self] in
+        rounds.add(after: delay) { [weak self] in
             guard let self else { return }
             switch state.withLock({ $0.schedule.due(at: Clock.monotonic()) }) {
             case .rest: return
             case .wait(let more): comeBack(after: more)
-            case .commit: try? commit()  // an error is said again by each later call
+            case .commit:
+                // A disk that is slow holds up no other file. An error is said again by each later call.
+                BackgroundWork.perform { try? self.commit() }
             }
         }
     }

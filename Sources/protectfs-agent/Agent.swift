@@ -3,73 +3,55 @@ import LockSchedule
 import Logging
 import SessionLock
 
-/// Hands what happens to the schedule, and does what that says. Everything in one order, in one task.
+/// Hands what happens to the schedule, and does what that says. Everything in one order, on one thread.
 struct Agent {
-    /// What comes in.
-    private enum Input: Sendable {
-        case session(SessionEvent)
-        case timer
-        /// Time to look whether somebody has unlocked or locked by hand.
-        case look
-        case end
-    }
-
     private var keybags: FollowedKeybags
     private var schedule: LockSchedule
     private let looks: Bool
     private let log: Logger
     /// Held until the keys have gone.
     private var inhibitor: SleepInhibitor?
-    private var timer: Task<Void, Never>?
+    /// When the schedule is asked again, by ``BootClock``.
+    private var timer: Duration?
     private var unlockedSince: UInt64?
-
-    private let inputs: AsyncStream<Input>
-    private let input: AsyncStream<Input>.Continuation
+    private let inbox: Inbox
 
     /// How often it is looked for keybags that nobody here has heard of yet; only where the age of keys has a limit.
     private static let lookInterval = Duration.seconds(60)
 
-    init(_ keybags: FollowedKeybags, limits: LockSchedule.Limits, log: Logger) {
-        (self.keybags, self.log) = (keybags, log)
+    init(_ keybags: FollowedKeybags, limits: LockSchedule.Limits, hearing inbox: Inbox, log: Logger) {
+        (self.keybags, self.inbox, self.log) = (keybags, inbox, log)
         schedule = LockSchedule(limits: limits)
         looks = limits.longest != nil
-        (inputs, input) = AsyncStream<Input>.makeStream()
     }
 
-    /// Follows until `endings` says so. What is armed then is locked at once: nobody else would before the kernel does.
+    /// Follows until the inbox has the end. What is armed then is locked at once: nobody else would before the kernel does.
     ///
     /// - Returns: false if something was to be locked and is not known to be.
-    mutating func run(_ events: SessionEvents, until endings: AsyncStream<Void>) async -> Bool {
-        let sources = [
-            Task { [input] in for await event in events { input.yield(.session(event)) } },
-            Task { [input] in for await _ in endings { input.yield(.end) } },
-            Task { [input, looksAround = looks && keybags.followsAll] in
-                while looksAround, !Task.isCancelled {
-                    try? await Task.sleep(for: Self.lookInterval)
-                    input.yield(.look)
+    mutating func run() -> Bool {
+        let looksAround = looks && keybags.followsAll
+        var nextLook = looksAround ? BootClock.now() + Self.lookInterval : nil
+        if looks { keybags.listen { [inbox] in inbox.put(.look) } }
+        following: while true {
+            switch inbox.next(until: [timer, nextLook].compactMap { $0 }.min()) {
+            case .session(let event): take(event)
+            case .look: look()
+            case .end: break following
+            case nil:
+                let now = BootClock.now()
+                if let time = nextLook, time <= now {
+                    nextLook = now + Self.lookInterval
+                    look()
                 }
-            },
-        ]
-        defer { for source in sources { source.cancel() } }
-        if looks { keybags.listen { [input] in input.yield(.look) } }
-        for await event in inputs {
-            if case .end = event { break }
-            take(event)
+                if let time = timer, time <= now {
+                    timer = nil
+                    look()
+                    tell(.timer)
+                }
+            }
         }
-        timer?.cancel()
         if schedule.owesLock { return keybags.lock() }
         return !keybags.isArmed || keybags.finish()
-    }
-
-    private mutating func take(_ event: Input) {
-        switch event {
-        case .session(let event): take(event)
-        case .timer:
-            look()
-            tell(.timer)
-        case .look: look()
-        case .end: break
-        }
     }
 
     private mutating func take(_ event: SessionEvent) {
@@ -93,7 +75,7 @@ struct Agent {
     /// Whether somebody has unlocked or locked by hand.
     private mutating func look() {
         guard looks else { return }
-        keybags.listen { [input] in input.yield(.look) }
+        keybags.listen { [inbox] in inbox.put(.look) }
         let since: UInt64?
         do { since = try keybags.unlockedSince() } catch { return }  // nobody knows: as it was
         guard since != unlockedSince else { return }
@@ -116,18 +98,7 @@ struct Agent {
             case .releaseInhibitor:
                 inhibitor?.release()
                 inhibitor = nil
-            case .setTimer(let deadline): setTimer(deadline)
-            }
-        }
-    }
-
-    private mutating func setTimer(_ deadline: Duration?) {
-        timer?.cancel()
-        timer = deadline.map { deadline in
-            Task { [input] in
-                // Sleep may be counted or not; after it the schedule is asked anyway.
-                guard (try? await Task.sleep(for: max(.zero, deadline - BootClock.now()))) != nil else { return }
-                input.yield(.timer)
+            case .setTimer(let deadline): timer = deadline
             }
         }
     }

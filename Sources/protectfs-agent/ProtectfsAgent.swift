@@ -1,38 +1,47 @@
 import CSecretMemory
 import DataProtection
-import Dispatch
 import Glibc
 import LineLog
 import Logging
+import POSIXThreads
 import SessionLock
 
 /// The program that follows the session and locks. `protectfs agent run` becomes it; its arguments are those of that verb.
+///
+/// Its threads are made when it starts. From then on it needs no new one: a lock goes on where the user may have no more processes and threads.
 @main
 struct ProtectfsAgent {
-    static func main() async {
+    static func main() {
         refuseDumps()
         let log = Logger(label: "protectfs-agent") { _ in LineLog("protectfs-agent") }
         do throws(Ending) {
             let arguments = try Arguments(CommandLine.unsafeArgv, count: Int(CommandLine.argc))
-            try await run(arguments, log)
+            try run(arguments, log)
         } catch {
             if let reason = error.reason { log.error("\(reason)") }
             exit(error.status.rawValue)
         }
     }
 
-    private static func run(_ arguments: Arguments, _ log: Logger) async throws(Ending) {
+    private static func run(_ arguments: Arguments, _ log: Logger) throws(Ending) {
+        let inbox = Inbox()
+        do throws(POSIXThread.Refusal) {
+            try AwaitedSignals.each(of: [SIGTERM, SIGINT, SIGHUP]) { inbox.put(.end) }
+        } catch {
+            throw Ending(.systemRefused, "no thread can be made: \(Errno(rawValue: error.code).spoken)")
+        }
         let keybags = try FollowedKeybags(
             at: arguments.keybag ?? Locations.keybag, all: arguments.keybag == nil, log: log)
         let holder = try hold(keybags)
         defer { _ = holder }
         let events: SessionEvents
-        do throws(SessionLockError) { events = try SessionEvents() } catch { throw Ending(error) }
+        do throws(SessionLockError) {
+            events = try SessionEvents { inbox.put(.session($0)) }
+        } catch { throw Ending(error) }
+        defer { withExtendedLifetime(events) {} }
         log.info("follows \(keybags.spoken); \(arguments.limits.spoken)")
-        let endings = endings()
-        defer { withExtendedLifetime(endings.sources) {} }
-        var agent = Agent(keybags, limits: arguments.limits, log: log)
-        let isDone = await agent.run(events, until: endings.requests)
+        var agent = Agent(keybags, limits: arguments.limits, hearing: inbox, log: log)
+        let isDone = agent.run()
         log.info("ended")
         // The log has why.
         if !isDone { throw Ending(.notNow, nil) }
@@ -52,19 +61,6 @@ struct ProtectfsAgent {
         }
         let other = AgentRecord(of: keybags.own.directory).map { " (pid \($0.pid))" } ?? ""
         throw Ending(.notNow, "an agent is running already\(other)")
-    }
-
-    /// SIGTERM, SIGINT and SIGHUP, for as long as the sources live.
-    private static func endings() -> (requests: AsyncStream<Void>, sources: [any DispatchSourceSignal]) {
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        let sources = [SIGTERM, SIGINT, SIGHUP].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { continuation.yield() }
-            source.resume()
-            return source
-        }
-        return (stream, sources)
     }
 
     /// As the command itself does. Best effort: the agent reads keys for moments only.

@@ -24,10 +24,11 @@ struct ProtectfsMount {
             }
             raiseFileLimit()
             let paths = Array(words)
+            let unmounting = try UnmountAtSignal()
             let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
             let point = try MountPoint(paths[2], for: paths[1])
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
-            UnmountAtSignal.watch(point.path)
+            unmounting.begin(point.path)
             if isInBackground { leaveTerminal() }
             try mount.serve()
         } catch {

@@ -2,23 +2,37 @@ import CommandLanguage
 import DataProtection
 import Dispatch
 import Glibc
+import POSIXThreads
+import ProtectionMount
+import Synchronization
 
 /// SIGTERM, SIGINT and SIGHUP unmount; the server ends when the kernel says that it is unmounted.
 ///
 /// No program can open a file there from then on. Those that have files open keep them, and a lock goes on to take their pages away, until
 /// the last of these files is closed.
-enum UnmountAtSignal {
-    // Set once, before any thread is there.
-    private nonisolated(unsafe) static var sources: [any DispatchSourceSignal] = []
+final class UnmountAtSignal: Sendable {
+    private let point = Mutex<FilePath?>(nil)
+    private let isMounted = DispatchSemaphore(value: 0)
 
-    static func watch(_ point: FilePath) {
-        sources = [SIGTERM, SIGINT, SIGHUP].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { unmount(point) }
-            source.resume()
-            return source
+    /// Call this before any thread is there. A signal that comes before ``begin(_:)`` unmounts then.
+    ///
+    /// - Throws: `noThread`.
+    init() throws(MountError) {
+        do throws(POSIXThread.Refusal) {
+            try AwaitedSignals.each(of: [SIGTERM, SIGINT, SIGHUP]) { [self] in
+                isMounted.wait()
+                isMounted.signal()
+                if let point = point.withLock({ $0 }) { Self.unmount(point) }
+            }
+        } catch {
+            throw .noThread(Errno(rawValue: error.code))
         }
+    }
+
+    /// The mount is there.
+    func begin(_ point: FilePath) {
+        self.point.withLock { $0 = point }
+        isMounted.signal()
     }
 
     private static func unmount(_ point: FilePath) {

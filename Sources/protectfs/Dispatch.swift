@@ -65,22 +65,10 @@ enum Dispatch {
             return nil
         }
         let started = try StartedProgram(path, words)
-        let text = try text(from: started.output)
+        let text = try started.text("completion script")
         if started.end() == 0 { return text }
         StandardError.line(
             .warning, "\(quoted(path)) does not run, so there are no completions for protectfs \(companion.rawValue)")
         return nil
-    }
-
-    private static func text(from descriptor: Int32) throws(Failure) -> String {
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = read(descriptor, &piece, piece.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw Failure(.inputOutput, "completion script: \(Errno.current.spoken)") }
-            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
-            bytes += piece[..<count]
-        }
     }
 }

@@ -144,6 +144,32 @@ struct AwaitedFlockTests {
                 while try counts()[1] >= first[1] { usleep(1_000) }
             }
         }
+
+        @Test("Where the system makes no thread it comes too, and is given up in time")
+        func noThread() async {
+            await #expect(processExitsWith: .success) {
+                let home = try AnotherUser.become()
+                let path = home.appending("file")
+                let holder = try LowerFile(path, flags: O_RDWR | O_CREAT)
+                try #require(flock(holder.descriptor, LOCK_EX) == 0)
+                let isWaiting = Mutex(false)
+                Thread.detachNewThread {
+                    while !isWaiting.withLock({ $0 }) { usleep(1_000) }
+                    usleep(50_000)
+                    holder.giveBackFlock()
+                }
+                try AnotherUser.forbidThreads()
+                let inVain = try LowerFile(path, flags: O_RDWR).flocked(until: Clock.monotonic() + 20_000_000)
+                #expect(inVain == nil)
+                isWaiting.withLock { $0 = true }
+                let mine = try LowerFile(path, flags: O_RDWR).flocked(until: Clock.monotonic() + 600_000_000_000)
+                #expect(mine != nil)
+                let isFree = try flock(LowerFile(path, flags: O_RDWR).descriptor, LOCK_EX | LOCK_NB) == 0
+                #expect(!isFree)
+                withExtendedLifetime(mine) {}
+                try home.remove()
+            }
+        }
     #endif
 
     @Test(

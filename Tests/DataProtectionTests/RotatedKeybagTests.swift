@@ -146,27 +146,78 @@ struct RotatedKeybagTests {
         #expect(try bag.keybag.state() == state)
     }
 
-    @Test("A lock meanwhile wins over the keys that are loaded")
-    func lockMeanwhile() throws {
+    private static let orders = [KeyExchange.ringFirst(generation: 1), .keybagFirst]
+
+    @Test("A lock meanwhile wins over the keys that are loaded", arguments: orders)
+    func lockMeanwhile(order: KeyExchange) throws {
         let bag = try TestKeybag(state: .unlocked)
         let counter = try bag.keybag.transition.readStrictly().counter
         let loaded = try bag.keybag.file.load()
         let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
         let keys = try OpenedKeys(loaded, key, bag.directory)
-        try bag.keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in try put() }
+        try bag.keybag.exchange(keys, ifCounterIs: counter, order) {}
         try bag.keybag.lock()
         do throws(DataProtectionError) {
-            try bag.keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in try put() }
+            try bag.keybag.exchange(keys, ifCounterIs: counter, order) {}
             Issue.record("keys were loaded after a lock")
         } catch {
             #expect(error.caseName == "lockedMeanwhile")
         }
         let after = try bag.keybag.transition.readStrictly().counter
         do throws(DataProtectionError) {
-            try bag.keybag.exchange(keys, ifCounterIs: after) { put throws(DataProtectionError) in try put() }
+            try bag.keybag.exchange(keys, ifCounterIs: after, order) {}
             Issue.record("keys came back that had gone")
         } catch {
             #expect(error.caseName == "lockedMeanwhile")
+        }
+        #expect(try bag.keybag.state() == .locked)
+        #expect(bag.ringContents == [2])
+    }
+
+    /// Keys of a keybag that is not stored: of the same one without class keys of secrets.
+    private func otherKeys(of bag: TestKeybag) throws -> OpenedKeys {
+        let loaded = try bag.keybag.file.load()
+        let key = try bag.keybag.openWithPasscode(secret(TestKeybag.passcode), loaded)
+        var copy = loaded.copy
+        copy.entries.removeAll { $0.isOf(.secrets) }
+        let bytes = try copy.encoded(under: key)
+        return try OpenedKeys(KeybagFile.Loaded(unstored: copy, bytes), key, bag.directory)
+    }
+
+    @Test("Where the keybag cannot be replaced, the ring has its old keys again, with the rest of their time")
+    func notReplaced() throws {
+        let bag = try TestKeybag()
+        try bag.unlock(forSeconds: 1000)
+        let before = try TestKeybag.Place.allCases.map { try bag.payload($0) }
+        let copy = try bag.file("keybag.0").contents()
+        let counter = try bag.keybag.transition.readStrictly().counter
+        let keys = try otherKeys(of: bag)
+        expectError("busy") {
+            try bag.keybag.exchange(keys, ifCounterIs: counter, .ringFirst(generation: 2)) {
+                () throws(DataProtectionError) in
+                #expect(bag.keybag.ring.unfinishedRotation == 2)
+                throw .busy(bag.directory)
+            }
+        }
+        #expect(try TestKeybag.Place.allCases.map { try bag.payload($0) } == before)
+        #expect(bag.keybag.ring.unfinishedRotation == nil)
+        #expect(bag.timeoutColumn(.unlocked) != "perm")
+        #expect(bag.timeoutColumn(.firstUnlock) == "perm")
+        #expect(try bag.file("keybag.0").contents() == copy)
+    }
+
+    @Test("A lock that could not wait for its turn wins over a rotation that fails then")
+    func overtaken() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let counter = try bag.keybag.transition.readStrictly().counter
+        let keys = try otherKeys(of: bag)
+        expectError("busy") {
+            try bag.keybag.exchange(keys, ifCounterIs: counter, .ringFirst(generation: 2)) {
+                () throws(DataProtectionError) in
+                // This exchange has the flock that the lock waits for.
+                expectError("lockUnproven") { try bag.keybag.lock() }
+                throw .busy(bag.directory)
+            }
         }
         #expect(try bag.keybag.state() == .locked)
         #expect(bag.ringContents == [2])

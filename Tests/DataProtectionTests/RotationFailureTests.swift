@@ -1,4 +1,5 @@
 import Glibc
+import KeyQuota
 import ProtectionKeys
 import SystemPackage
 import Testing
@@ -16,7 +17,7 @@ struct RotationFailureTests {
         arguments: [
             ("pwrite64", "ENOSPC", 24), ("fdatasync", "EIO", 20), ("fsync", "EIO", 9), ("rename", "EDQUOT", 5),
             // Counted by thread, and each change of the ring has its own.
-            ("add_key", "EDQUOT", 3),
+            ("add_key", "EDQUOT", 6),
         ])
     func aCallFails(_ name: String, _ error: String, _ count: Int) throws {
         var failures: [String: Int] = [:]
@@ -39,6 +40,12 @@ struct RotationFailureTests {
         let comment: Comment = "\(call): \(answer)"
         let step = String(answer.split(separator: " ")[0])
         for path in paths { #expect(try bed.read(path) == Self.text, comment) }
+        // Whatever failed: keyring and keybag have the same keys, and nobody takes this keybag for an older one.
+        let generations = try bed.bag.newestGenerations()
+        #expect(Set(generations).count == 1, "\(comment): \(generations)")
+        let health = KeybagHealth(of: bed.keybag.directory)
+        #expect(health.newerGeneration == nil && health.interruptedRotation == nil, comment)
+        #expect(bed.keybag.ring.unfinishedRotation == nil, comment)
 
         // As a boot would leave it.
         try bed.keybag.evictEverything()
@@ -62,5 +69,59 @@ struct RotationFailureTests {
         }
         #expect(try bed.bag.file("keybag.0").contents() == bed.bag.file("keybag.1").contents(), comment)
         return step
+    }
+
+    #if compiler(>=6.3)
+        @Test(
+            "Whatever room is left of the key quota, a rotation succeeds, or leaves keyring and keybag as they were",
+            .enabled(if: geteuid() == 0, "other tests use this uid's quota; root can become another one"))
+        func quota() async {
+            await #expect(processExitsWith: .success) {
+                let home = try AnotherUser.become()
+                let bag = try TestKeybag()
+                var (failures, rotations) = (0, 0)
+                for room in stride(from: 0, through: 2000, by: 200) {
+                    KeyQuota.waitForRoom()
+                    try bag.unlock()
+                    let before = try bag.newestGenerations()
+                    let padding = KeyQuota.fill(leavingAbout: room)
+                    do {
+                        try bag.rotate()
+                        rotations += 1
+                    } catch DataProtectionError.keyringUnavailable(.diskQuotaExceeded) {
+                        failures += 1
+                        #expect(try bag.newestGenerations() == before)
+                    }
+                    KeyQuota.free(padding)
+                    #expect(try bag.keybag.state() == .unlocked)
+                    #expect(try Set(bag.newestGenerations()).count == 1)
+                    let health = KeybagHealth(of: bag.directory)
+                    #expect(health.newerGeneration == nil && health.interruptedRotation == nil)
+                }
+                #expect(failures > 0 && rotations > 0, "\(failures) failed, \(rotations) did not")
+                try bag.keybag.evictEverything()
+                try home.remove()
+            }
+        }
+    #endif
+
+    @Test(
+        "Killed between keyring and keybag, it is known for an interrupted rotation until the next unlock",
+        .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"), arguments: [1, 2])
+    func killed(number: Int) throws {
+        let bed = try FileTestBed()
+        try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
+        // The keyring has the new keys at the first one already. At the second one the first copy of the keybag has them too.
+        let call = StormProcess.Call(name: "rename", number: number, path: bed.bag.file("keybag.new"))
+        let worker = try StormProcess(bed, "rotate-once", seed: 0, first: 0, [], until: call)
+        #expect(try worker.line() == nil, "it was killed")
+        let health = KeybagHealth(of: bed.keybag.directory)
+        #expect(health.newerGeneration == nil)
+        #expect(health.interruptedRotation == (number == 1 ? 2 : nil))
+        try bed.keybag.lock()
+        try bed.bag.unlock("passcode \(number - 1)")
+        #expect(try Set(bed.bag.newestGenerations()).count == 1)
+        #expect(KeybagHealth(of: bed.keybag.directory).interruptedRotation == nil)
+        #expect(bed.keybag.ring.unfinishedRotation == nil)
     }
 }

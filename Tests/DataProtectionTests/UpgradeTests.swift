@@ -368,6 +368,28 @@ import Testing
         #expect(try await tree.bed.keybag.upgradeAtLaunch(tree.bed.directory, to: .complete).unchanged == 5)
     }
 
+    #if compiler(>=6.3)
+        @Test("Where the system makes no thread all is done before the first result is taken, however many there are")
+        func noThread() async {
+            await #expect(processExitsWith: .success) {
+                let home = try AnotherUser.become()
+                let bag = try TestKeybag(state: .unlocked)
+                let directory = home.appending("files")
+                try OwnDirectory.make(directory)
+                // More than are done ahead of the results.
+                for number in 0..<1100 { try directory.appending("\(number)").overwrite([1]) }
+                try AnotherUser.forbidThreads()
+                let upgrade = try bag.keybag.upgrade(directory: directory, to: .complete)
+                let iterator = upgrade.makeAsyncIterator()
+                let converted = upgrade.summary.converted
+                withExtendedLifetime(iterator) {}
+                try bag.keybag.evictEverything()
+                try home.remove()
+                exit(converted == 1100 ? 0 : 1)
+            }
+        }
+    #endif
+
     @Test func noDirectory() throws {
         let tree = try UpgradeTree()
         try tree.plain(["f"], [1])

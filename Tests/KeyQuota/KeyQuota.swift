@@ -49,6 +49,19 @@ public enum KeyQuota {
         return padding
     }
 
+    /// The same with any room, more or less.
+    public static func fill(leavingAbout room: Int) -> [Int32] {
+        guard room > 0 else { return fill(leaving: 0) }
+        let payload = [UInt8](repeating: 0, count: room)
+        let placeholder = add_key("user", "placeholder", payload, room, KEY_SPEC_USER_KEYRING)
+        let padding = fill(leaving: 0)
+        let full = bytes
+        free([placeholder])
+        // The kernel gives the room back when it has time for it.
+        for _ in 0..<400 where bytes > full - room { usleep(5_000) }
+        return padding
+    }
+
     /// - Returns: its serial, or -1.
     private static func pad(_ number: Int, _ size: Int) -> Int32 {
         let payload = [UInt8](repeating: 0, count: size)

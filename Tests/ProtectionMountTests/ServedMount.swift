@@ -23,7 +23,7 @@ final class ServedMount {
     init(_ source: FilePath, keybag: Keybag) throws {
         point = FileManager.default.temporaryDirectory.path + "/protectfs-mount-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: point, withIntermediateDirectories: true)
-        files = MountedTree(try LowerTree(try LowerDirectory(source)), keybag: keybag)
+        files = try MountedTree(try LowerTree(try LowerDirectory(source)), keybag: keybag)
         session = try FuseSession(files, at: FilePath(point))
         files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
         let session = session

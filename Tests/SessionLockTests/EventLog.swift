@@ -8,15 +8,14 @@ import Synchronization
 final class EventLog: Sendable {
     private final class Heard: Sendable { let events = Mutex<[SessionEvent]>([]) }
     private let heard = Heard()
-    private let reader: Task<Void, Never>
+    private let events: SessionEvents
 
     init(_ bus: PrivateBus, uid: uid_t = getuid()) throws {
-        let found = try SessionEvents(
-            of: uid, addresses: [.system: bus.systemAddress, .session: bus.sessionAddress])
-        reader = Task { [heard] in for await event in found { heard.events.withLock { $0.append(event) } } }
+        let addresses: [Bus: String] = [.system: bus.systemAddress, .session: bus.sessionAddress]
+        events = try SessionEvents(of: uid, addresses: addresses) { [heard] event in
+            heard.events.withLock { $0.append(event) }
+        }
     }
-
-    deinit { reader.cancel() }
 
     /// What was heard, in words.
     var words: [String] { heard.events.withLock { $0.map(\.word) } }

@@ -45,7 +45,48 @@ struct KeybagDiagnosisTests {
             let done = try sandbox.run(verb)
             #expect(done.status == 0)
             #expect(done.errors.contains("an older copy of the keybag was put back"), "\(verb): \(done.errors)")
+            #expect(!done.errors.contains("interrupted"), "\(verb): \(done.errors)")
         }
+    }
+
+    @Test(
+        "An interrupted rotation: doctor, status and lock say to lock and unlock, and not to move or replace the keybag",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
+    func interruptedRotation() throws {
+        try sandbox.protectedFile("file")
+        try sandbox.put("x", at: "tree/plain")
+        try sandbox.put(CommandSandbox.passcode, at: "passcode")
+        // The keyring has the new keys by then.
+        let killed = try sandbox.shell(
+            """
+            strace -f -qq -o /dev/null -P '\(sandbox.keybagDirectory)/keybag.new' -e trace=rename \
+                -e inject=rename:signal=KILL "$PROTECTFS" rotate --root tree --passcode-fd 3 3<passcode
+            """)
+        #expect(killed.status == 137, "\(killed.errors)")
+        #expect(try sandbox.run("cat", "file").status == 0)
+
+        let found = try finding("keybag")
+        #expect(found["level"] as? String == "problem")
+        var hints = [found["mend"] as? String ?? ""]
+        for verb in ["status", "lock"] {
+            let done = try sandbox.run(verb)
+            #expect(done.status == 0)
+            #expect(done.errors.contains("a rotation was interrupted"), "\(verb): \(done.errors)")
+            hints.append(done.errors)
+        }
+        for hint in hints {
+            #expect(hint.contains("protectfs lock, then protectfs unlock"), "\(hint)")
+            for word in ["move", "restore", "older copy"] { #expect(!hint.contains(word), "\(hint)") }
+        }
+
+        try sandbox.unlock()
+        #expect(try sandbox.run("status").errors == "")
+        #expect(try sandbox.run("cat", "file").status == 0)
+        let again = try sandbox.run(
+            "rotate", "--root", ".", "--passcode-fd", "3", passcodes: Data(CommandSandbox.passcode.utf8))
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(try sandbox.run("status").errors == "")
+        #expect(try sandbox.run("cat", "file").status == 0)
     }
 
     @Test(

@@ -51,6 +51,38 @@ struct MountDeathTests {
                 """, "\(done.errors)")
     }
 
+    @Test("With a mount whose server died its note goes when it is unmounted, not at the next lock")
+    func note() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            kill(server())
+            run('unmount', 'point')
+            print(os.listdir(notes))
+            """, isInside: false)
+        #expect(done.text == "[]\n", "\(done.errors)")
+    }
+
+    @Test(
+        "When fusermount3 fails, unmount says why",
+        arguments: [
+            ("failed to unmount point: Operation not permitted", 77, "Operation not permitted"),
+            ("entry for point not found in /etc/mtab", 71, "not found in /etc/mtab"),
+            ("failed to unmount point: Device or resource busy", 75, "is in use"),
+            ("", 71, "fusermount3 ended with status 1"),
+        ] as [(String, Int32, String)])
+    func reason(said: String, status: Int32, reason: String) throws {
+        try bed.mount()
+        try bed.sandbox.put("#!/bin/sh\necho 'fusermount3: \(said)' >&2\nexit 1\n", at: "bin/fusermount3")
+        if said.isEmpty { try bed.sandbox.put("#!/bin/sh\nexit 1\n", at: "bin/fusermount3") }
+        let done = try bed.sandbox.shell(
+            "chmod +x bin/fusermount3; PATH=\"$PWD/bin:$PATH\" exec \"$PROTECTFS\" unmount point")
+        #expect(done.status == status, "\(done.errors)")
+        #expect(done.errors.contains(reason), "\(done.errors)")
+        #expect(done.errors.contains("in use") == (status == 75), "\(done.errors)")
+        #expect(try bed.sandbox.run("unmount", "point").status == 0)
+    }
+
     @Test("Unmounted lazily, what a dead server showed is known as long as a program has it mapped")
     func lazily() throws {
         try bed.mount()

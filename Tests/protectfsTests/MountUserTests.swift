@@ -18,7 +18,9 @@ struct MountUserTests {
     /// desktop: in containers only root may.
     ///
     /// - Returns: nil where no such device can be made, which is printed.
-    private func run(_ script: String, thenAsRoot second: String = "", then third: String = "") throws -> EndToEndRun? {
+    private func run(
+        _ script: String, thenAsRoot second: String = "", then third: String = "", deviceMode: String = "666"
+    ) throws -> EndToEndRun? {
         let device = FileManager.default.temporaryDirectory.path + "/protectfs-fuse-device-\(UUID().uuidString)"
         defer { unlink(device) }
         let begin = "PROTECTFS='\(user.programs.appending("protectfs"))'; cd; "
@@ -32,7 +34,7 @@ struct MountUserTests {
             [
                 "unshare", "--mount", "--propagation", "private", "sh", "-c",
                 """
-                mknod -m 666 '\(device)' c 10 229 && mount --bind '\(device)' /dev/fuse || { echo no device; exit; }
+                mknod -m \(deviceMode) '\(device)' c 10 229 && mount --bind '\(device)' /dev/fuse || { echo no device; exit; }
                 cd '\(user.home)'
                 \(asUser(script))
                 \(second)
@@ -66,6 +68,34 @@ struct MountUserTests {
         #expect(done.errors.contains("cat: point/file: Permission denied"), "\(done.errors)")
         #expect(done.errors.contains("cat: point/file: Required key not available"), "\(done.errors)")
         #expect(done.errors.contains("point/saved: Permission denied"), "\(done.errors)")
+    }
+
+    @Test("Where the user may not open /dev/fuse, mount says that, and not to install a package")
+    func deviceRefused() throws {
+        let done = try run("mkdir d point; \"$PROTECTFS\" mount d point; echo $?", deviceMode: "600")
+        guard let done else { return }
+        #expect(done.text == "69\n", "\(done)")
+        #expect(done.errors.contains("/dev/fuse cannot be opened: permission denied"), "\(done.errors)")
+        #expect(done.errors.contains("chmod 666 /dev/fuse") && !done.errors.contains("install"), "\(done.errors)")
+    }
+
+    @Test("A server that may have no more threads drops pages at a lock, and commits what was written")
+    func noThread() throws {
+        try user.write(user.home.appending("other"), "complete", Array("other\n".utf8))
+        let done = try run(
+            """
+            mkdir d point; mv file other d; "$PROTECTFS" mount --read-write d point
+            prlimit --pid $(pgrep -u "$(id -u)" protectfs-mount) --nproc=1:1
+            exec 3<point/file 4>point/new; cat point/file point/other
+            echo new >&4; sleep 2; "$PROTECTFS" cat d/new; exec 4>&-
+            "$PROTECTFS" lock --require-clean; echo "lock $?"
+            cat point/file; cat <&3; exec 3<&-
+            "$PROTECTFS" unmount point && echo ended
+            """)
+        guard let done else { return }
+        #expect(done.text == "text\nother\nnew\nlock 0\nended\n", "\(done)\(done.errors)")
+        #expect(done.errors.contains("cat: point/file: Required key not available"), "\(done.errors)")
+        #expect(done.errors.contains("cat: -: Required key not available"), "\(done.errors)")
     }
 
     @Test("An ordinary user's killed server: lock names who can still read, and unmount cleans up")

@@ -1,8 +1,8 @@
-import Dispatch
 import DurableFiles
 public import FoundationEssentials
 import Glibc
 import Keybags
+import POSIXThreads
 import ProtectedFiles
 import ProtectedTrees
 public import ProtectionKeys
@@ -127,13 +127,13 @@ extension ProtectedFile {
     }
 }
 
-/// System calls that may block do not belong on the threads of Swift's tasks.
+/// System calls that may block do not belong on the threads of Swift's tasks, unless there are no others.
 package enum BlockingWork {
     package static func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
-            // A serial queue gets a thread of its own; a concurrent one only as many as there are processors, and while all of these
-            // wait for the disk nothing else begins, not even what would share its flush with them.
-            DispatchQueue(label: "protectfs.blocking").async { continuation.resume(with: Result(catching: body)) }
+            // Not a pool with as many threads as there are processors: while all of these wait for the disk nothing else would begin, not
+            // even what would share its flush with them.
+            BackgroundWork.perform { continuation.resume(with: Result(catching: body)) }
         }
     }
 
@@ -143,7 +143,7 @@ package enum BlockingWork {
     ) async throws(DataProtectionError) {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, DataProtectionError>, Never>) in
-            DispatchQueue(label: "protectfs.blocking").async {
+            BackgroundWork.perform {
                 do throws(DataProtectionError) { continuation.resume(returning: .success(try body())) } catch {
                     continuation.resume(returning: .failure(error))
                 }

@@ -44,6 +44,8 @@ extension DataProtectionError {
         case .keyringUnavailable(.diskQuotaExceeded):
             "the kernel limits each user's keys, and an unlocked keybag takes about 340 bytes of 20,000: lock keybags that are not "
                 + "used, or run: sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"
+        case .keyringUnavailable(.resourceTemporarilyUnavailable):
+            "the kernel allows this user no more processes and threads: end some of them, or raise the limit: ulimit -u"
         case .keyringUnavailable:
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
         case .lockIncomplete:

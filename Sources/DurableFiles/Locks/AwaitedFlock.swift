@@ -10,13 +10,25 @@ extension LowerFile {
     /// A process that asks again and again (LOCK_NB) can be starved by others that block in flock(2): the kernel serves those in order. So this
     /// blocks too, on a thread of its own, because nothing else ends a wait. It costs that thread only where the flock is not free.
     /// - Parameter end: when to give up, in nanoseconds of CLOCK_MONOTONIC.
+    /// Where the system makes no thread, it asks again and again all the same.
     /// - Returns: the open file that has the flock, this one or another one of the same file; nil if somebody kept it until `end`.
-    /// - Throws: `system`, for example where the file system has no flock(2), or the system makes no thread.
+    /// - Throws: `system`, for example where the file system has no flock(2).
     package func flocked(until end: UInt64) throws(DataProtectionError) -> LowerFile? {
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return self }
+        if try takesFlock() { return self }
+        if let waiter = try FlockWaiter.waiting(for: self) { return try waiter.wait(until: end) }
+        while Clock.monotonic() < end {
+            usleep(1_000)
+            if try takesFlock() { return self }
+        }
+        return nil
+    }
+
+    /// Takes flock(2) if nobody has it.
+    private func takesFlock() throws(DataProtectionError) -> Bool {
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
         let error = Errno(rawValue: errno)
         guard error == .wouldBlock else { throw .system(path, operation: "flock", error) }
-        return try FlockWaiter.waiting(for: self).wait(until: end)
+        return false
     }
 
     /// Gives flock(2) back at once. Closing is not enough: a child between fork(2) and exec(2) has the open file too.
@@ -74,8 +86,8 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
     private var state = State.wanted
     private let ended = DispatchSemaphore(value: 0)
 
-    /// One that was abandoned, or a new one.
-    static func waiting(for file: LowerFile) throws(DataProtectionError) -> FlockWaiter {
+    /// One that was abandoned, or a new one; nil if the system makes no thread.
+    static func waiting(for file: LowerFile) throws(DataProtectionError) -> FlockWaiter? {
         let status = try file.status()
         let found = abandoned.withLock { abandoned -> FlockWaiter? in
             // A child of fork(2) has none of its parent's threads.
@@ -94,9 +106,7 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
         do throws(POSIXThread.Refusal) {
             // The application's signals are for its own threads.
             try POSIXThread.detach(blocksSignals: true) { waiter.run() }
-        } catch {
-            throw .system(file.path, operation: "pthread_create", Errno(rawValue: error.code))
-        }
+        } catch { return nil }
         return waiter
     }
 

@@ -211,7 +211,8 @@ package final class Client: Sendable {
             return writers
         }
         if writers.isEmpty { return acknowledge(ledger.withLock { $0.answer() }) }
-        Self.inThread { [self] in
+        // Who hears of the lock must not wait for a disk, unless there is no thread that can.
+        BackgroundWork.perform { [self] in
             for handle in writers { handle.commitBeforeLock() }
             acknowledge(
                 ledger.withLock { ledger in
@@ -228,11 +229,6 @@ package final class Client: Sendable {
             shown.acknowledged = acknowledged
             shown.file?.update { $0.acknowledged = acknowledged }
         }
-    }
-
-    /// Runs `body` in a thread of its own: who hears of the lock must not wait for a disk. Without a thread it has to.
-    private static func inThread(_ body: @escaping @Sendable () -> Void) {
-        do throws(POSIXThread.Refusal) { try POSIXThread.detach(body) } catch { body() }
     }
 
     /// The last component of the executable's path.

@@ -18,8 +18,8 @@ extension OpenedKeybag {
     /// a code that may have been found together with the copy.
     /// - Parameter passcode: opens the keybag from then on: the one so far, or a new one. 1 to 1,024 bytes.
     /// - Returns: the new generation.
-    /// - Throws: `locked` unless the keybag is unlocked, `lockedMeanwhile`, `tooManyGenerations`, `busy`, `system`: nothing
-    ///   has changed then; `keybagUnconfirmed`.
+    /// - Throws: `locked` unless the keybag is unlocked, `lockedMeanwhile`, `tooManyGenerations`, `busy`, `keyringUnavailable`, `system`: nothing
+    ///   has changed then, in the keyring neither; `keybagUnconfirmed`.
     @discardableResult
     public consuming func rotate(passcode: borrowing SecretBytes) throws(DataProtectionError) -> UInt32 {
         try rotate(passcode: passcode, iterations: try Keybag.calibratedIterations())
@@ -81,11 +81,11 @@ extension OpenedKeybag {
         if let codeSlot { new.slots.append(codeSlot) }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: newKey) }
         let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), newKey, keybag.directory)
-        try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
-            try put()  // first: whoever reads the new keybag finds its keys in the ring
-            try store(new, bytes, inPlaceOf: old)
+        let generation = new.active(.complete).generation
+        try keybag.exchange(keys, ifCounterIs: counter, .ringFirst(generation: generation)) {
+            () throws(DataProtectionError) in try store(new, bytes, inPlaceOf: old)
         }
-        return new.active(.complete).generation
+        return generation
     }
 
     /// - Throws: `busy` if another copy is in force by now.
@@ -124,10 +124,8 @@ extension OpenedKeybag {
         }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
         let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
-        try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
+        try keybag.exchange(keys, ifCounterIs: counter, .keybagFirst) { () throws(DataProtectionError) in
             try store(new, bytes, inPlaceOf: old)
-            // Expired meanwhile: the next unlock loads what is left.
-            do throws(DataProtectionError) { try put() } catch .lockedMeanwhile {}
         }
         for copy in try keybag.file.copiesAside() { keybag.warn(.forgottenKeysLeft(copy)) }
     }

@@ -18,7 +18,7 @@ package struct OpenedKeys: ~Copyable {
     /// Class key C, of files and of secrets, and the id of class key D, all generations.
     package let firstUnlock: SecretBytes
     /// What was opened.
-    fileprivate let entries: [ClassKeyEntry]
+    let entries: [ClassKeyEntry]
 
     /// Opens every class key that is meant, or none.
     ///
@@ -151,41 +151,10 @@ extension Keybag {
         }
     }
 
-    /// Changes keybag and ring in one turn, so that nobody sees the one without the other, timeouts as they are.
-    ///
-    /// - Parameter change: stores the keybag; calls its argument to put the keys into the ring, before or after that.
-    /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, or the keys have expired, before anything
-    ///   was changed. A lock that could not wait for its turn wins too, but the keybag is changed then.
-    package func exchange(
-        _ keys: borrowing OpenedKeys, ifCounterIs counter: UInt64,
-        _ change: (_ put: () throws(DataProtectionError) -> Void) throws(DataProtectionError) -> Void
-    ) throws(DataProtectionError) {
-        var isChanged = false
-        do throws(DataProtectionError) {
-            try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
-                let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
-                let seconds = isTimed ? record.secondsToExpiry : 0
-                try change { () throws(DataProtectionError) in
-                    do throws(Errno) {
-                        _ = try ring.unlocked.find()
-                        try put(keys, seconds: seconds)
-                    } catch {
-                        guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
-                        throw .lockedMeanwhile(keybag: directory)
-                    }
-                }
-                isChanged = true
-            }
-        } catch {
-            if case .lockedMeanwhile = error { try ring.evict() }
-            if !isChanged { throw error }
-        }
-    }
-
     /// Runs `body` in its turn between locks and unlocks.
     ///
     /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, before `body` or during it.
-    private func inTurn<R>(
+    func inTurn<R>(
         ifCounterIs counter: UInt64, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         let result = try transition.exclusively { record throws(DataProtectionError) in
@@ -225,6 +194,7 @@ extension Keybag {
                     try ring.firstUnlock.load(firstUnlock, seconds: secondsOfC)
                     guard keys.extent == .all else { return }
                     try ring.unlocked.load(unlocked, seconds: seconds)
+                    try? ring.rotation.evict()  // what an interrupted rotation had loaded has gone
                 }
             }
         }

@@ -116,6 +116,16 @@ package final class HeldMountNote: Sendable {
     }
 }
 
+extension MountNote {
+    /// Removes the notes of mounts that are gone and whose servers have died, as the next lock would. Gives up after a second.
+    ///
+    /// - Parameter keybag: the keybag's directory.
+    package static func removeEnded(ofKeybag keybag: FilePath) {
+        for found in FoundMountNote.all(ofKeybag: keybag, until: Clock.monotonic() + 1_000_000_000).notes
+        where !found.isServed && !MountHolder.mayRemain(of: found.note) { found.remove() }
+    }
+}
+
 /// Another process's note, read.
 struct FoundMountNote {
     let note: MountNote

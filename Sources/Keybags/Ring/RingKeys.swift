@@ -12,6 +12,8 @@ package struct RingKeys: Sendable {
     package let firstUnlock: RingSlot
     /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
     package let guessTag: RingSlot
+    /// The generation that a rotation is about to make: there until the keybag has it, or an unlock has loaded the keybag's keys.
+    package let rotation: RingSlot
 
     /// What the descriptions of class keys begin with.
     package static let prefix = "protectfs:"
@@ -22,6 +24,7 @@ package struct RingKeys: Sendable {
         unlocked = slot("\(Self.prefix)\(keybag):1")
         firstUnlock = slot("\(Self.prefix)\(keybag):2")
         guessTag = slot("protectfs-attempts:\(keybag)")
+        rotation = slot("protectfs-rotation:\(keybag)")
     }
 
     /// Where a temporary keybag has its keys; nil: in the kernel keyring.
@@ -87,6 +90,15 @@ package struct RingKeys: Sendable {
         }
     }
 
+    /// The generation of a rotation that has not come to its end; nil if there is none.
+    package var unfinishedRotation: UInt32? {
+        var serial: KeySerial?
+        guard let payload = try? Self.payload(of: rotation, serial: &serial) else { return nil }
+        return payload.withUnsafeBytes { bytes in
+            bytes.count == 4 ? UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self)) : nil
+        }
+    }
+
     /// Whether the key with A and B private is here. One that has expired is not.
     package var holdsUnlocked: Bool { (try? unlocked.find()) != nil }
 
@@ -108,7 +120,9 @@ package struct RingKeys: Sendable {
                 do throws(Errno) { try unlocked.evict() } catch { failure = error }
                 if everything {
                     try firstUnlock.evict()
-                    try? guessTag.evict()  // it opens nothing
+                    // They open nothing.
+                    try? guessTag.evict()
+                    try? rotation.evict()
                 }
                 if let failure { throw failure }
             }

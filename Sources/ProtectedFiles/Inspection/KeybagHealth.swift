@@ -34,8 +34,10 @@ public struct KeybagHealth: Sendable {
     /// any more.
     public private(set) var isUnlocked = false
     /// The highest generation of class keys in the kernel keyring, if the keybag holds none that high: an older copy of the keybag was put
-    /// back, or a rotation was interrupted.
+    /// back.
     public private(set) var newerGeneration: UInt32?
+    /// The same, if a rotation that did not come to its end had loaded them: no file is under them.
+    public private(set) var interruptedRotation: UInt32?
     /// Keybags that were used in this directory before this one took their place, and whose class keys A and B are still in the kernel
     /// keyring.
     public private(set) var loadedPredecessors: [KeybagUUID] = []
@@ -54,7 +56,13 @@ public struct KeybagHealth: Sendable {
             isUnlocked = (try? ring.unlocked.find()) != nil
             loadedPredecessors = (try? Keybag.ringsOfPredecessors(of: inspection.uuid, in: directory).map(\.uuid)) ?? []
             let newest = inspection.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
-            newerGeneration = ring.newestGeneration().flatMap { $0 > newest ? $0 : nil }
+            if let loaded = ring.newestGeneration(), loaded > newest {
+                if ring.unfinishedRotation != loaded {
+                    newerGeneration = loaded
+                } else if TransitionFile(directory: directory).readAtRest() != nil {
+                    interruptedRotation = loaded  // else it is under way
+                }
+            }
             if let record = ExportRecord(in: directory) {
                 export = .made(record.time, isOutdated: record.sequence != inspection.sequence)
             }

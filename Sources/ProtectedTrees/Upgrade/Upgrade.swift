@@ -2,6 +2,7 @@ import Dispatch
 import DurableFiles
 import Glibc
 import Keybags
+import POSIXThreads
 import ProtectedFiles
 public import ProtectionKeys
 import Synchronization
@@ -25,7 +26,8 @@ public final class Upgrade: AsyncSequence, Sendable {
     /// What has come of it so far; all of it when the sequence has ended.
     public var summary: UpgradeSummary { latest.withLock { $0 } }
 
-    /// Begins the upgrade. Files are done ahead of the results that are taken, but not by more than 1,024.
+    /// Begins the upgrade. Files are done ahead of the results that are taken, but not by more than 1,024. Where the system makes no thread, all
+    /// of them are done when this returns.
     public func makeAsyncIterator() -> AsyncIterator {
         let room = DispatchSemaphore(value: 0)
         for _ in 0..<1024 { room.signal() }
@@ -38,18 +40,31 @@ public final class Upgrade: AsyncSequence, Sendable {
                 if case .cancelled = reason { latest.withLock { $0.isStopped = true } }
                 room.signal()
             }
-            let priority: DispatchQoS.QoSClass = pass.options.isBackground ? .background : .utility
-            DispatchQueue.global(qos: priority).async {
-                let summary = self.pass.run(while: { !stop.isSet }) { result in
-                    self.latest.withLock { $0.add(result) }
-                    if !stop.isSet { room.wait() }
-                    continuation.yield(result)
+            do throws(POSIXThread.Refusal) {
+                try POSIXThread.detach(blocksSignals: true) { [self] in
+                    if pass.options.isBackground { _ = nice(19) }  // on Linux that of the calling thread
+                    run(until: stop, continuation, waitingFor: room)
                 }
-                self.latest.withLock { $0.isStopped = summary.isStopped }
-                continuation.finish()
+            } catch {
+                // Nobody takes a result before this is over.
+                run(until: stop, continuation, waitingFor: nil)
             }
         }
         return AsyncIterator(results: results.makeAsyncIterator(), room: room)
+    }
+
+    private func run(
+        until stop: StopFlag, _ continuation: AsyncStream<UpgradeResult>.Continuation,
+        waitingFor room: DispatchSemaphore?
+    ) {
+        let report = { [self] (result: UpgradeResult) in
+            latest.withLock { $0.add(result) }
+            if !stop.isSet { room?.wait() }
+            continuation.yield(result)
+        }
+        let summary = pass.run(while: { !stop.isSet }, reporting: report)
+        latest.withLock { $0.isStopped = summary.isStopped }
+        continuation.finish()
     }
 
     /// Gives out the results in the order of the names.

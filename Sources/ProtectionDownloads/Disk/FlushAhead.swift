@@ -1,5 +1,5 @@
 import DataProtection
-import Dispatch
+import POSIXThreads
 import Synchronization
 
 /// Brings bytes to the disk while further ones come: otherwise network and disk would wait for one another.
@@ -11,7 +11,7 @@ final class FlushAhead: Sendable {
         var failure: DataProtectionError?
     }
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "protectfs.flush-ahead")
+    private let work = BackgroundWork()
 
     var isRunning: Bool { state.withLock { $0.isRunning } }
 
@@ -24,7 +24,7 @@ final class FlushAhead: Sendable {
             return !state.isRunning
         }
         guard begins else { return false }
-        queue.async { [self] in
+        work.add { [self] in
             var failure: DataProtectionError?
             do throws(DataProtectionError) { try file.flushAhead() } catch { failure = error }
             state.withLock { $0 = State(isRunning: false, failure: $0.failure ?? failure) }
@@ -36,7 +36,7 @@ final class FlushAhead: Sendable {
     ///
     /// - Throws: why bytes could not be written: the kernel has told nobody else.
     func finish() throws(DataProtectionError) {
-        queue.sync {}
+        work.finish()
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 }

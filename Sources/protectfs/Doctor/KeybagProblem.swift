@@ -10,7 +10,7 @@ struct KeybagProblem {
 
     /// What it is about.
     enum Subject {
-        /// An older copy of the keybag.
+        /// Keys in the ring that are newer than those of the keybag.
         case age
         case deviceKey
         /// Keys of a keybag that was in the directory before.
@@ -29,20 +29,30 @@ extension KeybagHealth {
     var problems: [KeybagProblem] {
         guard case .success(let keybag) = inspection else { return [] }
         var problems: [KeybagProblem] = []
+        let option = KeybagOption.words(for: KeybagOption.opened)
         if let newerGeneration {
             let known = keybag.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
             problems.append(
                 KeybagProblem(
                     message:
                         "the keyring holds class keys of generation \(newerGeneration), the keybag only up to \(known): an older "
-                        + "copy of the keybag was put back, or a rotation was interrupted",
+                        + "copy of the keybag was put back",
                     hint: DataProtectionError.olderKeybagHint, subject: .age))
+        }
+        if let interruptedRotation {
+            problems.append(
+                KeybagProblem(
+                    message:
+                        "a rotation was interrupted before the keybag got its new class keys, generation \(interruptedRotation)",
+                    hint:
+                        "load the keybag's own keys: protectfs lock\(option), then protectfs unlock\(option); then rotate again",
+                    subject: .age))
         }
         for uuid in loadedPredecessors {
             problems.append(
                 KeybagProblem(
                     message: "class keys of keybag \(uuid), which was in this directory before, are still loaded",
-                    hint: "evict them: protectfs lock\(KeybagOption.words(for: KeybagOption.opened))",
+                    hint: "evict them: protectfs lock\(option)",
                     subject: .predecessor))
         }
         if let problem = deviceKeyProblem {

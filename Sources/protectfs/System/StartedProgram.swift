@@ -1,7 +1,7 @@
 import DataProtection
 import Glibc
 
-/// A program whose standard input and output lead to us; its standard error is ours.
+/// A program whose standard input and output lead to us; its standard error is ours, unless that leads to us too.
 ///
 /// No core dump of it can be made: the limit that ``ProcessHardening`` sets is inherited.
 final class StartedProgram {
@@ -21,8 +21,12 @@ final class StartedProgram {
 
     /// The same, with arguments that need not be UTF-8, such as paths.
     ///
-    /// - Parameter inherited: an open file or directory that is its descriptor 3.
-    init(_ program: FilePath, words: [[UInt8]], inherited: Int32? = nil) throws(Failure) {
+    /// - Parameters:
+    ///   - inherited: an open file or directory that is its descriptor 3.
+    ///   - tellsErrors: whether what it writes to standard error comes to us, with its output.
+    init(
+        _ program: FilePath, words: [[UInt8]], inherited: Int32? = nil, tellsErrors: Bool = false
+    ) throws(Failure) {
         guard let toIt = Self.pipe() else { throw Self.failure(program, errno) }
         guard let fromIt = Self.pipe() else {
             let reason = errno
@@ -31,7 +35,8 @@ final class StartedProgram {
             throw Self.failure(program, reason)
         }
         var child: pid_t = 0
-        let error = Self.spawn(&child, program, words, input: toIt.reader, output: fromIt.writer, inherited)
+        let error = Self.spawn(
+            &child, program, words, input: toIt.reader, output: fromIt.writer, inherited, tellsErrors)
         close(toIt.reader)
         close(fromIt.writer)
         (input, output, pid) = (toIt.writer, fromIt.reader, child)
@@ -47,6 +52,21 @@ final class StartedProgram {
     func closeInput() {
         if input >= 0 { close(input) }
         input = -1
+    }
+
+    /// What it writes until it closes its output.
+    ///
+    /// - Parameter what: the name of this text, for the error.
+    func text(_ what: String) throws(Failure) -> String {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(output, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Failure(.inputOutput, "\(what): \(Errno.current.spoken)") }
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
+        }
     }
 
     /// Closes both streams, and waits until it has ended.
@@ -84,13 +104,14 @@ final class StartedProgram {
 
     private static func spawn(
         _ child: inout pid_t, _ program: FilePath, _ words: [[UInt8]], input: Int32, output: Int32,
-        _ inherited: Int32?
+        _ inherited: Int32?, _ tellsErrors: Bool
     ) -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, input, 0)
         posix_spawn_file_actions_adddup2(&actions, output, 1)
+        if tellsErrors { posix_spawn_file_actions_adddup2(&actions, 1, 2) }
         // Last: one of the pipe's ends may have this number.
         if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, 3) }
         var attributes = posix_spawnattr_t()

@@ -12,8 +12,26 @@ struct Unmount: ParsableCommand {
 
     func run() throws {
         let mount = try found()
-        let ended = try StartedProgram("fusermount3", words: [Array("-u".utf8), mount.point.bytes]).end()
-        guard ended == 0 else { throw inUse(mount) }
+        let words = [Array("-u".utf8), mount.point.bytes]
+        let program = try StartedProgram("fusermount3", words: words, tellsErrors: true)
+        let said = try program.text("fusermount3")
+        let status = program.end()
+        guard status == 0 else { throw failure(mount, said, status) }
+        MountNote.removeEnded(ofKeybag: Locations.keybag)
+    }
+
+    /// - Parameter said: what fusermount3(1) has printed, as `fusermount3: failed to unmount POINT: reason`.
+    private func failure(_ mount: MountTable.Mount, _ said: String, _ status: Int32) -> Failure {
+        let line = said.split(separator: "\n").last.map(String.init) ?? ""
+        if line.hasSuffix(": \(Errno.resourceBusy)") { return inUse(mount) }
+        let isRefused = [Errno.notPermitted, .permissionDenied].contains { line.hasSuffix(": \($0)") }
+        let hint =
+            isRefused
+            ? "run the command as the user who mounted it. If that is you: fusermount3 needs its setuid bit, which the package fuse3 sets"
+            : nil
+        let reason = line.isEmpty ? "fusermount3 ended with status \(status)" : printable(line)
+        return Failure(
+            isRefused ? .refused : .systemRefused, "\(quoted(point.path)) cannot be unmounted: \(reason)", hint: hint)
     }
 
     /// The mount, found without a look at it: its server may be dead, or hang.

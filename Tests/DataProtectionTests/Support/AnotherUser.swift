@@ -1,5 +1,6 @@
 import CKeyutils
 import Foundation
+import POSIXThreads
 import SystemPackage
 
 /// For the child of an exit test: a user whose keyring, home and rights are nobody else's.
@@ -26,6 +27,13 @@ enum AnotherUser {
             else { throw Errno(rawValue: errno) }
         }
         return home
+    }
+
+    /// From here on the system makes no thread and no process for this user. Call it after ``become()``: root may have any number.
+    static func forbidThreads() throws {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        guard setrlimit(__rlimit_resource_t(__RLIMIT_NPROC.rawValue), &none) == 0 else { throw Errno(rawValue: errno) }
+        guard (try? POSIXThread {}.join()) == nil else { throw Errno.notSupported }
     }
 
     /// A uid that no other process has from here on, until this process ends.

@@ -9,7 +9,7 @@ import SystemPackage
 /// What tests do to the kernel keyring behind the library's back, and what they ask of it.
 extension TestKeybag {
     /// The two keys of a keybag in the ring.
-    enum Place { case unlocked, firstUnlock }
+    enum Place: CaseIterable { case unlocked, firstUnlock }
 
     private func ringKey(_ place: Place) -> RingKey {
         (place == .unlocked ? keybag.ring.unlocked : keybag.ring.firstUnlock).key

@@ -17,6 +17,15 @@ extension TestKeybag {
         try keybag.open(passcode: secret(passcode)).forgetRetiredKeys(before: .max)
     }
 
+    /// The newest generation that the ring has of class keys A and B, and of C, and the newest that the keybag has: all the same, unless a rotation
+    /// has failed half.
+    func newestGenerations() throws -> [UInt32?] {
+        let inRing = try [Place.unlocked, .firstUnlock].map { place in
+            try payload(place).withUnsafeBytes { RingPayload.newestGeneration($0) }
+        }
+        return inRing + [try keybag.file.load().copy.usedEntries.map(\.generation).max()]
+    }
+
     /// A copy of the keybag's directory as somebody else may have made it.
     func savedCopy() throws -> FilePath {
         let copy = scratchPath.appending("saved-\(UInt32.random(in: 0...UInt32.max))")

@@ -110,6 +110,13 @@ extension RingKey {
     }
 }
 
+extension RingExchange {
+    /// `prepare` with an array, and the error's type kept.
+    func prepare(_ key: RingKey, lending payload: [UInt8], seconds: UInt32 = 0) throws(Errno) {
+        try lend(payload) { bytes throws(Errno) in try prepare(key, bytes, seconds: seconds) }
+    }
+}
+
 /// `withUnsafeBytes` with a typed error.
 private func lend<R>(_ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(Errno) -> R) throws(Errno) -> R {
     let result: Result<R, Errno> = bytes.withUnsafeBytes { bytes in

@@ -30,22 +30,46 @@ struct AgentOfAnotherUserTests {
         }
         #expect(rename(user.home.appending("three").string, user.home.appending("gone").string) == 0)
         #expect(try keys("1") == 3)
-        let log = user.home.appending("log").string
-        let agent = try user.start(
-            [
-                "sh", "-c",
-                "exec env \"$1\" \"$2\" \"$3\" agent run --grace 1 2>\"$4\"", "sh",
-                "DBUS_SYSTEM_BUS_ADDRESS=\(bus.systemAddress)", "DBUS_SESSION_BUS_ADDRESS=\(bus.sessionAddress)",
-                user.programs.appending("protectfs").string, log,
-            ], in: session)
-        #expect(waits { (try? String(contentsOfFile: log, encoding: .utf8))?.contains("follows") == true })
+        let agent = try start(grace: 1, in: session)
         let status = try user.run(["protectfs", "agent", "status", "--keybag", user.home.appending("two").string])
         #expect(status.text.hasSuffix("follows every unlocked keybag\n"), "\(status)")
         try bus.lock("1")
-        #expect(try waits { try keys("1") == 0 }, "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "")")
+        #expect(try waits { try keys("1") == 0 }, "\(log)")
         #expect(try keys("2") == 3)
         agent.terminate()
     }
+
+    @Test("Locks where the user may have no more processes and threads, at once and after a grace", arguments: [0, 1])
+    func noThread(grace: Int) throws {
+        try user.unlock()
+        let agent = try start(grace: grace, in: .freshKeyring)  // as a service of systemd
+        // Threads that are left over from its start would hide that it needs another one.
+        sleep(6)
+        let limited = try EndToEndRun(
+            ["prlimit", "--pid", "\(agent.pid)", "--nproc=1:1"], environment: user.environment)
+        #expect(limited.status == 0, "\(limited)")
+        try bus.lock("1")
+        #expect(waits { log.contains(grace == 0 ? "the session was locked: locked" : "locked '") }, "\(log)")
+        #expect(try keys("1") == 0)
+        agent.terminate()
+    }
+
+    /// Starts an agent, and waits until it follows.
+    private func start(grace: Int, in session: EndToEndUser.Session) throws -> EndToEndProcess {
+        let agent = try user.start(
+            [
+                "sh", "-c",
+                "exec env \"$1\" \"$2\" \"$3\" agent run --grace \(grace) 2>\"$4\"", "sh",
+                "DBUS_SYSTEM_BUS_ADDRESS=\(bus.systemAddress)", "DBUS_SESSION_BUS_ADDRESS=\(bus.sessionAddress)",
+                user.programs.appending("protectfs").string, logFile,
+            ], in: session)
+        #expect(waits { log.contains("follows") })
+        return agent
+    }
+
+    private var logFile: String { user.home.appending("log").string }
+    /// What the agent has said.
+    private var log: String { (try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "" }
 
     /// How many keys of this user's keybags are in the kernel: `1` of A and B, `2` of C.
     private func keys(_ number: String) throws -> Int {
