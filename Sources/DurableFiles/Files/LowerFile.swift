@@ -75,9 +75,9 @@ package final class LowerFile: Sendable {
         return bytes
     }
 
-    /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
-    /// perhaps because of large folios in the page cache. docs/design/BENCHMARKS.md.
-    private static let piece = 64 << 10
+    /// In bytes: so much is written at once, a large sealed chunk whole. On a virtual machine with ext4, pieces of a mebibyte took five to
+    /// ten times the CPU time; perhaps because of large folios in the page cache. docs/design/BENCHMARKS.md.
+    private static let piece = ChunkLayout.large.chunkSize + ChunkLayout.overhead
 
     /// pwrite(2) of all of `buffer`.
     package func write(_ buffer: UnsafeRawBufferPointer, at offset: UInt64) throws(DataProtectionError) {

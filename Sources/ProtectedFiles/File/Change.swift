@@ -105,6 +105,8 @@ package struct Change {
 
     /// Writes fresh chunks in memory to their homes if there are many.
     mutating func relieveMemory() throws(DataProtectionError) {
-        if pending.fresh.byteCount > Writer.freshLimit { try pending.putFreshHome(in: file, state.layout) }
+        guard pending.fresh.byteCount > Writer.freshLimit else { return }
+        try writer.reach(pending.fresh.end(in: state.layout))
+        try pending.putFreshHome(in: file, state.layout)
     }
 }
