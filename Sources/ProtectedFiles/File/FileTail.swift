@@ -38,7 +38,7 @@ package struct FileTail {
         var own = start
         var place = start
         while place < length {
-            if let end = try state.endOfOwnChunk(at: place, isNext: place == own, in: file, length: length, keys) {
+            if let end = try state.endOfOwnChunk(at: place, in: file, length: length, keys) {
                 (own, place, foreign) = (end, end, nil)
             } else if let record = try state.wholeRecord(at: place, in: file, length: length) {
                 if record.counter.map({ $0 > state.record.counter }) ?? false { laterRecords += 1 }
@@ -51,6 +51,15 @@ package struct FileTail {
                     foreign = foreign ?? nonzero
                 }
                 place = next
+            }
+        }
+        // Behind a chunk that was to be the last one, and may have any length.
+        if let found = foreign,
+            let end = try state.endOfShortChunk(around: found, notBefore: own, in: file, length: length, keys)
+        {
+            (own, place, foreign) = (end, end, nil)
+            while foreign == nil, place < length {
+                (foreign, place) = try state.firstNonzero(from: place, in: file, length: length)
             }
         }
         // Zeros at the end of a closed file were appended too; others are ours.
@@ -67,22 +76,36 @@ extension FileState {
     }
 
     /// Where a sealed chunk of this file ends that lies in its place at `place`.
-    ///
-    /// - Parameter isNext: whether it would lie directly behind what is known to be ours: the last chunk of a commit that was not made,
-    ///   which can have any length. Trying all of them takes milliseconds for small chunks, and too long for large ones.
     fileprivate func endOfOwnChunk(
-        at place: UInt64, isNext: Bool, in file: LowerFile, length: UInt64, _ keys: FileKeys?
+        at place: UInt64, in file: LowerFile, length: UInt64, _ keys: FileKeys?
     ) throws(DataProtectionError) -> UInt64? {
         let step = UInt64(layout.chunkSize + ChunkLayout.overhead)
         guard let keys, layout.isHome(place) else { return nil }
+        // The last one of all may be shorter.
         let sealed = try file.bytes(at: place, count: Int(min(step, length - place)))
         guard sealed.count > ChunkLayout.overhead, sealed.contains(where: { $0 != 0 }) else { return nil }
-        let index = (place - layout.home(0)) / step
         let text = WipedBuffer(count: sealed.count - ChunkLayout.overhead)
         return try sealed.lendBytes { sealed throws(DataProtectionError) in
-            if try keys.opens(index, sealed, into: text) { return place + UInt64(sealed.count) }
-            guard isNext, layout == .small else { return nil }
-            for count in ChunkLayout.overhead + 1..<sealed.count {
+            try keys.opens((place - layout.home(0)) / step, sealed, into: text) ? place + UInt64(sealed.count) : nil
+        }
+    }
+
+    /// The same of a chunk that is shorter than its place, with other bytes behind it: one that was to be the last.
+    ///
+    /// All lengths are tried. That takes milliseconds for small chunks, and too long for large ones.
+    /// - Parameter found: the first byte that is not known to be ours.
+    fileprivate func endOfShortChunk(
+        around found: UInt64, notBefore own: UInt64, in file: LowerFile, length: UInt64, _ keys: FileKeys?
+    ) throws(DataProtectionError) -> UInt64? {
+        let step = UInt64(layout.chunkSize + ChunkLayout.overhead)
+        guard let keys, layout == .small, found >= layout.home(0) else { return nil }
+        let index = (found - layout.home(0)) / step
+        let place = layout.home(index)
+        guard place >= own else { return nil }
+        let sealed = try file.bytes(at: place, count: Int(min(step, length - place)))
+        let text = WipedBuffer(count: sealed.count)
+        return try sealed.lendBytes { sealed throws(DataProtectionError) in
+            for count in ChunkLayout.overhead + 1..<max(sealed.count, ChunkLayout.overhead + 1) {
                 let part = UnsafeRawBufferPointer(rebasing: sealed[..<count])
                 if try keys.opens(index, part, into: text) { return place + UInt64(count) }
             }
