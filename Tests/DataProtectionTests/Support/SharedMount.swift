@@ -35,7 +35,7 @@ final class SharedMount {
     }
 
     deinit {
-        _ = view.withPlatformString { umount2($0, Int32(MNT_DETACH.rawValue)) }
+        _ = view.withPlatformString { umount2($0, Int32(MNT_DETACH)) }
         daemon.terminate()
         daemon.waitUntilExit()
     }
