@@ -33,7 +33,7 @@ struct NamedVerb {
     /// The error for ``unknownVerb``.
     var unknownVerbFailure: Failure? {
         guard let unknownVerb else { return nil }
-        let shown = verb.configuration.subcommands.filter { $0.configuration.shouldDisplay }.flatMap { Self.names(of: $0) }
+        let shown = verb.configuration.subcommands.filter(\.configuration.shouldDisplay).flatMap(Self.names(of:))
         let parents = command.split(separator: " ").dropFirst().joined(separator: " ")
         return Failure(
             .usage, "there is no verb \(quoted(parents.isEmpty ? unknownVerb : "\(parents) \(unknownVerb)"))",
