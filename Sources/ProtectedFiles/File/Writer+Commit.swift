@@ -61,9 +61,12 @@ extension Writer {
         } catch {
             throw .cryptography(error)
         }
-        let room = room(behind: encoded.bytes.count)
-        if let room { try mark(behind: state.areaEnd + UInt64(encoded.bytes.count + room)) }
-        try file.write(encoded.bytes + [UInt8](repeating: 0, count: room ?? 0), at: state.areaEnd)
+        var bytes = encoded.bytes
+        if let room = room(behind: bytes.count) {
+            bytes += repeatElement(0, count: room)
+            try mark(behind: state.areaEnd + UInt64(bytes.count))
+        }
+        try file.write(bytes, at: state.areaEnd)
         try file.flush()
         state.take(encoded.record, length: encoded.bytes.count)
     }

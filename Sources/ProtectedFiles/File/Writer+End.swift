@@ -66,7 +66,7 @@ extension Writer {
     /// Saves what another program has appended by now, and cuts it off.
     ///
     /// Under the slot lock with the heads as they are now, or when the file is longer than two heads.
-    mutating func keepAppended() throws(DataProtectionError) {
+    func keepAppended() throws(DataProtectionError) {
         try KeptBeside.moveAppended(file, from: end.length, warn: warn)
     }
 
