@@ -158,7 +158,8 @@ struct ForeignTailTests {
     }
 
     @Test(
-        "What is appended while a file is open for writing is kept, whatever its writer does next", arguments: Next.allCases,
+        "What is appended while a file is open for writing is kept, whatever its writer does next",
+        arguments: Next.allCases,
         Appended.all)
     func besideAWriter(_ next: Next, _ appended: Appended) throws {
         let bytes = appended.bytes
@@ -192,7 +193,9 @@ struct ForeignTailTests {
         }
     }
 
-    @Test("Appended at any moment of a file's life, killed writers included, every byte is kept", arguments: StormProfile.allCases)
+    @Test(
+        "Appended at any moment of a file's life, killed writers included, every byte is kept",
+        arguments: StormProfile.allCases)
     func anyMoment(_ profile: StormProfile) throws {
         var generator = Effort.generator("ForeignTailTests, \(profile)")
         for run in 0..<Effort.count(2, 40) {
@@ -253,7 +256,8 @@ struct ForeignTailTests {
         #expect(try StoredFile(torn).length == StoredFile(torn).extent)
     }
 
-    @Test("A class change while another program appends to a small file loses nothing, and nor does the writer beside it")
+    @Test(
+        "A class change while another program appends to a small file loses nothing, and nor does the writer beside it")
     func classChangeBesideAWriter() throws {
         let path = try bed.makeWhole("f", .none, pattern(1, count: 100), isSmall: true)
         let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)

@@ -21,7 +21,9 @@ struct SharedFileSystemTests {
         try file.close()
     }
 
-    @Test("An open file shows what another machine has written since, heads and chunks", arguments: [100, 20_000, 300_000])
+    @Test(
+        "An open file shows what another machine has written since, heads and chunks",
+        arguments: [100, 20_000, 300_000])
     func reading(_ size: Int) throws {
         let path = try bed.make("f", .complete, pattern(1, count: size))
         // Both heads are there, and the length stays.
