@@ -137,7 +137,7 @@ extension FileState {
 extension OpenFile {
     /// The same for a file that is about to be replaced by another one with its contents.
     package func keepForeignBytes(_ operation: AttemptedOperation) throws(DataProtectionError) {
-        try operateLocked(operation) { view, keys throws(Trouble) in
+        _ = try operateLocked(operation) { view, keys throws(Trouble) in
             try certainly { () throws(DataProtectionError) in
                 try view.state.keepForeignBytes(of: file, keys, cutting: false, warn: keybag.warn)
             }
