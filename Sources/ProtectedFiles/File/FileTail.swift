@@ -128,8 +128,8 @@ extension FileState {
         return (place + UInt64(header.length), RedoRecord.contentCounter(decoding: stored))
     }
 
-    /// The first byte behind `place` that is not zero, and the next place where something of ours can begin: the home of a chunk, or the
-    /// first bytes of a record. No byte in between is nonzero if the first is nil.
+    /// The next place behind `place` where something of ours can begin, the home of a chunk or the first bytes of a record, and the first byte
+    /// before it that is not zero; nil if there is none.
     fileprivate func firstNonzero(
         from place: UInt64, in file: LowerFile, length: UInt64
     ) throws(DataProtectionError) -> (nonzero: UInt64?, next: UInt64) {
@@ -140,10 +140,10 @@ extension FileState {
         guard start < limit else { return (nil, start) }
         let mark = RedoRecord.start(in: heads.head.prefix.fileID)
         let bytes = try file.bytes(at: start, count: Int(min(limit - start + UInt64(mark.count - 1), length - start)))
-        guard let first = bytes.prefix(Int(limit - start)).firstIndex(where: { $0 != 0 }) else { return (nil, limit) }
         // What begins at `place` itself has been looked at.
-        let record = bytes.firstPlace(of: mark, from: start == place ? 1 : 0)
-        return (start + UInt64(first), record.map { start + UInt64($0) } ?? limit)
+        let next = bytes.firstPlace(of: mark, from: start == place ? 1 : 0).map { start + UInt64($0) } ?? limit
+        let first = bytes.prefix(Int(next - start)).firstIndex { $0 != 0 }
+        return (first.map { start + UInt64($0) }, next)
     }
 }
 
