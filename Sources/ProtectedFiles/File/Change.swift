@@ -100,7 +100,7 @@ package struct Change {
         guard state.hasArea, state.layout.home(count) > state.redoOffset else { return }
         // Without an area the commit needs other content records: this change seals them.
         records = nil
-        try writer.empty(keys: nil, keeping: pending.atHome)
+        try writer.empty(keys: nil, keeping: pending)
     }
 
     /// Writes fresh chunks in memory to their homes if there are many.

@@ -70,6 +70,12 @@ package struct PendingWrites {
     /// The sealed chunk that waits in memory.
     package func sealed(_ index: UInt64) -> [UInt8]? { overwrites.chunks[index] ?? fresh.chunks[index] }
 
+    /// Where the last of the chunks ends that are at home already, in bytes of the stored file; 0 if there are none.
+    package func endAtHome(in layout: ChunkLayout) -> UInt64 {
+        guard let last = atHome.runs.last?.last else { return 0 }
+        return layout.home(last) + UInt64(layout.plainLength(last, size: size) + ChunkLayout.overhead)
+    }
+
     /// Notes a sealed chunk.
     package mutating func put(_ sealed: [UInt8], at index: UInt64, isFresh: Bool) {
         // Emptying the area turns overwrites into fresh chunks: there must be one version of each.

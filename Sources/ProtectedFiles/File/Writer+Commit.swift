@@ -96,15 +96,14 @@ extension Writer {
     ///
     /// - Parameters:
     ///   - keys: to seal a content record for an area without any record; only a dead writer leaves one.
-    ///   - atHome: fresh chunks that no commit names yet: they are not cut off.
-    mutating func empty(keys: FileKeys?, keeping atHome: ChunkRuns = ChunkRuns()) throws(DataProtectionError) {
+    ///   - pending: its chunks that are at home, though no commit names them yet, are not cut off.
+    mutating func empty(keys: FileKeys?, keeping pending: PendingWrites? = nil) throws(DataProtectionError) {
         try locked { writer throws(DataProtectionError) in
             try writer.state.putInPlace(in: writer.file)
             try writer.file.flush()
             let state = writer.state
             try writer.putHead(state.hasRecords ? state.content : try state.closingContent(writer.file, keys), [])
-            let ahead = atHome.runs.last.map { state.layout.home($0.upperBound) } ?? 0
-            try writer.cut(to: max(writer.state.extent, ahead))
+            try writer.cut(to: max(writer.state.extent, pending?.endAtHome(in: state.layout) ?? 0))
         }
     }
 
