@@ -72,7 +72,12 @@ package final class CommandSubject: Subject {
 
     package func truncate(_ path: FilePath, to size: Int) throws { throw NotApplicable("no verb cuts a file") }
 
-    package func replace(_ path: FilePath, by bytes: [UInt8]) throws { try run(["write"], path, input: bytes) }
+    package func replace(_ path: FilePath, by bytes: [UInt8]) throws {
+        guard try protectionClass(of: path) != .none else {
+            throw NotApplicable("write makes a complete file of one that is none")
+        }
+        try run(["write"], path, input: bytes)
+    }
 
     package func copy(_ source: FilePath, to target: FilePath) throws {
         let bytes = try run(["cat"], source)

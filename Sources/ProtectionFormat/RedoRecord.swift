@@ -45,6 +45,8 @@ public struct RedoRecord: Sendable {
     public static let maximumAreaLength = UInt64(1) << 28
     /// The bytes of a header.
     public static let headerLength = 48
+    /// The epoch of a mark: a record of no area, which a writer puts behind the room for its records. FORMAT.md §4 rule 16.
+    public static let noArea: UInt64 = 0
     static let magic = Array("PFSREDO1".utf8)
     static let maximumLength = 1 << 26
     private static let epochOffset = 24
@@ -63,6 +65,9 @@ public struct RedoRecord: Sendable {
         return Header(length: Int(length), chunkCount: Int(chunkCount), contentLength: Int(contentLength))
     }
 
+    /// The first bytes of every record of a file, in whatever area.
+    public static func start(in file: FileID) -> [UInt8] { magic + file.bytes }
+
     /// The same for a record of any area of this file, which may be over.
     public static func header(decoding bytes: [UInt8], file: FileID) -> Header? {
         guard bytes.count >= headerLength else { return nil }
@@ -71,8 +76,10 @@ public struct RedoRecord: Sendable {
         return header(decoding: bytes, file: file, epoch: epoch)
     }
 
-    /// The counter in the content record of a whole record, unverified; nil if there is none.
+    /// The counter in the content record of a whole record, unverified; nil if there is none, or if the record is a mark.
     public static func contentCounter(decoding bytes: [UInt8]) -> UInt64? {
+        var epoch = ByteReader(bytes, from: epochOffset, layer: .redoRecord)
+        if (try? epoch.integer(UInt64.self)) == noArea { return nil }
         var reader = ByteReader(bytes, from: headerLength, layer: .redoRecord)
         return try? reader.integer(UInt64.self)
     }

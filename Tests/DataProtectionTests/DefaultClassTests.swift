@@ -60,8 +60,15 @@ import Testing
         Row(
             sources: DefaultClass(replaced: claimed(.completeUnlessOpen), fallback: .complete),
             result: .completeUnlessOpen),
+        // None is never inherited, not even if it is proved.
+        Row(sources: DefaultClass(replaced: proven(.none), fallback: .complete), result: .complete),
         Row(
-            sources: DefaultClass(replaced: proven(.none), fallback: .complete),
+            sources: DefaultClass(
+                replaced: proven(.none), user: .completeUntilFirstUserAuthentication, fallback: .complete),
+            result: .completeUntilFirstUserAuthentication),
+        // Nothing can be said of it before an unlock.
+        Row(
+            sources: DefaultClass(replaced: claimed(.none), fallback: .complete),
             result: .completeUntilFirstUserAuthentication),
         // What is refuted counts only if it is stronger than the class of a new name.
         Row(sources: DefaultClass(replaced: refuted(.none), fallback: .complete), result: .complete),

@@ -5,12 +5,13 @@ It shares no code with Sources/ and is held against the rules, not against the i
 and survives `run` before it changes there. Sizes are scaled down (sectors of 32 bytes, chunks of 64), so that a few
 seconds visit states that real sizes would take days to reach.
 
-  format-model.py run SEED SECONDS [off=rule,rule]   random worlds: writer + class changer + lock-free readers,
-                                                     kills, power cuts (per-sector subsets), second crashes;
-                                                     exit status 1 after a violation
+  format-model.py run SEED SECONDS [off=rule,rule]   random worlds: writer + class changer + lock-free readers + a program
+                                                     that appends foreign bytes, kills, power cuts (per-sector subsets),
+                                                     second crashes; exit status 1 after a violation
   format-model.py tamper SEED N                      flips, truncations, appends, replays on cleanly closed files
   format-model.py flushes                            flushes of every operation, counted
-  format-model.py mutate SEED SECONDS                switch off one rule at a time, print the first violation
+  format-model.py mutate SEED SECONDS [PART OF]      switch off one rule at a time, print the violations
+  format-model.py foreign SEED SECONDS               the same for the rules of foreign bytes; each must lose some
 
 The format has no reservation commit (rule "resv": FORMAT.md §3.8 says what is counted instead), and fresh chunks may go
 home ahead of a commit: `run SEED SECONDS off=resv` explores that.
@@ -18,12 +19,16 @@ home ahead of a commit: `run SEED SECONDS off=resv` explores that.
 Environment: SECTOR=64 another sector size, DIRECT=1 one-byte overwrites that are often spilled.
 Every disk access is a yield: the driver interleaves processes between any two of them, splits reads and writes
 at PAGE, and samples power cuts in between.  Crypto is a toy (blake2 MAC + XOR) with the real structure.
+Two things are one step here that are two system calls, microseconds apart: the look at the length and the first page of a
+write that makes the file longer, and the look at the length and a cut.  A file saved beside lasts as soon as it is there.
+Nobody appends in the middle of a write: the kernel locks the inode.
 """
 import os, sys, random, hashlib, struct, time
 from collections import Counter
 S, PAGE, H, C, INL, GAP, STEP, MAXRUN = int(os.environ.get('SECTOR', 32)), 128, 384, 64, 100, 2, 8, 3; F = C + 28; OFF = set()
 RULES = """flushfirst freshflush redo emptyflush flipflush chain epoch both bothflush reread tornretry recpeek
 retry growempty shrinkempty resv mirror closeempty partial classflush slotlock newslot lockrepair idleflush recheck openlock spillflush ovfresh ownarea""".split()
+FOREIGN = 'begin proved grow newhead cutlook savefirst again markfirst'.split()     # §4 rule 16; the last one only keeps noise away
 def on(r): return r not in OFF
 class Rec: pass                                 # content record, head, or loaded state
 class Damaged(Exception): pass
@@ -39,6 +44,7 @@ def caad(i): return FID + b'chunk' + struct.pack('<I', i)
 CLASSKEY = {c: hashlib.sha256(b'class%d' % c).digest()[:16] for c in range(4)}
 def home(i): return 2 * H + i * F
 def nch(size): return -(-size // C)
+NONZERO = bytes([255] + list(range(1, 256)))
 CF, CR, WR = '<QIQQQQHB24s', 71 + 28, 1 + 8 + 16 + 8 + 28
 def runs_of(holes):
     r = []
@@ -131,8 +137,41 @@ def reader(cache):                              # one whole-file read, lock-free
 def extent(c):
     return max([2 * H] + [home(i) + clen(c, i) + 28 for i in ([c.count - 1] if c.count else []) if i not in c.holes]
                + [home(i + 1) for i in range(c.count - 1) if i not in c.holes])
+def ext(c, gen): return H if gen == 1 else extent(c) if c.inl == 0xffff else 2 * H
+def foreign_at(b, start, key):                  # where in the tail b, which lies at start, what is not ours begins; None: nothing
+    def opens(i, x):
+        try: unseal(key, caad(i), x); return True
+        except Damaged: return False
+    own = 0; i = max(0, -(-(start - 2 * H) // F))
+    while home(i) - start < len(b):
+        p = home(i) - start; x = b[p:p + F]
+        if opens(i, x): own = p + len(x)
+        i += 1
+    p = b.find(b'REDO' + FID)
+    while p >= 0:                               # whole records, of any area or none: marks
+        if p + RH <= len(b):
+            ln = struct.unpack('<QIH', b[p + 12:p + RH])[1]; r = b[p:p + ln]
+            if RH + CR + 16 <= ln == len(r) and any(hashlib.sha256(q + r[:-16]).digest()[:16] == r[-16:] for q in (b'', b[max(p - 16, 0):p])): own = max(own, p + ln)
+        p = b.find(b'REDO' + FID, p + 1)
+    left = lambda: next((k for k in range(own, len(b)) if b[k]), None)
+    p = left()
+    if p is not None and start + p >= 2 * H:    # a chunk that was to be the last one, and may have any length
+        i = (start + p - 2 * H) // F; q = home(i) - start
+        if q >= own: own = next((q + m for m in range(29, min(F, len(b) - q)) if opens(i, b[q:q + m])), own); p = left()
+    return None if p is None else start + p
+def move(start):                                # saves all from start on beside the file, then cuts it off
+    if not on('savefirst'):
+        n = yield ('len',); b = yield ('r', start, n - start)
+        yield ('t', start); yield ('save', b); return
+    saved = start
+    while 1:
+        n = yield ('len',)
+        if n <= saved: return
+        b = yield ('r', saved, n - saved); yield ('save', b); saved = n
+        if not on('again'): yield ('t', start); return
+        if (yield ('tif', saved, start)) is None: return
 class Handle:
-    def __init__(h, W): h.W = W; h.first = True; h.loose = False
+    def __init__(h, W): h.W = W; h.first = True; h.loose = False; h.end = h.free = 0
     def open(h):
         if on('openlock'): yield ('lock', 's')  # never judge a torn head while somebody may be writing it
         st = yield from load(); h.st = st
@@ -141,16 +180,40 @@ class Handle:
         h.key = st.key; h.wr = st.h.wr
     def guard(h):
         if h.first:                             # under the slot lock: what we read becomes durable before we overwrite anything
-            hs, s = yield from h.lock_heads(); h.mine = hs[s].b; h.first = False; yield from h.unlock()
+            hs, s = yield from h.lock_heads(); h.mine = hs[s].b; h.first = False; st = h.st; gen = hs[s].gen; x = ext(st.c, gen)
+            h.end = h.free = n = yield ('len',); own = st.end if st.nrec else x
+            closed = not st.hc.redo and (gen == 1 or hs[0] and hs[1] and hs[0].b == hs[1].b)
+            if n > own and on('begin') and (closed or on('proved')):
+                b = yield ('r', own, n - own); a = foreign_at(b, own, h.key)
+                if a is not None: yield from move(a); h.end = h.free = a
+            if not st.hc.redo and h.end > x: yield from h.cut(x)    # what a dead writer left; an area is emptied
+            yield from h.unlock()
     def lock_heads(h):                          # slot lock, re-read, take the other record verbatim
         if on('slotlock'): yield ('lock', 'x')
         hs = yield from heads(); s = pick(hs)
         if on('flushfirst') and hs[s].b != h.mine: yield ('f',)
+        if hs[s].gen > 1: h.end = max(h.end, 2 * H); h.free = max(h.free, 2 * H)    # a class change wrote the second head
         return hs, s
+    def put(h, o, b, *seal, locked=False, rule='grow'):     # a write; one that makes the file longer looks at the length first
+        while o + len(b) > h.end:
+            if not on(rule): h.end = h.free = o + len(b); break
+            n = yield ('wif', h.end, o, b, *seal)
+            if n is None: h.end = h.free = o + len(b); return
+            yield from h.keep(locked)
+        yield ('w', o, b, *seal)
+    def keep(h, locked):                        # what another program has appended by now
+        if not locked: yield from h.lock_heads()
+        yield from move(h.end)
+        if not locked: yield from h.unlock()
+    def cut(h, n, locked=True):
+        while on('cutlook') and (yield ('tif', h.end, n)) is not None: yield from h.keep(locked)
+        if not on('cutlook'): yield ('t', n)
+        h.end = h.free = n
     def unlock(h):
         if on('slotlock'): yield ('unlock',)
     def put_head(h, cr, inl=b'', flush=True, keep=False):
-        hs, s = yield from h.lock_heads(); b = make_head(hs[s].wr if on('reread') else h.wr, cr, inl); yield ('w', H * (1 - s) if on('newslot') else H * s, b); h.mine = b
+        hs, s = yield from h.lock_heads(); b = make_head(hs[s].wr if on('reread') else h.wr, cr, inl)
+        yield from h.put(H * (1 - s) if on('newslot') else H * s, b, locked=True, rule='newhead'); h.mine = b
         if flush: yield ('f',)
         c = parse_cr(cr); h.st.c = h.st.hc = c; h.st.ov = {}; h.st.end = c.redo; h.st.prev = b''; h.st.nrec = 0
         h.st.inl = inl
@@ -158,7 +221,11 @@ class Handle:
     def put_rec(h, cr, chunks, locked=False, flush=True):
         if not locked: yield from h.lock_heads()
         st = h.st; b = make_rec(st.hc.epoch, st.prev, cr, chunks)
-        yield ('w', st.end, b); st.prev = b[-16:]; st.end += len(b); st.nrec += 1
+        o = st.end + len(b); room = b''
+        if o > h.free and on('markfirst'):      # the mark first: a record of no area behind room for the next records
+            room = bytes(max(min(st.end - st.hc.redo, 3 * C), max(o, h.end) - o)); o += len(room)
+            yield from h.put(o, make_rec(0, b'', st.c.b, []), locked=True); h.free = o
+        yield from h.put(st.end, b + room, locked=True); st.prev = b[-16:]; st.end += len(b); st.nrec += 1
         if flush: yield ('f',)
         h.loose = not flush
         for i, s in chunks: st.ov[i] = s
@@ -178,11 +245,11 @@ class Handle:
         h.data[off:off + len(d)] = d; t = set(range(off // C, nch(off + len(d)))); h.dirty |= t; h.holes -= t; h.ahead -= t
     def shrink(h, n):
         if n >= len(h.data): return
-        del h.data[n:]; k = nch(n); h.holes = {i for i in h.holes if i < k}; h.dirty = {i for i in h.dirty if i < k}; h.ahead = {i for i in h.ahead if i < k - 1 or n % C == 0 and i < k}
+        yield from h.guard(); del h.data[n:]; k = nch(n); h.holes = {i for i in h.holes if i < k}; h.dirty = {i for i in h.dirty if i < k}; h.ahead = {i for i in h.ahead if i < k - 1 or n % C == 0 and i < k}
         if n % C and n // C not in h.holes: h.dirty.add(n // C)
         yield from h.sync()
         if on('shrinkempty') and h.st.hc.redo: yield from h.empty()
-        elif on('shrinkempty') and h.st.c.inl == 0xffff: yield ('t', extent(h.st.c))
+        elif on('shrinkempty') and h.st.c.inl == 0xffff: yield from h.cut(extent(h.st.c), False)
     def old_cr(h, seals, redo=0, epoch=0): c = h.st.c; return make_cr(h.key, c.size, c.ctr + 1, redo, epoch, seals, c.inl, c.holes)
     def sync(h, spill=False):
         c = h.st.c; size = len(h.data)
@@ -215,7 +282,7 @@ class Handle:
                     yield from h.put_head(h.old_cr(r), seal(h.key, FID + b'inline' + struct.pack('<Q', ctr), d))
                 else: yield from h.put_head(h.old_cr(r))
             h.resv = r
-        for i in sorted(fresh - h.ahead): yield ('w', home(i), h.chunk(i), 1)
+        for i in first_last(fresh - h.ahead): yield from h.put(home(i), h.chunk(i), 1)
         h.ahead = set()
         if fresh and on('freshflush'): yield ('f',)
         locked = False
@@ -234,8 +301,8 @@ class Handle:
         n = nch(len(h.data))
         if h.st.hc.redo and home(n) > h.st.hc.redo and on('growempty'): yield from h.empty()
         c = h.st.c
-        for i in sorted(h.dirty):
-            if (i >= c.count or i in c.holes) and i not in h.st.ov and i not in h.ahead: yield ('w', home(i), h.chunk(i), 1); h.ahead.add(i)
+        for i in first_last({i for i in h.dirty if (i >= c.count or i in c.holes) and i not in h.st.ov and i not in h.ahead}):
+            yield from h.put(home(i), h.chunk(i), 1); h.ahead.add(i)
     def empty(h):
         yield from h.guard(); hs, s = yield from h.lock_heads(); st = h.st
         if h.loose and on('spillflush'): yield ('f',)
@@ -246,19 +313,27 @@ class Handle:
         cr = st.c.b if st.nrec else h.old_cr(h.resv); b = make_head(hs[s].wr if on('reread') else h.wr, cr); yield ('w', H * (1 - s), b); h.mine = b
         if on('flipflush'): yield ('f',)
         st.c = st.hc = parse_cr(cr); st.ov = {}; st.nrec = 0; st.prev = b''
-        yield ('t', max([extent(st.c)] + [home(i + 1) for i in h.ahead])); yield from h.unlock()
+        yield from h.cut(max([extent(st.c)] + [home(i + 1) for i in h.ahead])); yield from h.unlock()
     def close(h):
         yield from h.sync()
         if h.st.hc.redo and on('closeempty'): yield from h.empty()
         if on('mirror'):
-            yield from h.guard(); hs, s = yield from h.lock_heads()
+            yield from h.guard(); hs, s = yield from h.lock_heads(); yield from h.cut(ext(h.st.c, hs[s].gen))
             if hs[s].gen > 1 and (not hs[1 - s] or hs[1 - s].b != hs[s].b): yield ('w', H * (1 - s), hs[s].b)
             yield from h.unlock()
+def first_last(s): s = sorted(s); return s[-1:] + s[:-1] if on('markfirst') else s
 def class_change(W, cls):
     yield ('lock', 'x'); hs = yield from heads(); s = pick(hs)
     if on('classflush'): yield ('f',)
     key = open_wr(hs[s].wr); wr = make_wr(key, cls, hs[s].wctr + 1); W.wraps.append(wr)
-    b = make_head(wr, hs[s].cr, hs[s].rest); yield ('w', H * (1 - s), b)
+    b = make_head(wr, hs[s].cr, hs[s].rest)
+    while hs[s].gen == 1 and on('newhead') and (yield ('len',)) > H:
+        if not any((yield ('r', H, H))): break  # chunks of a writer lie further behind
+        if any(p.kind in ('writer', 'repair') for p in W.procs): W.wraps.remove(wr); yield ('unlock',); return      # busy
+        W.held = True; yield from move(H)       # nobody becomes the writer meanwhile
+    if hs[s].gen > 1 or not on('newhead'): yield ('w', H * (1 - s), b)
+    elif (yield ('wif0', H, b)) is not None: W.wraps.remove(wr); W.held = False; yield ('unlock',); return          # and again
+    W.held = False
     if on('bothflush'): yield ('f',)
     if on('both'): yield ('w', H * s, b); yield ('f',)
     W.wacked = max(W.wacked, W.wraps.index(wr)); yield ('unlock',)
@@ -269,7 +344,14 @@ def repair(W):                                  # no key, both locks: copy in pl
         if i < st.c.count and i not in st.c.holes: yield ('w', home(i), st.ov[i])
     yield ('f',); yield ('unlock',)
 class Disk:
-    def __init__(d, b=b''): d.dur = bytearray(b); d.cur = bytearray(b); d.pend = []; d.flushes = 0
+    def __init__(d, b=b'', saved=None): d.dur = bytearray(b); d.cur = bytearray(b); d.pend = []; d.flushes = 0; d.saved = [] if saved is None else saved
+    def has(d, x, b=None): return x in (d.cur if b is None else b) or any(x in y for y in d.saved)
+    def special(d, op):                         # what is one step; the length if it was not done
+        if op[0] == 'save': d.saved.append(bytes(op[1])); return
+        if op[0] == 'append': d.do(('w', len(d.cur), op[1], 'foreign')); return
+        if op[0] == 'wif0' and any(d.cur[op[1]:op[1] + H]) or op[0] in ('wif', 'tif') and len(d.cur) > op[1]: return len(d.cur)
+        if op[0] == 'tif': d.do(('t', op[2]))
+        else: d.do(('w', op[1], op[2]) if op[0] == 'wif0' else ('w', op[2], op[3]))
     @staticmethod
     def app(buf, op):
         n = op[1] + (len(op[2]) if op[0] == 'w' else 0)
@@ -279,11 +361,13 @@ class Disk:
     def do(d, op): d.app(d.cur, op); d.pend.append(op)
     def flush(d): d.dur = bytearray(d.cur); d.pend = []; d.flushes += 1
     def cut(d):                                 # power cut: any subset, per sector; or per-sector prefixes
-        b = bytearray(d.dur); mode = R.randrange(3); p = R.choice((.1, .5, .9)); lim = {}
+        b = bytearray(d.dur); mode = R.randrange(3); p = R.choice((.1, .5, .9)); lim = {}; uncut = False
         for op in d.pend:
             if op[0] == 't':
                 if R.random() < p: d.app(b, op)
+                else: uncut = True
                 continue
+            if len(op) > 3 and uncut: continue  # one inode: what another program appends behind a cut lasts no sooner than the cut
             o, x = op[1], op[2]; q = o
             while q < o + len(x):
                 e = min(o + len(x), (q // S + 1) * S); sec = q // S
@@ -293,7 +377,7 @@ class Disk:
                 if keep: d.app(b, ('w', q, x[q - o:e - o]))
                 q = e
         if len(b) > len(d.dur) and R.random() < .2: del b[R.randrange(len(d.dur), len(b)):]
-        return Disk(b)
+        return Disk(b, d.saved)
 def run(gen, disk):                             # to completion, nobody else
     v = None
     try:
@@ -302,7 +386,8 @@ def run(gen, disk):                             # to completion, nobody else
             if op[0] == 'r': v = bytes(disk.cur[op[1]:op[1] + op[2]])
             elif op[0] == 'len': v = len(disk.cur)
             elif op[0] == 'f': disk.flush()
-            elif op[0] in 'wt': disk.do(op)
+            elif op[0] in 'wt': disk.do(op[:3])
+            elif op[0] not in ('lock', 'unlock'): v = disk.special(op)
     except StopIteration as e: return e.value
 class Proc:
     def __init__(p, gen, kind): p.gen, p.kind, p.v, p.todo, p.acc, p.op = gen, kind, None, None, b'', None
@@ -310,7 +395,7 @@ class World:
     def __init__(W):
         key = R.randbytes(16); wr = make_wr(key, 3, 1); W.wraps = [wr]; W.wacked = 0; W.sealed = 0; W.stat = Counter()
         inl = seal(key, FID + b'inline' + struct.pack('<Q', 0), b''); W.disk = Disk(make_head(wr, make_cr(key, 0, 0, 0, 0, 0, 0, ()), inl))
-        W.states = [b'']; W.acked = 0; W.locks = {}; W.procs = []; W.log = []; W.spilled = None
+        W.states = [b'']; W.acked = 0; W.locks = {}; W.procs = []; W.log = []; W.spilled = None; W.tokens = []; W.held = False
     def issue(W, d): W.states.append(d)
     def ack(W, spill=False):
         if not spill: W.acked = len(W.states) - 1
@@ -331,9 +416,17 @@ class World:
                 else: yield from h.early()
             if R.random() < .5: yield from h.sync()
         yield from h.close(); W.log.append(('closed',))
+    def foreign(W):                             # another program, which opens the file with O_APPEND
+        for _ in range(R.randint(1, 3)):
+            t = [R.randbytes(R.choice((6, 10, 31, C, F, 2 * F, 300))).translate(NONZERO) for _ in range(R.choice((1, 1, 2)))]
+            yield ('append', bytes(R.choice((0, 5, S, F))).join(t), t)
+            if R.random() < .3: yield ('f',)
+    def lost(W, tokens, disk, what):
+        for t in tokens:
+            if not disk.has(t): raise Violation('%s: foreign bytes lost (%d)' % (what, len(t)))
     def spawn(W, kind):
         g = {'writer': lambda: W.writer(R.randint(1, 7)), 'class': lambda: class_change(W, R.randrange(4)),
-             'reader': W.reading, 'repair': lambda: repair(W)}[kind](); W.procs.append(Proc(g, kind))
+             'reader': W.reading, 'repair': lambda: repair(W), 'foreign': W.foreign}[kind](); W.procs.append(Proc(g, kind))
     def reading(W):
         cache = {}
         for _ in range(R.randint(1, 4)):
@@ -358,6 +451,8 @@ class World:
         for w in W.wraps[:W.wacked]:
             if w[9:25] not in now and w[9:25] in disk.cur[:2 * H]: raise Violation(what + ': old wrap still on disk after acknowledged class change')
         return st, d
+    def cut_check(W, what):                     # what the disk has, and what is saved beside, survives a power cut
+        last = [t for t in W.tokens if W.disk.has(t, W.disk.dur)]; disk = W.disk.cut(); W.lost(last, disk, what); return disk, W.check(disk, what)
     def can(W, p, m): o = [k for q, k in W.locks.items() if q is not p]; return not o or (m == 's' and 'x' not in o)
     def step(W, p):                             # one disk access of one process, at most PAGE bytes
         try:
@@ -374,26 +469,38 @@ class World:
                 o, n = op[1], op[2]; m = min(n, (o // PAGE + 1) * PAGE - o); p.acc += bytes(W.disk.cur[o:o + m])
                 if m == n: p.v = p.acc; p.todo = None
                 else: p.todo = ('r', o + m, n - m)
+            elif k in ('wif', 'wif0'):          # the look and the first page
+                o, b = op[1:] if k == 'wif0' else op[2:4]; m = min(len(b), (o // PAGE + 1) * PAGE - o)
+                p.v = W.disk.special((*op[:-1 - (len(op) > 4)], b[:m]) if k == 'wif' else (k, o, b[:m]))
+                if p.v is None and len(op) > 4: W.sealed += 1
+                p.todo = ('w', o + m, b[m:]) if p.v is None and m < len(b) else None
+            elif k == 'append' and any(q.todo is not q.op and q.todo and q.todo[0] == 'w' for q in W.procs): return     # the inode's lock
+            elif k in ('save', 'append', 'tif'):
+                p.v = W.disk.special(op); p.todo = None
+                if k == 'append': W.tokens += op[2]; W.stat['foreign'] += 1
+                if k == 'save' and not any(t in op[1] for t in W.tokens): W.stat['noise'] += 1
             elif k == 'w':
                 if len(op) > 3: W.sealed += 1
                 o, b = op[1], op[2]; m = min(len(b), (o // PAGE + 1) * PAGE - o); W.disk.do(('w', o, b[:m]))
                 p.todo = ('w', o + m, b[m:]) if m < len(b) else None
         except StopIteration: W.procs.remove(p); W.locks.pop(p, None)
         except Damaged as e: raise Violation('%s sees damaged: %s' % (p.kind, e))
-    def kill(W, p): W.procs.remove(p); W.locks.pop(p, None); W.stat['kills'] += 1; W.stat['kill ' + p.kind] += 1
+    def kill(W, p): W.held = W.held and p.kind != 'class'; W.procs.remove(p); W.locks.pop(p, None); W.stat['kills'] += 1; W.stat['kill ' + p.kind] += 1
     def settle(W):                              # nobody runs: what is visible must be an allowed state
-        st, d = W.check(W.disk, 'kill check'); W.states.append(d); return st
+        W.lost(W.tokens, W.disk, 'kill check'); st, d = W.check(W.disk, 'kill check'); W.states.append(d); return st
     def go(W, steps, ncut):
         for _ in range(steps):
             kinds = [p.kind for p in W.procs]; r = R.random()
-            if 'writer' not in kinds and 'repair' not in kinds: W.settle(); W.spawn('repair' if r < .15 else 'writer')
+            if 'writer' not in kinds and 'repair' not in kinds and not W.held: W.settle(); W.spawn('repair' if r < .15 else 'writer')
             elif len(kinds) < 4 and r < .04: W.spawn('class' if 'class' not in kinds and R.random() < .4 else 'reader')
+            elif 'foreign' not in kinds and r < .045: W.spawn('foreign')
             p = R.choice(W.procs); W.step(p)
             if p in W.procs and R.random() < .004: W.kill(p)
-            if p.kind != 'reader' and W.disk.pend and (p.op and p.op[0] in 'wt'):
-                for _ in range(ncut): W.check(W.disk.cut(), 'power cut')
+            if p.kind != 'reader' and W.disk.pend and p.op and p.op[0] in ('w', 't', 'wif', 'wif0', 'tif', 'append'):
+                for _ in range(ncut): W.cut_check('power cut')
                 if R.random() < .006:           # adopt it: everybody dies, the survivor is the new truth
-                    W.disk = W.disk.cut(); st, d = W.check(W.disk, 'adopted cut'); W.procs = []; W.locks = {}
+                    W.disk, (st, d) = W.cut_check('adopted cut'); W.procs = []; W.locks = {}; W.held = False
+                    W.tokens = [t for t in W.tokens if W.disk.has(t)]       # a power cut may take what nobody flushed
                     W.states = [d]; W.acked = 0; W.wraps = W.wraps[W.wacked:]; W.wraps = W.wraps[W.wraps.index(st.h.wr):]; W.wacked = 0
 def explore(seed, secs, ncut=3, stop=True):
     end = time.time() + secs; tot = Counter(); bad = Counter(); n = 0
@@ -468,9 +575,17 @@ def mutate(seed, secs, part=0, of=1):
         OFF.clear(); OFF.add(r); t = time.time(); tot, bad = explore(seed, secs, 3, False)
         print('%-12s %-60s cuts %d worlds %d' % (r, dict(bad.most_common(3)) or 'no violation', tot['power cut'], tot['worlds']), flush=True)
     OFF.clear()
+def foreign(seed, secs):                        # controls: without any of these rules bytes are lost
+    harmless = []
+    for r in FOREIGN:
+        OFF.clear(); OFF.add(r); tot, bad = explore(seed, secs, 3, False)
+        print('%-12s %-60s saved without need %d, foreign %d, cuts %d' % (r, dict(bad.most_common(3)) or 'no violation', tot['noise'], tot['foreign'], tot['power cut']), flush=True)
+        if r != 'markfirst' and not any('foreign bytes lost' in x for x in bad): harmless.append(r)
+    OFF.clear()
+    if harmless: sys.exit('nothing was lost without: ' + ' '.join(harmless))
 def main(a):
     if not a: sys.exit(__doc__)
     if a[0] == 'run':
         OFF.update(a[3][4:].split(',') if len(a) > 3 else ()); tot, bad = explore(int(a[1]), float(a[2])); print(tot, bad); sys.exit(bool(bad))
-    else: {'mutate': mutate, 'tamper': tamper, 'flushes': flushes}[a[0]](*map(int, a[1:]))
+    else: {'mutate': mutate, 'tamper': tamper, 'flushes': flushes, 'foreign': foreign}[a[0]](*map(int, a[1:]))
 if __name__ == '__main__': main(sys.argv[1:])

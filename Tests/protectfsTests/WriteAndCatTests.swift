@@ -64,6 +64,20 @@ struct WriteAndCatTests {
         }
     }
 
+    @Test("A file in the place of a none file is complete, unless --class none asks for that again")
+    func replacedNone() throws {
+        try sandbox.protectedFile("file", Data("1".utf8), "none")
+        #expect(try sandbox.run("write", "file", input: Data("2".utf8)).status == 0)
+        #expect(try sandbox.run("class", "file").text == "complete\n")
+        try sandbox.protectedFile("other", Data("1".utf8), "none")
+        try sandbox.run("lock")
+        // Nobody can make a complete file now. The old one stays.
+        #expect(try sandbox.run("write", "other", input: Data("2".utf8)).status == 75)
+        #expect(try sandbox.run("cat", "other").text == "1")
+        #expect(try sandbox.run("write", "other", "--class", "none", input: Data("3".utf8)).status == 0)
+        #expect(try sandbox.run("class", "other").text == "none\n")
+    }
+
     @Test("default-class = none counts as first-unlock, with a warning; --class none still gives none")
     func configuredNone() throws {
         try sandbox.put("default-class = none\n", at: "config/protectfs/config")

@@ -33,11 +33,12 @@ struct NamedVerb {
     /// The error for ``unknownVerb``.
     var unknownVerbFailure: Failure? {
         guard let unknownVerb else { return nil }
-        let shown = verb.configuration.subcommands.filter { $0.configuration.shouldDisplay }.map { Self.name(of: $0) }
+        let names = verb.configuration.subcommands.filter { $0.configuration.shouldDisplay }
+            .flatMap { Self.names(of: $0) }
         let parents = command.split(separator: " ").dropFirst().joined(separator: " ")
         return Failure(
             .usage, "there is no verb \(quoted(parents.isEmpty ? unknownVerb : "\(parents) \(unknownVerb)"))",
-            hint: SimilarWord.to(unknownVerb, among: shown).map { "did you mean: \(command) \($0)" }
+            hint: SimilarWord.to(unknownVerb, among: names).map { "did you mean: \(command) \($0)" }
                 ?? "\(command) --help")
     }
 

@@ -11,6 +11,8 @@ package final class LowerFile: Sendable {
     private let isClosed = Atomic(false)
     /// Whether a byte lock is kept until the end.
     private let keepsLock = Atomic(false)
+    /// Whether the file is on a shared file system: 0 if nobody has asked, 1 no, 2 yes.
+    private let sharing = Atomic<UInt8>(0)
 
     /// open(2) with O_CLOEXEC.
     package init(_ path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(DataProtectionError) {
@@ -75,9 +77,9 @@ package final class LowerFile: Sendable {
         return bytes
     }
 
-    /// In bytes: so much is written at once. On a virtual machine with ext4, pieces of a mebibyte took five to ten times the CPU time;
-    /// perhaps because of large folios in the page cache. docs/design/BENCHMARKS.md.
-    private static let piece = 64 << 10
+    /// In bytes: so much is written at once, a large sealed chunk whole. On a virtual machine with ext4, pieces of a mebibyte took five to
+    /// ten times the CPU time; perhaps because of large folios in the page cache. docs/design/BENCHMARKS.md.
+    private static let piece = ChunkLayout.large.chunkSize + ChunkLayout.overhead
 
     /// pwrite(2) of all of `buffer`.
     package func write(_ buffer: UnsafeRawBufferPointer, at offset: UInt64) throws(DataProtectionError) {
@@ -138,6 +140,15 @@ package final class LowerFile: Sendable {
         let own = try status()
         return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
             && named.st_dev == own.st_dev
+    }
+
+    /// Whether it is on a file system that other machines can have too. Asked once: an open file stays where it is.
+    package var isShared: Bool {
+        let known = sharing.load(ordering: .relaxed)
+        if known != 0 { return known == 2 }
+        let isShared = SharedFileSystem.holds(descriptor)
+        sharing.store(isShared ? 2 : 1, ordering: .relaxed)
+        return isShared
     }
 
     /// The length in bytes.

@@ -28,8 +28,9 @@ extension LowerFile {
     /// Lets the next read ask the file system where another machine may have written to the file: posix_fadvise(2), POSIX_FADV_DONTNEED.
     /// Elsewhere the cache is the truth, and stays.
     ///
-    /// All of the file, and before its heads are read: new heads with old chunks would look damaged.
+    /// All of the file, and before its heads are read: new heads with old chunks would look damaged. Every operation on an open file does
+    /// this anew. It costs a local file one fstatfs(2), the first time.
     package func forgetOldPages() {
-        if SharedFileSystem.holds(descriptor) { _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) }
+        if isShared { _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) }
     }
 }

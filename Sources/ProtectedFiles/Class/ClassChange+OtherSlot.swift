@@ -13,15 +13,23 @@ extension ClassChange {
         if try withKeys({ () throws(KeyError) in try heads.damagedSlot() }) == .mayBeNewer {
             let kept = try KeptBeside.remains(file, from: end, to: end)
             if let kept { warn(.remainsSaved(file.path, in: kept)) }
-        } else if heads.head.generation == 1, heads.head.content.record.isInline,
-            heads.slots[heads.target].contains(where: { $0 != 0 })
-        {
-            // Held until the file is closed.
-            guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(file.path) }
-            let (start, length) = (UInt64(Head.length), try file.length())
-            let kept = try KeptBeside.appended(file, from: start, to: length)
-            if let kept { warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept)) }
-            try file.truncate(to: start)
+        } else {
+            try keepAppended(heads, file, warn: warn)
         }
+    }
+
+    /// Saves what was appended to a small file of one head, where the second head will be. Directly before that is written.
+    ///
+    /// - Throws: `busy` if somebody is writing to the file; `system`.
+    static func keepAppended(
+        _ heads: HeadPair, _ file: LowerFile, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
+        let start = UInt64(Head.length)
+        guard heads.head.generation == 1, heads.head.content.record.isInline, heads.target == 1,
+            try file.bytes(at: start, count: Head.length).contains(where: { $0 != 0 })
+        else { return }
+        // Held until the file is closed.
+        guard try file.tryByteLock(OpenFile.writerLock, .exclusive) else { throw .busy(file.path) }
+        try KeptBeside.moveAppended(file, from: start, warn: warn)
     }
 }

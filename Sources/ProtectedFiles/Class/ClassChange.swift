@@ -89,6 +89,7 @@ extension Keybag {
             intent = nil  // after a rotation: the next pass finds the slot
         }
         try file.flush()
+        try ClassChange.keepAppended(heads, file, warn: warn)
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         try file.flush()
         try file.write(bytes, at: UInt64(heads.inForce * Head.length))

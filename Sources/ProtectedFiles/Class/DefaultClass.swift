@@ -15,8 +15,8 @@ package struct DefaultClass: Hashable {
     package var program: ProtectionClass?
     /// The user's configuration.
     package var user: ProtectionClass?
-    /// The class of a new name if nothing else says anything. A protected file that is replaced falls back to class C, unless
-    /// what it says of its class is refuted.
+    /// The class of a new name if nothing else says anything, and of a file in the place of one that is proved to be `none`, which is never
+    /// inherited. If the class of the replaced file can neither be proved nor refuted now, the class is C.
     package var fallback = ProtectionClass.completeUntilFirstUserAuthentication
 
     package init(
@@ -64,8 +64,9 @@ package struct DefaultClass: Hashable {
             guard user != .none else { return ClassChoice(.completeUntilFirstUserAuthentication, .configurationRaised) }
             return ClassChoice(user, .configuration)
         }
-        let isNew = replaced?.isRefuted ?? true
-        return ClassChoice(isNew ? fallback : .completeUntilFirstUserAuthentication, .fallback)
+        // Any other class that is proved was inherited before.
+        let isKnown = replaced.map { $0.isRefuted || $0.isAuthentic } ?? true
+        return ClassChoice(isKnown ? fallback : .completeUntilFirstUserAuthentication, .fallback)
     }
 }
 

@@ -142,7 +142,12 @@ extension Change {
         let end = Int(min(indexes.upperBound * UInt64(layout.chunkSize), size) - offset)
         let sealed = try SealedRun(
             UnsafeRawBufferPointer(rebasing: part[first..<end]), from: indexes.lowerBound, layout, keys, memory: memory)
-        try file.write(sealed.bytes, at: layout.home(indexes.lowerBound))
+        let start = layout.home(indexes.lowerBound)
+        try writer.reach(start + UInt64(sealed.bytes.count))
+        // The last one first: ``Writer/reach(_:)``.
+        let last = (indexes.count - 1) * (layout.chunkSize + ChunkLayout.overhead)
+        try file.write(UnsafeRawBufferPointer(rebasing: sealed.bytes[last...]), at: start + UInt64(last))
+        try file.write(UnsafeRawBufferPointer(rebasing: sealed.bytes[..<last]), at: start)
         writer.sealCount += UInt64(indexes.count)
         pending.putAtHome(indexes)
     }

@@ -100,11 +100,13 @@ package struct Change {
         guard state.hasArea, state.layout.home(count) > state.redoOffset else { return }
         // Without an area the commit needs other content records: this change seals them.
         records = nil
-        try writer.empty(keys: nil, keeping: pending.atHome)
+        try writer.empty(keys: nil, keeping: pending)
     }
 
     /// Writes fresh chunks in memory to their homes if there are many.
     mutating func relieveMemory() throws(DataProtectionError) {
-        if pending.fresh.byteCount > Writer.freshLimit { try pending.putFreshHome(in: file, state.layout) }
+        guard pending.fresh.byteCount > Writer.freshLimit else { return }
+        try writer.reach(pending.fresh.end(in: state.layout))
+        try pending.putFreshHome(in: file, state.layout)
     }
 }

@@ -108,17 +108,24 @@ package final class FileContent {
     ///   - keys: with the head key.
     /// - Throws: `system`: nothing was changed, or the handle is dead.
     func beginWriting(
-        _ state: FileState, _ keys: FileKeys, warn: (ProtectionWarning) -> Void
+        _ state: FileState, _ keys: FileKeys, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) {
         var state = state
         var writer = try file.withByteLock(ByteLocks.slot, .exclusive) { () throws(DataProtectionError) in
             try state.rereadHeads(of: file)
             // After a failed flush the next one may say that all is well: what a dead writer left is then in doubt.
             try dying { () throws(DataProtectionError) in try file.flush() }
-            try state.keepForeignBytes(of: file, keys, cutting: true, warn: warn)
-            return Writer(of: file, state)
+            let length = try state.keepForeignBytes(of: file, keys, cutting: true, warn: warn)
+            return Writer(of: file, state, length: length, warn: warn)
         }
-        if writer.state.hasArea { try dying { () throws(DataProtectionError) in try writer.empty(keys: keys) } }
+        // What a dead writer left behind the end goes, so that all that lies there later is this one's.
+        try dying { () throws(DataProtectionError) in
+            if writer.state.hasArea {
+                try writer.empty(keys: keys)
+            } else if writer.end.length > writer.state.extent {
+                try writer.locked { writer throws(DataProtectionError) in try writer.cut(to: writer.state.extent) }
+            }
+        }
         phase = .writing(writer)
     }
 

@@ -7,14 +7,14 @@ import ProtectionKeys
 /// What lies behind the end of a file, judged by somebody who may discard only what a writer of ours has left there.
 ///
 /// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Whatever
-/// else lies behind a file that was closed was put there by another program: `echo line >>file` does that.
+/// else lies there was put there by another program: `echo line >>file` does that.
 ///
-/// Behind a file whose writer was killed there can be pieces of chunks and records that nothing identifies. A kill must not leave
-/// files beside the file, so there only a tail that ends in 16 bytes of text counts as appended. Two limits remain: bytes that another
-/// program appends while a writer has the file open can be overwritten, and a record that a crash cut off hides bytes that were
-/// appended directly behind it. What is done with foreign bytes: ``KeptBeside``.
+/// No writer writes above bytes of another program (FORMAT.md §4 rule 16). So everything below a chunk or a record that is proved to be
+/// ours is ours, torn or not. What lies behind the last of these, and is not zero, is foreign. A power cut, or a kill in the middle of
+/// the write that made the file longer, can leave a piece of a chunk there. It is taken for foreign too, because nothing can prove the
+/// opposite. What is done with foreign bytes: ``KeptBeside``.
 package struct FileTail {
-    /// Where bytes begin that no writer of ours leaves; nil: there are none.
+    /// Where bytes begin that no writer of ours can answer for; nil: there are none.
     package private(set) var foreign: UInt64?
     /// Whole records of commits that are later than the state in force, and that no head leads to. While both heads are good, these are
     /// of a commit that a crash has kept from being acknowledged.
@@ -29,55 +29,50 @@ package struct FileTail {
     ///
     /// - Parameters:
     ///   - length: of the file, in bytes.
-    ///   - keys: open chunks that no commit names; without them, anything in the place of a chunk that does not end in text may be one.
+    ///   - keys: open chunks that no commit names; without them, such chunks are foreign unless a record lies behind them.
     package init(
         of state: FileState, in file: LowerFile, length: UInt64, _ keys: FileKeys?
     ) throws(DataProtectionError) {
         let start = try withKeys { () throws(KeyError) in try state.ownEnd() }
+        /// Behind the last thing that is ours.
+        var own = start
         var place = start
-        /// Where the zeros begin that have just been passed.
-        var zeros: UInt64?
         while place < length {
             if let end = try state.endOfOwnChunk(at: place, in: file, length: length, keys) {
-                (place, zeros) = (end, nil)
-            } else if let record = try state.strayRecord(at: place, in: file, length: length) {
-                if record.isLater { laterRecords += 1 }
-                if state.hasArea, place == start { tornRecords = length - place }
-                (place, zeros) = (place + min(record.length, length - place), nil)
+                (own, place, foreign) = (end, end, nil)
+            } else if let record = try state.wholeRecord(at: place, in: file, length: length) {
+                if record.counter.map({ $0 > state.record.counter }) ?? false { laterRecords += 1 }
+                (own, place, foreign) = (record.end, record.end, nil)
             } else {
-                let limit = min(state.layout.nextHome(after: place), length)
-                let next = try file.firstNonzero(from: place, to: limit, length: length)
-                if next == place {
-                    let isWhole = try state.isClosed() && (place == start || zeros == start)
-                    // Without a key, nothing shows that a whole chunk is one. Nothing shows it of a chunk that a kill has cut, but
-                    // the gap before it: appending leaves no gap.
-                    let mayBeOurs = !isWhole || state.layout.isHome(place) && (keys == nil || place != start)
-                    if mayBeOurs, try !file.endsInText(behind: place) {
-                        if state.hasArea { tornRecords = max(tornRecords, length - place) }
-                        return
-                    }
-                    // Zeros at the end of a closed file were appended too; others are ours.
-                    foreign = zeros == state.extent ? zeros : place
-                    return
+                let (nonzero, next) = try state.firstNonzero(from: place, in: file, length: length)
+                if let nonzero {
+                    let isInArea = state.hasArea && own == start && nonzero >= state.areaEnd
+                    if isInArea { tornRecords = max(tornRecords, length - nonzero) }
+                    foreign = foreign ?? nonzero
                 }
-                zeros = zeros ?? place
                 place = next
             }
         }
+        // Behind a chunk that was to be the last one, and may have any length.
+        if let found = foreign,
+            let end = try state.endOfShortChunk(around: found, notBefore: own, in: file, length: length, keys)
+        {
+            (own, place, foreign) = (end, end, nil)
+            while foreign == nil, place < length {
+                (foreign, place) = try state.firstNonzero(from: place, in: file, length: length)
+            }
+        }
+        // Zeros at the end of a closed file were appended too; others are ours.
+        if foreign != nil, own == state.extent, try state.isClosed() { foreign = own }
     }
 }
 
 extension FileState {
-    /// Behind which nothing of what this state was made from, or replaced, can lie.
+    /// Below which nothing but this state lies.
     fileprivate func ownEnd() throws(KeyError) -> UInt64 {
-        if hasArea { return areaEnd }
+        if hasRecords { return areaEnd }
         // The second head of a file of one head, torn or altered: no appended bytes.
-        if try heads.damagedSlot() != nil { return max(extent, UInt64(2 * Head.length)) }
-        // What the state before it had beyond this one's end was to be cut.
-        guard try heads.otherSlot() == .older, let older = Head.Records(in: heads.slots[heads.target]).content else {
-            return extent
-        }
-        return max(extent, layout.extent(of: older, generation: heads.head.generation), older.redoOffset)
+        return try heads.damagedSlot() == nil ? extent : max(extent, UInt64(2 * Head.length))
     }
 
     /// Where a sealed chunk of this file ends that lies in its place at `place`.
@@ -87,34 +82,94 @@ extension FileState {
         let step = UInt64(layout.chunkSize + ChunkLayout.overhead)
         guard let keys, layout.isHome(place) else { return nil }
         // The last one of all may be shorter.
-        let count = Int(min(step, length - place))
-        guard count > ChunkLayout.overhead else { return nil }
-        let sealed = try file.bytes(at: place, count: count)
-        let text = WipedBuffer(count: count - ChunkLayout.overhead)
-        do throws(KeyError) {
-            try sealed.lendBytes { sealed throws(KeyError) in
-                try keys.open(chunk: (place - layout.home(0)) / step, sealed, into: text.prefix(text.count))
+        let sealed = try file.bytes(at: place, count: Int(min(step, length - place)))
+        guard sealed.count > ChunkLayout.overhead, sealed.contains(where: { $0 != 0 }) else { return nil }
+        let text = WipedBuffer(count: sealed.count - ChunkLayout.overhead)
+        return try sealed.lendBytes { sealed throws(DataProtectionError) in
+            try keys.opens((place - layout.home(0)) / step, sealed, into: text) ? place + UInt64(sealed.count) : nil
+        }
+    }
+
+    /// The same of a chunk that is shorter than its place, with other bytes behind it: one that was to be the last.
+    ///
+    /// All lengths are tried. That takes milliseconds for small chunks, and too long for large ones.
+    /// - Parameter found: the first byte that is not known to be ours.
+    fileprivate func endOfShortChunk(
+        around found: UInt64, notBefore own: UInt64, in file: LowerFile, length: UInt64, _ keys: FileKeys?
+    ) throws(DataProtectionError) -> UInt64? {
+        let step = UInt64(layout.chunkSize + ChunkLayout.overhead)
+        guard let keys, layout == .small, found >= layout.home(0) else { return nil }
+        let index = (found - layout.home(0)) / step
+        let place = layout.home(index)
+        guard place >= own else { return nil }
+        let sealed = try file.bytes(at: place, count: Int(min(step, length - place)))
+        let text = WipedBuffer(count: sealed.count)
+        return try sealed.lendBytes { sealed throws(DataProtectionError) in
+            for count in ChunkLayout.overhead + 1..<max(sealed.count, ChunkLayout.overhead + 1) {
+                let part = UnsafeRawBufferPointer(rebasing: sealed[..<count])
+                if try keys.opens(index, part, into: text) { return place + UInt64(count) }
             }
-        } catch .authenticationFailed {
             return nil
+        }
+    }
+
+    /// A redo record of this file, of whatever area or none, with a good check: its end, and the content counter in it.
+    fileprivate func wholeRecord(
+        at place: UInt64, in file: LowerFile, length: UInt64
+    ) throws(DataProtectionError) -> (end: UInt64, counter: UInt64?)? {
+        let start = try file.bytes(at: place, count: RedoRecord.headerLength)
+        guard let header = RedoRecord.header(decoding: start, file: heads.head.prefix.fileID),
+            UInt64(header.length) <= length - place
+        else { return nil }
+        let stored = try file.bytes(at: place, count: header.length)
+        guard stored.count == header.length,
+            try withKeys({ () throws(KeyError) in try RedoRecord.isCheckGood(stored) })
+        else { return nil }
+        return (place + UInt64(header.length), RedoRecord.contentCounter(decoding: stored))
+    }
+
+    /// The next place behind `place` where something of ours can begin, the home of a chunk or the first bytes of a record, and the first byte
+    /// before it that is not zero; nil if there is none.
+    fileprivate func firstNonzero(
+        from place: UInt64, in file: LowerFile, length: UInt64
+    ) throws(DataProtectionError) -> (nonzero: UInt64?, next: UInt64) {
+        let limit = min(layout.nextHome(after: place), length)
+        // A hole may be much longer than anything that is worth reading.
+        guard let data = try file.nextData(in: place..<length) else { return (nil, length) }
+        let start = data.lowerBound
+        guard start < limit else { return (nil, start) }
+        let mark = RedoRecord.start(in: heads.head.prefix.fileID)
+        let bytes = try file.bytes(at: start, count: Int(min(limit - start + UInt64(mark.count - 1), length - start)))
+        // What begins at `place` itself has been looked at.
+        let next = bytes.firstPlace(of: mark, from: start == place ? 1 : 0).map { start + UInt64($0) } ?? limit
+        let first = bytes.prefix(Int(next - start)).firstIndex { $0 != 0 }
+        return (first.map { start + UInt64($0) }, next)
+    }
+}
+
+extension FileKeys {
+    /// Whether these bytes are chunk `index`, whole.
+    fileprivate func opens(
+        _ index: UInt64, _ sealed: UnsafeRawBufferPointer, into text: WipedBuffer
+    ) throws(DataProtectionError) -> Bool {
+        do throws(KeyError) {
+            try open(chunk: index, sealed, into: text.prefix(sealed.count - ChunkLayout.overhead))
+            return true
+        } catch .authenticationFailed {
+            return false
         } catch {
             throw .cryptography(error)
         }
-        return place + UInt64(count)
     }
+}
 
-    /// A redo record of this file, of whatever area, whole or not.
-    fileprivate func strayRecord(
-        at place: UInt64, in file: LowerFile, length: UInt64
-    ) throws(DataProtectionError) -> (length: UInt64, isLater: Bool)? {
-        let start = try file.bytes(at: place, count: RedoRecord.headerLength)
-        guard let header = RedoRecord.header(decoding: start, file: heads.head.prefix.fileID) else { return nil }
-        let bytes = UInt64(header.length)
-        guard bytes <= length - place else { return (bytes, false) }
-        let stored = try file.bytes(at: place, count: header.length)
-        let isGood = try withKeys { () throws(KeyError) in try RedoRecord.isCheckGood(stored) }
-        let counter = RedoRecord.contentCounter(decoding: stored)
-        return (bytes, isGood && counter.map { $0 > record.counter } ?? false)
+extension [UInt8] {
+    /// Where `other`, which is not empty, lies in these bytes for the first time from `start` on.
+    fileprivate func firstPlace(of other: [UInt8], from start: Int) -> Int? {
+        guard count - other.count >= start else { return nil }
+        return (start...count - other.count).first {
+            self[$0] == other[0] && self[$0..<$0 + other.count].elementsEqual(other)
+        }
     }
 }
 
@@ -128,33 +183,5 @@ extension ChunkLayout {
     fileprivate func nextHome(after place: UInt64) -> UInt64 {
         guard place >= home(0) else { return home(0) }
         return home((place - home(0)) / UInt64(chunkSize + Self.overhead) + 1)
-    }
-}
-
-extension LowerFile {
-    /// Whether the last 16 bytes of the file are text, and lie behind `place`: sealed bytes are text in one of millions of cases.
-    package func endsInText(behind place: UInt64) throws(DataProtectionError) -> Bool {
-        let count = 16
-        let length = try length()
-        guard length >= place + UInt64(count) else { return false }
-        // The first character may be cut.
-        let bytes = try bytes(at: length - UInt64(count), count: count)
-        let text = bytes.drop { $0 & 0xC0 == 0x80 }
-        guard text.count > count - 4, let decoded = String(validating: text, as: UTF8.self) else { return false }
-        return decoded.unicodeScalars.allSatisfy {
-            $0.value >= 0x20 && $0.value != 0x7F || "\t\n\r".unicodeScalars.contains($0)
-        }
-    }
-
-    /// The place of the first byte that is not zero, from `place` up to `limit`; `limit` or a later place if there is none.
-    ///
-    /// - Parameter length: of the file. A hole may be much longer than anything that is worth reading.
-    fileprivate func firstNonzero(
-        from place: UInt64, to limit: UInt64, length: UInt64
-    ) throws(DataProtectionError) -> UInt64 {
-        guard let data = try nextData(in: place..<length) else { return length }
-        guard data.lowerBound < limit else { return data.lowerBound }
-        let bytes = try bytes(at: data.lowerBound, count: Int(limit - data.lowerBound))
-        return bytes.firstIndex { $0 != 0 }.map { data.lowerBound + UInt64($0) } ?? limit
     }
 }

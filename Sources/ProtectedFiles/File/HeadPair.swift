@@ -87,7 +87,10 @@ package struct HeadPair {
     }
 
     /// Whether a head that differs from this pair's is there now: compares the clear bytes of both, read in one piece.
+    ///
+    /// What is read of the file after this is not older than these bytes, also where other machines write to it.
     package func hasChanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
+        file.forgetOldPages()
         let length = Head.length + Head.clearLength
         let result: Result<Bool, DataProtectionError> = withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) {
             buffer in
@@ -126,6 +129,7 @@ package struct HeadPair {
 
     /// Whether both slots are there byte for byte as they were read, so that they need not be judged again.
     package func isUnchanged(in file: LowerFile) throws(DataProtectionError) -> Bool {
+        file.forgetOldPages()
         let now = try file.bytes(at: 0, count: 2 * Head.length)
         return now.prefix(Head.length).elementsEqual(slots[0]) && now.dropFirst(Head.length).elementsEqual(slots[1])
     }

@@ -10,10 +10,10 @@ import SystemPackage
 /// Holes stay holes: a file that was made a tebibyte long with truncate(1) takes no place, and neither does what is kept of it.
 /// It has the first free name of `NAME.appended-1`, `-2` …, or `NAME.remains-1` …, mode 0600, and never takes the place of anything.
 ///
-/// The first write of a handle, a class change and a conversion look for such bytes. They are appended bytes, and commits that a
-/// damaged head hides. If they cannot be saved, the writer fails and changes nothing. Refusing to write in every case would be
-/// simpler, but after a crash a torn chunk cannot be told from appended bytes, and a crash must not need a repair. Merging them
-/// into the file would give bytes of unknown origin the standing of authenticated ones.
+/// A writer looks for such bytes at its first write, and before it makes the file longer or cuts it; a class change and a conversion
+/// look too. They are appended bytes, and commits that a damaged head hides. If they cannot be saved, the writer fails and changes
+/// nothing. Refusing to write in every case would be simpler, but after a crash a torn chunk cannot be told from appended bytes, and a
+/// crash must not need a repair. Merging them into the file would give bytes of unknown origin the standing of authenticated ones.
 package enum KeptBeside {
     /// Saves what lies behind the place where the file's own bytes end, as it is: it was never protected.
     ///
@@ -22,6 +22,29 @@ package enum KeptBeside {
         _ file: LowerFile, from start: UInt64, to end: UInt64
     ) throws(DataProtectionError) -> FilePath? {
         try save(file, as: "appended", [start..<end], movedBy: start)
+    }
+
+    /// Saves all that lies behind `start`, and cuts it off. If the file has no name any more, the bytes go with it.
+    ///
+    /// The look at the length comes directly before the cut: saving takes a flush, and the other program may go on meanwhile. No system
+    /// call does both. So what is appended in these microseconds is lost.
+    /// - Throws: `busy` if the other program goes on and on; `system` if the bytes cannot be saved. Nothing was cut.
+    package static func moveAppended(
+        _ file: LowerFile, from start: UInt64, warn: (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) {
+        var saved = start
+        for _ in 0..<8 {
+            let length = try file.length()
+            guard length > saved else {
+                if saved > start { try file.truncate(to: start) }
+                return
+            }
+            if let kept = try appended(file, from: saved, to: length) {
+                warn(.appendedBytesSaved(file.path, byteCount: length - saved, in: kept))
+            }
+            saved = length
+        }
+        throw .busy(file.path)
     }
 
     /// Saves both heads, and all that lies behind the end, each at its own offset: what is left of later commits.
@@ -88,32 +111,33 @@ extension FileState {
     ///
     /// Called under the slot lock, while nobody else writes.
     /// - Parameter cutting: whether saved bytes that were appended are cut off, so that they are saved once only.
+    /// - Returns: where the bytes end that are known not to be another program's; bytes that came meanwhile lie behind.
     /// - Throws: `system` if they cannot be saved: nothing was changed.
+    @discardableResult
     package func keepForeignBytes(
         of file: LowerFile, _ keys: FileKeys?, cutting: Bool, warn: (ProtectionWarning) -> Void
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> UInt64 {
         let length = try file.length()
         let damaged = try withKeys { () throws(KeyError) in try heads.damagedSlot() }
-        guard damaged == .mayBeNewer || length > knownEnd else { return }
+        guard damaged == .mayBeNewer || length > (hasRecords ? areaEnd : extent) else { return length }
         let tail = try FileTail(of: self, in: file, length: length, keys)
         if damaged == .mayBeNewer, let kept = try KeptBeside.remains(file, from: extent, to: length) {
             warn(.remainsSaved(file.path, in: kept))
         }
-        guard let start = tail.foreign else { return }
-        if let kept = try KeptBeside.appended(file, from: start, to: length) {
+        guard let start = tail.foreign else { return length }
+        if cutting {
+            try KeptBeside.moveAppended(file, from: start, warn: warn)
+        } else if let kept = try KeptBeside.appended(file, from: start, to: length) {
             warn(.appendedBytesSaved(file.path, byteCount: length - start, in: kept))
         }
-        if cutting { try file.truncate(to: start) }
+        return start
     }
-
-    /// Where the records of the area end, or the file without an area, in bytes.
-    fileprivate var knownEnd: UInt64 { hasArea ? areaEnd : extent }
 }
 
 extension OpenFile {
     /// The same for a file that is about to be replaced by another one with its contents.
     package func keepForeignBytes(_ operation: AttemptedOperation) throws(DataProtectionError) {
-        try operateLocked(operation) { view, keys throws(Trouble) in
+        _ = try operateLocked(operation) { view, keys throws(Trouble) in
             try certainly { () throws(DataProtectionError) in
                 try view.state.keepForeignBytes(of: file, keys, cutting: false, warn: keybag.warn)
             }

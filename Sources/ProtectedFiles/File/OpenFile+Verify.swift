@@ -107,9 +107,11 @@ extension FileState {
     ) -> [FileVerification.Finding] {
         let foreign = length - (tail.foreign ?? length)
         if hasArea {
-            let torn = max(tail.tornRecords, foreign)
-            return [.redoArea(byteCount: length - min(length, redoOffset))]
-                + (torn > 0 ? [.recordsTorn(byteCount: torn)] : [])
+            let isTorn = tail.tornRecords > 0
+            let end = isTorn ? length : length - foreign
+            return [.redoArea(byteCount: end - min(end, redoOffset))]
+                + (isTorn ? [.recordsTorn(byteCount: tail.tornRecords)] : [])
+                + (foreign > 0 && !isTorn ? [.appended(byteCount: foreign)] : [])
         }
         if length < extent { return [.missing(byteCount: extent - length)] }
         let isUnreachable = heads.contains { if case .commitsUnreachable = $0 { true } else { false } }

@@ -51,6 +51,7 @@ package final class OpenFile {
     /// The committed content as an earlier operation of this handle has authenticated it, if that is still in force; else as
     /// ``state(_:)``. The first needs no key in any lock state, so this is for what tells nothing of the plaintext.
     package func knownState(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileState {
+        file.forgetOldPages()
         // The heads last: while they are what they were, this is the area that has no more records.
         if let view = content.view, try (view.isWriters ? true : !view.state.hasMore(in: file)),
             try !view.state.heads.hasChanged(in: file)

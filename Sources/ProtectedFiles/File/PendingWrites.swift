@@ -24,6 +24,12 @@ package struct PendingWrites {
             chunks.sorted { $0.key < $1.key }.map { (index: $0.key, sealed: $0.value) }
         }
 
+        /// Where the last of them ends when all are at home, in bytes of the stored file; 0 if there are none.
+        package func end(in layout: ChunkLayout) -> UInt64 {
+            guard let last = chunks.max(by: { $0.key < $1.key }) else { return 0 }
+            return layout.home(last.key) + UInt64(last.value.count)
+        }
+
         package mutating func put(_ sealed: [UInt8], at index: UInt64) {
             byteCount += sealed.count - (chunks.updateValue(sealed, forKey: index)?.count ?? 0)
         }
@@ -64,6 +70,12 @@ package struct PendingWrites {
     /// The sealed chunk that waits in memory.
     package func sealed(_ index: UInt64) -> [UInt8]? { overwrites.chunks[index] ?? fresh.chunks[index] }
 
+    /// Where the last of the chunks ends that are at home already, in bytes of the stored file; 0 if there are none.
+    package func endAtHome(in layout: ChunkLayout) -> UInt64 {
+        guard let last = atHome.runs.last?.last else { return 0 }
+        return layout.home(last) + UInt64(layout.plainLength(last, size: size) + ChunkLayout.overhead)
+    }
+
     /// Notes a sealed chunk.
     package mutating func put(_ sealed: [UInt8], at index: UInt64, isFresh: Bool) {
         // Emptying the area turns overwrites into fresh chunks: there must be one version of each.
@@ -85,9 +97,10 @@ package struct PendingWrites {
         holes.remove(indexes)
     }
 
-    /// Writes the fresh chunks in memory to their homes; not flushed.
+    /// Writes the fresh chunks in memory to their homes, the last one first; not flushed. The writer has reached their end.
     package mutating func putFreshHome(in file: LowerFile, _ layout: ChunkLayout) throws(DataProtectionError) {
-        for chunk in fresh.ascending {
+        let chunks = fresh.ascending
+        for chunk in chunks.suffix(1) + chunks.dropLast() {
             try file.write(chunk.sealed, at: layout.home(chunk.index))
             putAtHome(chunk.index..<chunk.index + 1)
         }

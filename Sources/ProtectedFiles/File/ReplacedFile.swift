@@ -68,13 +68,13 @@ package struct ReplacedFile {
         do throws(DataProtectionError) { found = try ProtectedFileInfo.state(of: file) } catch {
             switch error {
             case .notProtected: return nil  // whoever replaces it means all of it
-            case .damaged, .mangled, .unsupported: return try file.endsInText(behind: 0) ? .anywhere : nil
+            case .damaged, .mangled, .unsupported: return try file.endsInText() ? .anywhere : nil
             default: throw error
             }
         }
-        guard length > (found.hasArea ? found.areaEnd : found.extent) else { return nil }
+        guard length > found.extent else { return nil }
         let open = keybag.map { OpenFile(file, keybag: $0, isWritable: false) }
-        // Without a key, what may be a chunk that a dead writer left is taken for one, unless it ends in text.
+        // Without a key, what may be a chunk that a dead writer left is saved: nothing shows that it is one.
         let opened = try? open?.operateLocked(.open) { view, keys throws(Trouble) in (view.state, keys) }
         return try FileTail(of: opened?.0 ?? found, in: file, length: length, opened?.1).foreign.map {
             .appended(from: $0)
@@ -102,6 +102,22 @@ package struct ReplacedFile {
             done += UInt64(count)
         }
         return true
+    }
+}
+
+extension LowerFile {
+    /// Whether the last 16 bytes of the file are text: sealed bytes are text in one of millions of cases.
+    fileprivate func endsInText() throws(DataProtectionError) -> Bool {
+        let count = 16
+        let length = try length()
+        guard length >= UInt64(count) else { return false }
+        // The first character may be cut.
+        let bytes = try bytes(at: length - UInt64(count), count: count)
+        let text = bytes.drop { $0 & 0xC0 == 0x80 }
+        guard text.count > count - 4, let decoded = String(validating: text, as: UTF8.self) else { return false }
+        return decoded.unicodeScalars.allSatisfy {
+            $0.value >= 0x20 && $0.value != 0x7F || "\t\n\r".unicodeScalars.contains($0)
+        }
     }
 }
 

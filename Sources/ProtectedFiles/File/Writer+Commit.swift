@@ -23,6 +23,7 @@ extension Writer {
             try locked { writer throws(DataProtectionError) in try writer.putHead(records.final, sealed) }
         } else if records.opening == nil && !state.hasArea {
             // Fresh chunks are at home and flushed before anything says that they are there.
+            try reach(writes.fresh.end(in: state.layout))
             try writes.putFreshHome(in: file, state.layout)
             if !writes.atHome.runs.isEmpty { try file.flush() }
             try locked { writer throws(DataProtectionError) in try writer.putHead(records.final, []) }
@@ -37,7 +38,10 @@ extension Writer {
         _ writes: inout PendingWrites, _ records: PreparedCommit
     ) throws(DataProtectionError) {
         // One single fresh chunk travels in the record and saves a flush.
-        if writes.fresh.chunks.count > 1 { try writes.putFreshHome(in: file, state.layout) }
+        if writes.fresh.chunks.count > 1 {
+            try reach(writes.fresh.end(in: state.layout))
+            try writes.putFreshHome(in: file, state.layout)
+        }
         if !writes.atHome.runs.isEmpty { try file.flush() }
         let chunks = (writes.overwrites.ascending + writes.fresh.ascending).sorted { $0.index < $1.index }
         try locked { writer throws(DataProtectionError) in
@@ -57,16 +61,24 @@ extension Writer {
         } catch {
             throw .cryptography(error)
         }
-        try file.write(encoded.bytes + (try room(behind: encoded.bytes.count)), at: state.areaEnd)
+        var bytes = encoded.bytes
+        if let room = room(behind: bytes.count) {
+            bytes += repeatElement(0, count: room)
+            try mark(behind: state.areaEnd + UInt64(bytes.count))
+        }
+        try file.write(bytes, at: state.areaEnd)
         try file.flush()
         state.take(encoded.record, length: encoded.bytes.count)
     }
 
-    /// Zeros for the next records: a flush that changes neither the length of the file nor its blocks needs no journal
-    /// commit. As many as there are records already, so that a handle that writes once pays nothing.
-    private func room(behind count: Int) throws(DataProtectionError) -> [UInt8] {
-        guard state.areaEnd + UInt64(count) > (try file.length()) else { return [] }
-        return [UInt8](repeating: 0, count: Int(min(state.areaEnd - state.redoOffset, Self.roomLimit)))
+    /// Zeros for the next records, in bytes: a flush that changes neither the length of the file nor its blocks needs no journal
+    /// commit. As many as there are records already, so that a handle that writes once pays nothing. They cover the mark before.
+    ///
+    /// - Returns: nil if a record of `count` bytes does not make the file longer.
+    private func room(behind count: Int) -> Int? {
+        let place = state.areaEnd + UInt64(count)
+        guard place > end.free else { return nil }
+        return Int(max(min(state.areaEnd - state.redoOffset, Self.roomLimit), max(place, end.length) - place))
     }
 
     /// Rule 9, and keeping the area short.
@@ -74,7 +86,7 @@ extension Writer {
         if state.hasArea {
             if hasShrunk || state.areaEnd - state.redoOffset > Self.areaLimit { try empty(keys: nil) }
         } else if hasShrunk {
-            try file.truncate(to: state.extent)
+            try cut(to: state.extent)
         }
     }
 
@@ -84,15 +96,14 @@ extension Writer {
     ///
     /// - Parameters:
     ///   - keys: to seal a content record for an area without any record; only a dead writer leaves one.
-    ///   - atHome: fresh chunks that no commit names yet: they are not cut off.
-    mutating func empty(keys: FileKeys?, keeping atHome: ChunkRuns = ChunkRuns()) throws(DataProtectionError) {
+    ///   - pending: its chunks that are at home, though no commit names them yet, are not cut off.
+    mutating func empty(keys: FileKeys?, keeping pending: PendingWrites? = nil) throws(DataProtectionError) {
         try locked { writer throws(DataProtectionError) in
             try writer.state.putInPlace(in: writer.file)
             try writer.file.flush()
             let state = writer.state
             try writer.putHead(state.hasRecords ? state.content : try state.closingContent(writer.file, keys), [])
-            let ahead = atHome.runs.last.map { state.layout.home($0.upperBound) } ?? 0
-            try writer.file.truncate(to: max(writer.state.extent, ahead))
+            try writer.cut(to: max(writer.state.extent, pending?.endAtHome(in: state.layout) ?? 0))
         }
     }
 
@@ -105,22 +116,22 @@ extension Writer {
         try mirror()
     }
 
-    /// Makes both heads equal, without a flush: rule 2 makes that safe. Cuts what lies beyond the extent.
+    /// Cuts what lies beyond the extent. Then makes both heads equal, without a flush: rule 2 makes that safe.
     private mutating func mirror() throws(DataProtectionError) {
         try locked { writer throws(DataProtectionError) in
+            try writer.keepAppended()
             let (file, heads) = (writer.file, writer.state.heads)
+            if writer.end.length > writer.state.extent { try writer.cut(to: writer.state.extent) }
             if !heads.isMirrored {
                 try file.write(heads.slots[heads.inForce], at: UInt64(heads.target * Head.length))
             }
-            let extent = writer.state.extent
-            if try file.length() > extent { try file.truncate(to: extent) }
         }
     }
 
     // MARK: heads
 
     /// Runs `body` under the slot lock with the heads as they are now; a head that this writer has not flushed is flushed.
-    private mutating func locked(
+    mutating func locked(
         _ body: (inout Writer) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
         try file.withByteLock(ByteLocks.slot, .exclusive) { () throws(DataProtectionError) in
@@ -130,6 +141,7 @@ extension Writer {
                 try file.flush()
                 flushedHead = current
             }
+            followHeads()
             try body(&self)
         }
     }
@@ -145,6 +157,7 @@ extension Writer {
         var heads = state.heads
         let head = heads.head.replacing(content: content, inline: inline)
         let bytes = try withKeys { () throws(KeyError) in try head.encoded() }
+        if heads.target == 1 { try reachSecondHead() }
         try file.write(bytes, at: UInt64(heads.target * Head.length))
         heads.put(head, bytes: bytes)
         flushedHead = bytes

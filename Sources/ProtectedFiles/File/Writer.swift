@@ -12,6 +12,10 @@ package struct Writer {
     var state: FileState
     /// The head that this writer flushed last; any other one is flushed before a slot is overwritten. FORMAT.md §4 rule 2.
     var flushedHead: [UInt8]
+    /// What it answers for. FORMAT.md §4 rule 16.
+    var end: OwnEnd
+    /// Told where bytes of another program are.
+    let warn: @Sendable (ProtectionWarning) -> Void
     /// Seals made under the file's keys, those that never reached the disk included. FORMAT.md §3.8.
     ///
     /// Seals are counted, not reserved ahead. With a reservation of 2^16 at each open, a log that is opened once a minute would use
@@ -26,10 +30,16 @@ package struct Writer {
         let records: PreparedCommit
     }
 
-    /// - Parameter state: as just read under the slot lock, which is still held; the writer lock is too.
-    init(of file: LowerFile, _ state: FileState) {
+    /// - Parameters:
+    ///   - state: as just read under the slot lock, which is still held; the writer lock is too.
+    ///   - length: of the file, in bytes; nothing of another program is in it.
+    init(
+        of file: LowerFile, _ state: FileState, length: UInt64, warn: @escaping @Sendable (ProtectionWarning) -> Void
+    ) {
         self.file = file
         self.state = state
+        self.warn = warn
+        end = OwnEnd(length: length)
         flushedHead = state.heads.slots[state.heads.inForce]
         sealCount = state.record.sealCount
     }
@@ -45,6 +55,7 @@ package struct Writer {
     mutating func relieve() throws(DataProtectionError) {
         guard let overwritten = uncommitted?.writes.overwrites.byteCount else { return }
         if let fresh = uncommitted?.writes.fresh.byteCount, fresh > Self.freshLimit {
+            try reach(uncommitted?.writes.fresh.end(in: state.layout) ?? 0)
             try uncommitted?.writes.putFreshHome(in: file, state.layout)
         }
         let uncounted = sealCount - min(state.record.sealCount, sealCount)

@@ -8,8 +8,8 @@ struct Write: ParsableCommand {
         commandName: "write", abstract: "Write standard input to a protected file.",
         discussion: """
             The file appears whole when the input ends, or not at all. Without --class it gets the class of the file \
-            that it replaces, else the default of its directory, else default-class of the configuration, else \
-            complete.
+            that it replaces unless that is none, else the default of its directory, else default-class of the \
+            configuration, else complete.
 
             With --append each piece of the input is on disk before the next one is read. An unless-open or \
             first-unlock file can be written through a lock. With a complete file a lock ends the command with exit \

@@ -80,6 +80,15 @@ struct AgreementTests {
         #expect(words.isSuperset(of: ours))
     }
 
+    @Test("Every program that is installed has a manual page, the helpers too")
+    func programs() throws {
+        let manifest = try Checkout.text("Package.swift").matches(of: #/\.executable\("(?<name>protectfs[a-z-]*)"\)/#)
+        let links = try Checkout.text("install").matches(of: #/\[\$root\/bin\/(?<name>[a-z-]+)\]=/#)
+        let programs = manifest.map(\.output.name) + links.map(\.output.name)
+        #expect(programs.count >= 7 && programs.contains("protectfs-askpass"), "\(programs)")
+        for program in programs { #expect(Checkout.manualPages.contains("docs/man/\(program).1"), "\(program)") }
+    }
+
     @Test("mandoc and groff read every manual page without complaint", arguments: Checkout.manualPages)
     func lint(name: String) throws {
         let sandbox = try CommandSandbox(makesKeybag: false)

@@ -99,6 +99,12 @@ struct SurfaceTests {
             (["secret", "finde"], "there is no verb 'secret finde'", "protectfs secret find"),
             (["download", "trust", "ad", "x"], "there is no verb 'download trust ad'", "protectfs download trust add"),
             (["queue", "lst"], "there is no verb 'queue lst'", "protectfs queue list"),
+            (["agent", "instal"], "there is no verb 'agent instal'", "protectfs agent install"),
+            (["secret", "lst"], "there is no verb 'secret lst'", "protectfs secret list"),
+            (
+                ["download", "credentials", "ad"], "there is no verb 'download credentials ad'",
+                "protectfs download credentials add"
+            ),
             (["help", "unlok"], "there is no verb 'unlok'", "protectfs unlock"),
             (["downlaod", "get", "https://localhost/a"], "there is no verb 'downlaod'", "protectfs download"),
             (

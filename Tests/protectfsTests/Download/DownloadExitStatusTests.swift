@@ -105,9 +105,11 @@ struct DownloadExitStatusTests {
 
     @Test("75, at once: a host that has no address; the download is paused, and told how it goes on")
     func unknownHost() throws {
-        let began = ContinuousClock.now
-        let done = try bed.download("get", "https://does-not-exist.invalid/a")
-        #expect(done.status == 75 && .now - began < .seconds(60), "\(done.errors)")
+        let done = try bed.download("get", "https://does-not-exist.invalid/a", "--retries", "50")
+        #expect(done.status == 75, "\(done.errors)")
+        // The first try was the last one, and no other was waited for.
+        #expect(try bed.list().map { $0["attempts"] as? Int } == [1])
+        #expect(!done.errors.contains("next try"))
         #expect(done.errors.contains("no such host: does-not-exist.invalid"))
         #expect(done.errors.contains("or forget it: protectfs download cancel "))
         #expect(try bed.list().map { $0["state"] as? String } == ["paused"])
@@ -119,6 +121,27 @@ struct DownloadExitStatusTests {
         #expect(done.status == 75, "\(done.errors)")
         let notes = done.errors.split(separator: "\n").filter { $0.hasPrefix("protectfs: note: a: ") }
         #expect(notes.count == 1 && notes[0].contains("; next try at "), "\(done.errors)")
+    }
+
+    @Test("A dead host: the reason and the next try are printed while get waits for that try, not at its end")
+    func deadHost() throws {
+        let words = ["download", "get", "https://localhost:1/a", "--retries", "50"]
+        let get = bed.sandbox.start(CommandSandbox.executable, words, input: FileHandle.nullDevice)
+        let errors = Pipe()
+        get.standardError = errors
+        try get.run()
+        var said = Data()
+        while !String(decoding: said, as: UTF8.self).contains("; next try at ") {
+            let more = errors.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            said += more
+        }
+        let text = String(decoding: said, as: UTF8.self)
+        #expect(text.hasPrefix("protectfs: note: a: ") && text.contains("; next try at "), "\(text)")
+        #expect(get.isRunning, "49 tries are left")
+        kill(get.processIdentifier, SIGINT)
+        get.waitUntilExit()
+        #expect(get.terminationStatus == 130)
     }
 
     @Test("64: http:// names the option that allows it")
