@@ -97,11 +97,12 @@ package struct RestoredFile {
             throw .cryptography(error)
         }
         try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let old = head.wrap.classKey.protectionClass
         let wrap: WrapRecord
         do {
             var session = KeySession(keybag)  // over before anything is written
             wrap = try session.wrap(
-                fileKey, of: head.prefix.fileID, as: max(head.wrap.classKey.protectionClass, least ?? ProtectionClass.none), counter: head.wrap.counter + 1,
+                fileKey, of: head.prefix.fileID, as: max(old, least ?? old), counter: head.wrap.counter + 1,
                 carrying: try opened.verdict(of: head), path: file.path, .create)
         }
         let bytes = try withKeys { () throws(KeyError) in
