@@ -9,7 +9,8 @@ import SystemPackage
 extension MountedTree {
     // MARK: files
 
-    /// A new file has the class that the rules for new files give it. It has its head before its name, and both last when this returns.
+    /// A new file has the class that the rules for new files give it, or that of the last file of this name if that is stronger. It has its head
+    /// before its name, and both last when this returns.
     func create(
         _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
     ) throws(Errno) -> (FuseEntry, FuseHandle) {
@@ -17,7 +18,9 @@ extension MountedTree {
         let made: ProtectedFile
         do throws(Errno) {
             made = try refusing { () throws(DataProtectionError) in
-                try ProtectedFile.create(DirectoryEntry(name, in: lower), mode: mode, keybag: files.keybag)
+                try ProtectedFile.create(
+                    DirectoryEntry(name, in: lower), atLeast: remembered(name, in: lower), mode: mode,
+                    keybag: files.keybag)
             }
         } catch {
             // Somebody has made it meanwhile, beside the mount.
@@ -117,12 +120,14 @@ extension MountedTree {
         let lower = try tree.directory(directory)
         try refusing { () throws(DataProtectionError) in
             let status = try lower.status(of: name)
+            let least = leastClass(name, status, in: lower)
             do throws(DataProtectionError) { try lower.unlink(name, isDirectory: isDirectory) } catch {
                 // What a killed process left is not shown, and must not keep the directory.
                 guard isDirectory, error.errno == .directoryNotEmpty else { throw error }
                 Leftovers.remove(in: try lower.directory(name, staying: false))
                 try lower.unlink(name, isDirectory: true)
             }
+            lost(name, least, in: lower)
             if let status { tree.removed(status) }
         }
     }
@@ -145,42 +150,13 @@ extension MountedTree {
                     DirectoryEntry(name, in: from), source, toReplace: DirectoryEntry(newName, in: to), target)
             }
             defer { withExtendedLifetime(held) {} }
+            let least = leastClass(name, source, in: from)
             try from.move(name, to: newName, in: to, replacing: flags == 0)
             if let source, let target, source.isSameItem(as: target) { return }  // rename(2) does nothing then
+            lost(name, least, in: from)
             if let target { tree.removed(target) }
             if let source { tree.moved(source, to: newName, in: newDirectory) }
         }
-    }
-
-    /// Before one file takes the place of another: what was written to it is committed, and it gets the class of the other file if that is
-    /// stronger, because this is how programs save.
-    ///
-    /// - Returns: to be kept until it is done.
-    private func prepare(
-        _ entry: DirectoryEntry, _ status: stat, toReplace replaced: DirectoryEntry, _ target: stat
-    ) throws(DataProtectionError) -> ReplacedFile? {
-        let keybag = files.keybag
-        if let written = tree.node(of: status).flatMap({ files.writers[$0] }) {
-            try reporting { () throws(Errno) in try written.commit() }
-        }
-        let writtenTarget = tree.node(of: target).flatMap { files.writers[$0] }
-        let held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
-        guard let old = held?.file ?? writtenTarget?.lower else { return held }
-        let new = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
-        guard try new.isOneOfOurs() else { return held }
-        let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
-        let wanted: InheritedClass?
-        do throws(DataProtectionError) { wanted = try keybag.inheritedClass(of: old) } catch {
-            // Nobody knows the class of a damaged file, and it may be replaced.
-            guard error.errno == .badMessage else { throw error }
-            wanted = nil
-        }
-        guard let wanted, !wanted.isRefuted, wanted.claimed > own else { return held }
-        let open = try new.forHeads { () throws(DataProtectionError) in
-            try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
-        }
-        try keybag.setProtection(wanted.claimed, of: open, allowsWeaker: false)
-        return held
     }
 
     // MARK: attributes
@@ -216,8 +192,4 @@ extension MountedTree {
         if let modified = change.modified { files.writers[node]?.isModified(modified) }
         return try attributes(of: node)
     }
-}
-
-extension stat {
-    fileprivate var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
 }

@@ -4,6 +4,7 @@ import FuseSession
 import Glibc
 import MountRules
 import ProtectedFiles
+import Synchronization
 import SystemPackage
 
 /// A directory as its mount shows it: names, modes and times of the directory below, plaintext sizes, and the plaintext of what the lock state
@@ -12,6 +13,8 @@ final class MountedTree: FuseFileSystem {
     let tree: LowerTree
     let files: OpenedFiles
     let pages: PageGuard
+    /// The classes of files that lost their names here: see MountedTree+Classes.swift.
+    let remembered = Mutex(RememberedClasses())
     private let directories = HandleTable<[FilePath.Component]>()
 
     /// For how long the kernel may believe what it was told, in seconds: programs that do not use the mount change files, too.

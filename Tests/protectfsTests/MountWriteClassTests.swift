@@ -83,6 +83,57 @@ struct MountWriteClassTests {
                 """, "\(done.errors)")
     }
 
+    @Test("A file that is removed or renamed, and made again, keeps its class: so save vim, tar and mv")
+    func madeAgain() throws {
+        let done = try bed.script(
+            """
+            def named(name): return os.getxattr(name, 'user.protectfs.class').decode()
+            def make(name):
+                with open(name, 'w') as file: file.write('new')
+            os.rename('complete', 'complete~')
+            make('complete')
+            os.unlink('complete~')
+            print(named('complete'), verb('cat', '../d/complete').stdout)
+            os.unlink('sub/unless-open')
+            make('sub/unless-open')
+            print(named('sub/unless-open'))
+            make('other')
+            print(named('other'))
+            os.unlink('complete')
+            run('lock', '--require-clean')
+            print(attempt(lambda: make('complete')), os.path.exists('complete'))
+            unlock()
+            make('complete')
+            print(named('complete'))
+            """)
+        #expect(
+            done.text == """
+                complete new
+                unless-open
+                first-unlock
+                ENOKEY False
+                complete
+
+                """, "\(done.errors)")
+    }
+
+    @Test("A file that takes the place of one that was altered or damaged is complete", arguments: [0, 8, 100, 300])
+    func altered(offset: Int) throws {
+        let done = try bed.script(
+            """
+            for slot in [0, 4096]:
+                with open('../d/complete', 'r+b') as file:
+                    file.seek(slot + \(offset))
+                    byte = file.read(1)
+                    file.seek(slot + \(offset))
+                    file.write(bytes([byte[0] ^ 1]))
+            with open('new', 'w') as file: file.write('new')
+            os.rename('new', 'complete')
+            print(os.getxattr('complete', 'user.protectfs.class').decode(), open('complete').read())
+            """)
+        #expect(done.text == "complete new\n", "\(done.errors)")
+    }
+
     @Test("Files that are not protected are written to as they are, and stay that")
     func plaintext() throws {
         let done = try bed.script(

@@ -134,12 +134,12 @@ package final class LowerFile: Sendable {
         return status
     }
 
-    /// Whether it is what has that name now; a link is not followed.
-    package func isNamed(_ path: FilePath) throws(DataProtectionError) -> Bool {
+    /// Whether it is what has that name now.
+    package func isNamed(_ path: FilePath, followingLinks: Bool = false) throws(DataProtectionError) -> Bool {
         var named = stat()
         let own = try status()
-        return path.withPlatformString { lstat($0, &named) } == 0 && named.st_ino == own.st_ino
-            && named.st_dev == own.st_dev
+        let result = path.withPlatformString { followingLinks ? stat($0, &named) : lstat($0, &named) }
+        return result == 0 && named.st_ino == own.st_ino && named.st_dev == own.st_dev
     }
 
     /// Whether it is on a file system that other machines can have too. Asked once: an open file stays where it is.

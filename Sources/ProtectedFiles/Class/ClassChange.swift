@@ -15,7 +15,7 @@ extension Keybag {
     ///   - path: the file or directory; links are followed.
     ///   - allowsWeaker: false: a class that is weaker than the present one is an error. The two are compared on the open file, under the
     ///     lock of its heads, so that nothing can come in between: not another file under the name, and no other change.
-    /// - Throws: `locked` unless both the old and the new class key are here; the same class needs none. `wouldWeaken`.
+    /// - Throws: `busy` if other files take the name again and again. `locked` unless both the old and the new class key are here; the same class needs none. `wouldWeaken`.
     ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
     public func setProtection(
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath, allowsWeaker: Bool = true
@@ -23,13 +23,22 @@ extension Keybag {
         if DirectoryDefault.isDirectory(path) {
             return try DirectoryDefault.set(protectionClass, of: path, allowsWeaker: allowsWeaker)
         }
-        let file: LowerFile
-        do throws(DataProtectionError) { file = try .forHeads(of: path) } catch {
-            // No change, where nothing could be changed.
-            guard hasAlready(protectionClass, path) else { throw error }
-            return
+        // A file that loses its name while its lock is waited for is not the one that was meant.
+        for _ in 0..<8 {
+            let file: LowerFile
+            do throws(DataProtectionError) { file = try .forHeads(of: path) } catch {
+                // No change, where nothing could be changed.
+                guard hasAlready(protectionClass, path) else { throw error }
+                return
+            }
+            let isDone = try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+                guard try file.isNamed(path, followingLinks: true) else { return false }
+                try change(file, to: protectionClass, allowsWeaker: allowsWeaker)
+                return true
+            }
+            if isDone { return }
         }
-        try setProtection(protectionClass, of: file, allowsWeaker: allowsWeaker)
+        throw .busy(path)
     }
 
     /// The same for an open file, whatever its name leads to by now.
@@ -67,8 +76,10 @@ extension Keybag {
     }
 
     /// Puts a new wrap record into both slots, under the active key of a class. Under the slot lock.
+    ///
+    /// - Parameter isNamed: false: nobody can open the file yet, and it is gone if this process dies. No note is needed.
     package func rewrap(
-        _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass
+        _ heads: HeadPair, _ file: LowerFile, as protectionClass: ProtectionClass, isNamed: Bool = true
     ) throws(DataProtectionError) {
         // A lock waits until the old wrap is in no slot.
         let use = client.begin()
@@ -78,7 +89,9 @@ extension Keybag {
         try ClassChange.keepOtherSlot(heads, file, warn: warn)
         // Where a write fails half way, the note stays for the next lock to finish.
         let intent: ClassChangeIntent?
-        if protectionClass > old {
+        if !isNamed {
+            intent = nil
+        } else if protectionClass > old {
             // Where the old class opens while locked, its wrap must not be forgotten by a power cut either.
             let opensWhileLocked = AccessRule.opens(old, in: .locked)
             intent = try ClassChangeIntent(file, in: directory, lasting: opensWhileLocked)

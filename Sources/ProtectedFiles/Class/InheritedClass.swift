@@ -33,6 +33,20 @@ extension Keybag {
         var session = KeySession(self, isCounted: false)
         return session.inheritedClass(from: head, file.path)
     }
+
+    /// The weakest class that a file may get which takes the place of `file` where nobody chooses a class; nil if that is not protected.
+    ///
+    /// It is the class of `file`. What was altered or cannot be read may have been `complete`.
+    package func leastClass(inPlaceOf file: LowerFile) -> ProtectionClass? {
+        let head: Head
+        do throws(DataProtectionError) { head = try ProtectedFileInfo.state(of: file).heads.head } catch {
+            if case .notProtected = error { return nil }
+            return .complete
+        }
+        var session = KeySession(self, isCounted: false)
+        let inherited = session.inheritedClass(from: head, file.path)
+        return inherited.isRefuted ? .complete : inherited.claimed
+    }
 }
 
 extension KeySession {

@@ -11,6 +11,8 @@ import SystemPackage
 /// All that replaces a file goes this way. A file that cannot be read is not replaced: nobody knows what it ends in.
 package struct ReplacedFile {
     package let file: LowerFile
+    /// Keeps everybody from changing the class. Its own description of the file, because readers give back the lock of theirs.
+    private var classLock: LowerFile?
 
     /// A file that nobody writes to.
     package init(_ file: LowerFile) { self.file = file }
@@ -28,6 +30,33 @@ package struct ReplacedFile {
             throw error
         }
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(entry.path) }
+    }
+
+    /// Keeps everybody from changing the class of the file, as long as this value is there.
+    ///
+    /// - Throws: `busy` if a change takes five seconds; `system`.
+    package mutating func holdClass() throws(DataProtectionError) {
+        let lock = LowerFile(
+            path: file.path,
+            descriptor: try retrying(file.path, "open") {
+                file.descriptorPath.withPlatformString { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
+            })
+        try lock.lockSlot(.shared, waiting: LowerFile.patience)
+        classLock = lock
+    }
+
+    /// The class that the file says it has, unverified; nil if it is not protected.
+    ///
+    /// - Throws: `damaged`, `unsupported`, `system`.
+    package func claimedClass() throws(DataProtectionError) -> ProtectionClass? {
+        do throws(DataProtectionError) {
+            return try ProtectedFileInfo.state(of: file).heads.head.wrap.classKey.protectionClass
+        } catch {
+            switch error {
+            case .notProtected, .mangled: return nil
+            default: throw error
+            }
+        }
     }
 
     /// Bytes that no writer of ours has left there, or of which that cannot be told.

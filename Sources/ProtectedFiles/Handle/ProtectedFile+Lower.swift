@@ -45,13 +45,16 @@ extension ProtectedFile {
     /// Creates a protected file in an open directory, as `create(_:as:raiseTo:keybag:)` does by a path. Its class is that of the rules for
     /// new files. The file has its head when it gets its name, and both last when this returns.
     ///
-    /// - Parameter mode: permission bits; the umask is not applied.
+    /// - Parameters:
+    ///   - least: the weakest class that it may get.
+    ///   - mode: permission bits; the umask is not applied.
     /// - Throws: `exists`, `locked`, `system`.
     package static func create(
-        _ entry: DirectoryEntry, mode: mode_t, keybag: Keybag
+        _ entry: DirectoryEntry, atLeast least: ProtectionClass?, mode: mode_t, keybag: Keybag
     ) throws(DataProtectionError) -> ProtectedFile {
         let place = entry.directory.descriptorPath.appending(entry.name)
-        let resolved = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+        var resolved = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
+        if let least { resolved = max(resolved, least) }
         let new = try NewFile(entry, as: resolved, layout: .small, keybag: keybag)
         _ = try retrying(entry.path, "fchmod") { fchmod(new.file.descriptor, mode) }
         try new.finish()

@@ -19,8 +19,16 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     private let promised: PromisedClass?
     /// The file that is replaced, with a shared writer lock: what somebody appends meanwhile would be lost in silence.
     private let old: LowerFile?
-    /// The class that the file is going to have, where it must not be weaker than that of the file that is replaced.
-    private let wanted: ProtectionClass?
+    /// What happens if the file that is replaced has a stronger class than this one is going to have.
+    private enum IfStronger {
+        /// Nothing: a person chose the class.
+        case stay
+        /// This file gets the stronger class: nobody chose one.
+        case raise
+        /// `wouldWeaken`; the class that was chosen.
+        case refuse(ProtectionClass)
+    }
+    private let ifStronger: IfStronger
     private let turn = Mutex(false)  // whether the file is finished or given up
 
     /// Begins a file, as `init(_:as:raiseTo:keybag:replacing:)` of the layer above does.
@@ -57,12 +65,15 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         self.path = path
         isReplacing = replacing
         self.promised = promised
-        wanted = allowsWeaker ? nil : promised?.protectionClass ?? protectionClass
+        let wanted = promised?.protectionClass ?? protectionClass
+        ifStronger = wanted.map { allowsWeaker ? .stay : .refuse($0) } ?? .raise
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
-        if let replaced { try wanted?.requireNotWeaker(than: replaced.claimed, path) }
+        if let replaced, case .refuse(let wanted) = ifStronger {
+            try wanted.requireNotWeaker(than: replaced.claimed, path)
+        }
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
         if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
@@ -88,27 +99,30 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// Gives the file its name. When this returns it survives a crash and a power cut. What another program has appended to a file that is
     /// replaced is saved beside it.
     ///
-    /// - Throws: `busy` if somebody writes to a file that has the name since this one was begun, `exists`, `system`. There is no new file then.
+    /// If no class was given, and the file that is replaced has a stronger one by now, this file gets that class too.
+    /// - Throws: `busy` if somebody writes to a file that has the name since this one was begun, `exists`, `system`; `locked` if a stronger class
+    ///   is needed and its key is not there. There is no new file then, and the other one stays.
     public func finish() throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
             guard !isOver else { throw .notOpen(path, for: .write) }
             isOver = true
             defer { new.forgetKeys() }
             try new.finish()
-            try refuseWeakening()
             // Another file than at the beginning may have the name by now.
-            let replaced = isReplacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+            var replaced = isReplacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+            try keepClass(of: &replaced)
             defer { withExtendedLifetime(replaced) {} }
             try new.publish(replacing: isReplacing, promising: promised)?.perform()
         }
     }
 
     /// What has the name now may be another file than at the beginning, and that one may have been given another class.
-    private func refuseWeakening() throws(DataProtectionError) {
-        guard isReplacing, let wanted, let now = try Self.existing(path) else { return }
-        if let replaced = try new.keybag.inheritedClass(of: now) {
-            try wanted.requireNotWeaker(than: replaced.claimed, path)
-        }
+    private func keepClass(of replaced: inout ReplacedFile?) throws(DataProtectionError) {
+        if case .stay = ifStronger { return }
+        try replaced?.holdClass()
+        guard let its = try replaced?.claimedClass() else { return }
+        if case .refuse(let wanted) = ifStronger { return try wanted.requireNotWeaker(than: its, path) }
+        if its > new.protectionClass { try new.raise(to: its) }
     }
 
     private static func existing(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {

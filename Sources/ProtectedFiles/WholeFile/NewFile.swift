@@ -156,6 +156,17 @@ package final class NewFile {
         }
     }
 
+    /// Gives the finished file a stronger class, before it has its name.
+    ///
+    /// - Throws: `locked` unless both class keys are there.
+    package func raise(to protectionClass: ProtectionClass) throws(DataProtectionError) {
+        head = try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            try keybag.rewrap(HeadPair(of: file), file, as: protectionClass, isNamed: false)
+            return try HeadPair(of: file).head
+        }
+        try file.flushAll()
+    }
+
     /// Gives the finished file its name, and makes that last.
     ///
     /// - Throws: `exists` if there is something under that name and `replacing` is false.

@@ -34,7 +34,7 @@ package struct RestoredFile {
     ) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         try file.requireOneOfOurs()
-        let replaced = conflict == .replace ? try ReplacedFile(target) : nil
+        var replaced = conflict == .replace ? try ReplacedFile(target) : nil
         // What stays may be unreadable: it only matters that it is there.
         let old =
             replaced?.file
@@ -52,13 +52,25 @@ package struct RestoredFile {
         defer { withExtendedLifetime(replaced) {} }
         let copy = try UnnamedFile(target)
         try ProtectedFile.copyBytes(from: file, to: copy.file)
-        try rewrap(copy.file, source.path)
+        try rewrap(copy.file, source.path, atLeast: classHeld(by: &replaced))
         try keybag.requireWhole(copy.file, named: source.path)
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
         if let replaced { try keybag.keepAppendedBytes(of: replaced) }
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
         return true
+    }
+
+    /// The class of the file that is replaced, which nobody changes any more; nil if there is none, or it says none.
+    private func classHeld(by replaced: inout ReplacedFile?) throws(DataProtectionError) -> ProtectionClass? {
+        try replaced?.holdClass()
+        do throws(DataProtectionError) { return try replaced?.claimedClass() ?? nil } catch {
+            switch error {
+            // Such a file is what people restore for.
+            case .damaged, .unsupported: return nil
+            default: throw error
+            }
+        }
     }
 
     /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.
@@ -71,7 +83,11 @@ package struct RestoredFile {
     }
 
     /// Puts the file key under the active class key of our own keybag, in both slots.
-    private func rewrap(_ file: LowerFile, _ path: FilePath) throws(DataProtectionError) {
+    ///
+    /// - Parameter least: the weakest class that it may have: that of the file that it replaces may have been raised since the backup.
+    private func rewrap(
+        _ file: LowerFile, _ path: FilePath, atLeast least: ProtectionClass?
+    ) throws(DataProtectionError) {
         let heads: HeadPair
         do throws(DataProtectionError) { heads = try HeadPair(of: file) } catch { throw error.about(path) }
         let head = heads.head
@@ -81,11 +97,12 @@ package struct RestoredFile {
             throw .cryptography(error)
         }
         try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let old = head.wrap.classKey.protectionClass
         let wrap: WrapRecord
         do {
             var session = KeySession(keybag)  // over before anything is written
             wrap = try session.wrap(
-                fileKey, of: head.prefix.fileID, as: head.wrap.classKey.protectionClass, counter: head.wrap.counter + 1,
+                fileKey, of: head.prefix.fileID, as: max(old, least ?? old), counter: head.wrap.counter + 1,
                 carrying: try opened.verdict(of: head), path: file.path, .create)
         }
         let bytes = try withKeys { () throws(KeyError) in
