@@ -175,7 +175,7 @@ import Testing
         #expect(health.validAttemptSectors == nil && health.deviceKeyProblem?.caseName == "deviceKeyUnusable")
         #expect(health.unfinishedClassChanges == 1)
         #expect(!(try bag.directory.names().contains("attempts")), "it is not made anew")
-        guard case .failure(.keybagNotFound) = KeybagHealth(of: "/nowhere").inspection else {
+        guard case .failure(.because(KeybagFailure.keybagNotFound)) = KeybagHealth(of: "/nowhere").inspection else {
             Issue.record("there is no keybag in /nowhere")
             return
         }

@@ -67,7 +67,7 @@ extension OpenedKeybag {
         guard old.entries.count + added <= KeybagCopy.maximumEntryCount,
             old.usedEntries.allSatisfy({ $0.generation < .max })
         else {
-            throw .tooManyGenerations(keybag.directory)
+            throw .because(KeybagFailure.tooManyGenerations(keybag.directory))
         }
         let newKey = try withKeys { () throws(KeyError) in try KeybagKey.random(for: keybag.uuid) }
         let codeSlot = try recoverySlot(newKey)
@@ -127,7 +127,7 @@ extension OpenedKeybag {
         try keybag.exchange(keys, ifCounterIs: counter) { put throws(DataProtectionError) in
             try store(new, bytes, inPlaceOf: old)
             // Expired meanwhile: the next unlock loads what is left.
-            do throws(DataProtectionError) { try put() } catch .lockedMeanwhile {}
+            do throws(DataProtectionError) { try put() } catch .because(KeybagFailure.lockedMeanwhile) {}
         }
         for copy in try keybag.file.copiesAside() { keybag.warn(.forgottenKeysLeft(copy)) }
     }

@@ -64,7 +64,9 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
         if let replaced { try wanted?.requireNotWeaker(than: replaced.claimed, path) }
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
-        if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
+        if let goal = promised?.protectionClass, goal < resolved {
+            throw .because(FileFailure.wouldWeaken(path, from: resolved, to: goal))
+        }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
         let entry = try DirectoryEntry(path)
         var made = try NewHead(as: resolved, layout: layout, keybag, path: entry.path)
@@ -80,7 +82,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   After any other error there is no file: this and ``finish()`` throw `handleFailed` from then on.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
-            guard !isOver else { throw .notOpen(path, for: .write) }
+            guard !isOver else { throw .because(FileFailure.notOpen(path, for: .write)) }
             try new.append(bytes)
         }
     }
@@ -91,7 +93,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// - Throws: `busy` if somebody writes to a file that has the name since this one was begun, `exists`, `system`. There is no new file then.
     public func finish() throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
-            guard !isOver else { throw .notOpen(path, for: .write) }
+            guard !isOver else { throw .because(FileFailure.notOpen(path, for: .write)) }
             isOver = true
             defer { new.forgetKeys() }
             try new.finish()

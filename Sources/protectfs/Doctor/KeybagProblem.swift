@@ -36,7 +36,7 @@ extension KeybagHealth {
                     message:
                         "the keyring holds class keys of generation \(newerGeneration), the keybag only up to \(known): an older "
                         + "copy of the keybag was put back, or a rotation was interrupted",
-                    hint: DataProtectionError.olderKeybagHint, subject: .age))
+                    hint: KeybagFailure.olderKeybagHint, subject: .age))
         }
         for uuid in loadedPredecessors {
             problems.append(
@@ -47,7 +47,8 @@ extension KeybagHealth {
         }
         if let problem = deviceKeyProblem {
             switch problem {
-            case .otherDevice, .deviceKeyUnusable: problems.append(deviceKey(problem))
+            case .because(KeybagFailure.otherDevice), .because(KeybagFailure.deviceKeyUnusable):
+                problems.append(deviceKey(problem))
             default: break  // a disk that cannot be read now says nothing of the key
             }
         }
