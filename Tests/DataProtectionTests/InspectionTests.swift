@@ -29,7 +29,7 @@ import Testing
         if state == .unlocked {
             #expect(seen.authenticity == .authentic)
         } else {
-            guard case .unverified(.locked)? = seen.authenticity else {
+            guard case .unverified(.because(KeybagFailure.locked))? = seen.authenticity else {
                 Issue.record("\(String(describing: seen.authenticity))")
                 return
             }
