@@ -162,7 +162,9 @@ package final class LibrarySubject: Subject {
         if let items, items.isLocked(error, moment, classes) { return .locked }
         guard let error = error as? DataProtectionError else { return nil }
         if error.errno == .invalidArgument { return .refused }
-        guard case .locked(let path, let named, _, let state, let since) = error else { return nil }
+        guard case .because(KeybagFailure.locked(let path, let named, _, let state, let since)) = error else {
+            return nil
+        }
         guard error.errno.rawValue == 126 else { return .other("locked, but its errno is \(error.errno)") }
         guard classes.contains(named) else { return .other("ENOKEY, but it names class \(named.shortName)") }
         guard state == moment.state else { return .other("ENOKEY, but it says \(state.rawValue)") }

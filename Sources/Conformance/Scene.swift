@@ -122,6 +122,7 @@ extension DataProtectionError {
     /// The error in few words: what the system said, or the name of ours.
     var facts: String {
         if case .system(_, let operation, let errno) = self { return "\(operation): \(errno)" }
-        return Mirror(reflecting: self).children.first?.label ?? "\(self)"
+        let named: Any = if case .because(let failure) = self { failure } else { self }
+        return Mirror(reflecting: named).children.first?.label ?? "\(named)"
     }
 }

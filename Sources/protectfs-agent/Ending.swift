@@ -32,10 +32,10 @@ struct Ending: Error {
     init(_ error: DataProtectionError) {
         let status: Status =
             switch error {
-            case .keybagNotFound: .notFound
-            case .keybagDamaged, .unsupported: .damaged
+            case .because(KeybagFailure.keybagNotFound): .notFound
+            case .because(KeybagFailure.keybagDamaged), .unsupported: .damaged
             case .keybagUnsafe: .refused
-            case .keyringUnavailable: .unavailable
+            case .because(KeybagFailure.keyringUnavailable): .unavailable
             default: .inputOutput
             }
         self.init(status, error.logged)
@@ -46,12 +46,14 @@ extension DataProtectionError {
     /// For the log. The command explains more.
     var logged: String {
         switch self {
-        case .keybagNotFound(let directory): "there is no keybag in '\(directory)'"
-        case .keybagDamaged(let directory, let reason): "keybag '\(directory)' is damaged or altered: \(reason)"
+        case .because(KeybagFailure.keybagNotFound(let directory)): "there is no keybag in '\(directory)'"
+        case .because(KeybagFailure.keybagDamaged(let directory, let reason)):
+            "keybag '\(directory)' is damaged or altered: \(reason)"
         case .keybagUnsafe(let path, let reason): "'\(path)' is not used: \(reason)"
-        case .keyringUnavailable(let errno): "the kernel keyring cannot be used: \(errno.spoken)"
-        case .lockUnproven, .keysElsewhere: message
-        case .lockIncomplete(let key, let errno): "\(key) is still in the kernel keyring: \(errno.spoken)"
+        case .because(KeybagFailure.keyringUnavailable(let errno)): "the kernel keyring cannot be used: \(errno.spoken)"
+        case .because(KeybagFailure.lockUnproven), .because(KeybagFailure.keysElsewhere): message
+        case .because(KeybagFailure.lockIncomplete(let key, let errno)):
+            "\(key) is still in the kernel keyring: \(errno.spoken)"
         case .system(let path, let operation, let errno): "'\(path)': \(errno.spoken) (\(operation))"
         default: "\(self)"
         }

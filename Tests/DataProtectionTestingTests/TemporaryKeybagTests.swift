@@ -173,7 +173,7 @@ struct TemporaryKeybagTests {
             let error = #expect(throws: DataProtectionError.self) {
                 try temporary.keybag.unlock(passcode: passcode)
             }
-            let isPasscodeUnusable = if case .passcodeUnusable = error { true } else { false }
+            let isPasscodeUnusable = if case .because(KeybagFailure.passcodeUnusable) = error { true } else { false }
             #expect(isPasscodeUnusable, "\(String(describing: error))")
             let keys = try Self.keys(of: temporary.keybag.uuid)
             #expect(keys == [])

@@ -147,7 +147,7 @@ import Testing
             // Never goes on, so that nothing is filled if it is not refused.
             _ = try Conversion(ConversionSource(path)).seal(as: .complete, keybag: bed.keybag) { _ in false }
         }
-        if case .tooSparse(path, let stored, let needed)? = error {
+        if case .because(FileFailure.tooSparse(path, let stored, let needed))? = error {
             #expect(stored < 1 << 21 && needed > 6 * distance)
         } else {
             Issue.record("\(String(describing: error))")

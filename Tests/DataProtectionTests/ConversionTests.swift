@@ -85,7 +85,7 @@ import Testing
         #expect(chown(path.string, 65534, 65533) == 0)
         let before = try path.contents()
         let error = expectError("ownedByAnother") { try bed.keybag.unprotect(path) }
-        #expect(error == .ownedByAnother(path, uid: 65534))
+        #expect(error == .because(FileFailure.ownedByAnother(path, uid: 65534)))
         #expect(try path.contents() == before)
         #expect(try bed.names() == ["copy"])
         #expect(try bed.keybag.unprotect(path, allowsOtherOwner: true) == .converted)
@@ -145,7 +145,7 @@ import Testing
         ]
         for (bytes, mangling) in mangled {
             let path = try bed.makePlain("f", bytes)
-            let expected = DataProtectionError.mangled(path, mangling)
+            let expected = DataProtectionError.because(FileFailure.mangled(path, mangling))
             #expect(throws: expected) { try bed.keybag.protect(path, as: .complete) }
             #expect(throws: expected) { _ = try ProtectedFile.open(path, keybag: bed.keybag) }
             #expect(throws: expected) { _ = try ProtectedFileInfo(of: path) }

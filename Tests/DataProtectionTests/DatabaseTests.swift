@@ -32,7 +32,7 @@ import Testing
         for suffix in ["-wal", "-shm", "-journal"] {
             let beside = try bed.makePlain("data.db\(suffix)", Self.text)
             for includes in [false, true] {
-                #expect(throws: DataProtectionError.database(beside, of: path)) {
+                #expect(throws: DataProtectionError.because(FileFailure.database(beside, of: path))) {
                     try bed.keybag.protect(beside, as: .complete, includingDatabases: includes)
                 }
             }
@@ -43,7 +43,9 @@ import Testing
     @Test(arguments: ["-wal", "-shm", "-journal"]) func isRefusedWhileAnotherFileHoldsItsData(_ suffix: String) throws {
         let path = try bed.makePlain("data.db", Self.database)
         let beside = try bed.makePlain("data.db\(suffix)", Self.text)
-        #expect(throws: DataProtectionError.databaseInUse(path, holding: beside)) { try protectAll(path) }
+        #expect(throws: DataProtectionError.because(FileFailure.databaseInUse(path, holding: beside))) {
+            try protectAll(path)
+        }
         #expect(try path.contents() == Self.database)
         try beside.overwrite(suffix == "-journal" ? [0] + Self.text : [])
         try protectAll(path)
@@ -75,6 +77,8 @@ import Testing
     @Test func aLogStaysBesideAProtectedDatabase() throws {
         let path = try bed.make("data.db", .complete, Self.database)
         let log = try bed.makePlain("data.db-wal", Self.log)
-        #expect(throws: DataProtectionError.database(log, of: path)) { try bed.keybag.protect(log, as: .complete) }
+        #expect(throws: DataProtectionError.because(FileFailure.database(log, of: path))) {
+            try bed.keybag.protect(log, as: .complete)
+        }
     }
 }

@@ -29,7 +29,7 @@ import Testing
         if state == .unlocked {
             #expect(seen.authenticity == .authentic)
         } else {
-            guard case .unverified(.locked)? = seen.authenticity else {
+            guard case .unverified(.because(KeybagFailure.locked))? = seen.authenticity else {
                 Issue.record("\(String(describing: seen.authenticity))")
                 return
             }
@@ -175,7 +175,7 @@ import Testing
         #expect(health.validAttemptSectors == nil && health.deviceKeyProblem?.caseName == "deviceKeyUnusable")
         #expect(health.unfinishedClassChanges == 1)
         #expect(!(try bag.directory.names().contains("attempts")), "it is not made anew")
-        guard case .failure(.keybagNotFound) = KeybagHealth(of: "/nowhere").inspection else {
+        guard case .failure(.because(KeybagFailure.keybagNotFound)) = KeybagHealth(of: "/nowhere").inspection else {
             Issue.record("there is no keybag in /nowhere")
             return
         }

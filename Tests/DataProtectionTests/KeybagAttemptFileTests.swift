@@ -18,7 +18,8 @@ struct KeybagAttemptFileTests {
         #expect(sectors.map { $0?.guessTag } == [nil, nil])
         #expect(sectors.allSatisfy { $0 != nil })
         let error = expectError("wrongPasscode") { try bag.unlock("wrong 2") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0))))
     }
 
     @Test("Two attempts write one sector each, the newer one wins")
@@ -77,9 +78,11 @@ struct KeybagAttemptFileTests {
         expectError("wrongPasscode") { try bag.unlock("a") }
         try bag.keybag.ring.evict(everything: true)
         let error = expectError("wrongPasscode") { try bag.unlock("a") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0))))
         let again = expectError("wrongPasscode") { try bag.unlock("a") }
-        #expect(again == .wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0)))
+        #expect(
+            again == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 2, retryAfter: .seconds(0))))
     }
 
     @Test("The key of the tag leaves the keyring with the right passcode, and is never taken for a class key")
@@ -103,7 +106,10 @@ struct KeybagAttemptFileTests {
         try bag.file("attempts").overwrite(bytes)
         let error = expectError("wrongPasscode") { try bag.unlock("another") }
         #expect(
-            error == .wrongPasscode(keybag: bag.directory, failures: Int(other.failures) + 1, retryAfter: .seconds(0)))
+            error
+                == .because(
+                    KeybagFailure.wrongPasscode(
+                        keybag: bag.directory, failures: Int(other.failures) + 1, retryAfter: .seconds(0))))
         #expect(try bag.attemptSectors().allSatisfy { $0 != nil })
     }
 
@@ -112,12 +118,12 @@ struct KeybagAttemptFileTests {
         let bag = try TestKeybag()
         try damage.apply(to: bag)
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(3600)))
+        #expect(error == .because(KeybagFailure.throttled(keybag: bag.directory, retryAfter: .seconds(3600))))
         #expect(bag.ringContents == [])
         #expect(try bag.attempts()?.failures == 8)
         #expect(try bag.attempts()?.keybag == bag.keybag.uuid)
         let again = expectError("throttled") { try bag.reopened().unlock(passcode: secret(TestKeybag.passcode)) }
-        guard case .throttled(_, let retryAfter)? = again else { return }
+        guard case .because(KeybagFailure.throttled(_, let retryAfter))? = again else { return }
         #expect((Duration.seconds(3000)...(.seconds(3600))).contains(retryAfter))
     }
 
@@ -129,7 +135,10 @@ struct KeybagAttemptFileTests {
         for (guess, failures, retryAfter) in [("another", 4, 0), ("yet another", 5, 60)] {
             let error = expectError("wrongPasscode") { try bag.unlock(guess) }
             #expect(
-                error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter)))
+                error
+                    == .because(
+                        KeybagFailure.wrongPasscode(
+                            keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter))))
         }
         expectError("throttled") { try bag.unlock() }
         #expect(try bag.attemptSectors().compactMap { $0?.sequence }.allSatisfy { $0 < 10 })
@@ -144,7 +153,7 @@ struct KeybagAttemptFileTests {
             record.bootID[0] ^= 1
         }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
+        #expect(error == .because(KeybagFailure.throttled(keybag: bag.directory, retryAfter: .seconds(60))))
         #expect(try bag.attempts()?.failures == 5)
     }
 
@@ -163,7 +172,7 @@ struct KeybagAttemptFileTests {
         try obstacle.apply(to: bag)
         for passcode in [TestKeybag.passcode, "wrong"] {
             let error = expectError("attemptsNotRecorded") { try bag.unlock(passcode) }
-            #expect(error == .attemptsNotRecorded(bag.file("attempts"), obstacle.errno))
+            #expect(error == .because(KeybagFailure.attemptsNotRecorded(bag.file("attempts"), obstacle.errno)))
         }
         #expect(bag.ringContents == [])
         #expect(try bag.keybag.status().retryAfter == nil)

@@ -13,7 +13,11 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         for failures in 1...4 {
             let error = expectError("wrongPasscode") { try bag.unlock("wrong \(failures)") }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
+            #expect(
+                error
+                    == .because(
+                        KeybagFailure.wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
+            )
             #expect(try bag.attempts()?.failures == UInt32(failures))
             #expect(try bag.attempts()?.guessTag == bag.tag(of: "wrong \(failures)"))
         }
@@ -24,7 +28,11 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         for (guess, failures) in [("a", 1), ("a", 1), ("a", 1), ("b", 2), ("a", 3), ("a", 3)] {
             let error = expectError("wrongPasscode") { try bag.unlock(guess) }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
+            #expect(
+                error
+                    == .because(
+                        KeybagFailure.wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(0)))
+            )
         }
     }
 
@@ -33,7 +41,8 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 2)
         let error = expectError("wrongPasscode") { try bag.reopened().unlock(passcode: secret("third")) }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0))))
     }
 
     @Test("Counts before it derives: an attempt that never ended counts")
@@ -42,7 +51,8 @@ struct KeybagAttemptTests {
         for _ in 0..<3 { _ = try bag.keybag.attempts.begin() }
         #expect(try bag.attempts()?.failures == 3)
         let error = expectError("wrongPasscode") { try bag.unlock("wrong") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 4, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 4, retryAfter: .seconds(0))))
     }
 
     @Test("The 5th starts a delay; what is tried in it is not counted, the right passcode included")
@@ -50,11 +60,13 @@ struct KeybagAttemptTests {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 4)
         let fifth = expectError("wrongPasscode") { try bag.unlock("fifth") }
-        #expect(fifth == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
+        #expect(
+            fifth == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
+        )
         let before = try bag.file("attempts").contents()
         for guess in ["sixth", "fifth", TestKeybag.passcode] {
             let error = expectError("throttled") { try bag.unlock(guess) }
-            guard case .throttled(let directory, let retryAfter)? = error else { continue }
+            guard case .because(KeybagFailure.throttled(let directory, let retryAfter))? = error else { continue }
             #expect(directory == bag.directory)
             #expect((Duration.seconds(1)...(.seconds(60))).contains(retryAfter))
         }
@@ -74,7 +86,11 @@ struct KeybagAttemptTests {
             expectError("throttled") { try bag.unlock("too early") }
             try bag.letDelayPass(seconds: 20)
             let error = expectError("wrongPasscode") { try bag.unlock("wrong, number \(failures)") }
-            #expect(error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(next)))
+            #expect(
+                error
+                    == .because(
+                        KeybagFailure.wrongPasscode(
+                            keybag: bag.directory, failures: failures, retryAfter: .seconds(next))))
         }
     }
 
@@ -86,7 +102,9 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 5)
         try bag.letDelayPass(seconds: 60)
         let error = expectError("wrongPasscode") { try bag.unlock("wrong 4") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 5, retryAfter: .seconds(60)))
+        )
         expectError("throttled") { try bag.unlock("wrong 4") }
     }
 
@@ -110,7 +128,7 @@ struct KeybagAttemptTests {
             record.bootTime = bootTime
         }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
+        #expect(error == .because(KeybagFailure.throttled(keybag: bag.directory, retryAfter: .seconds(60))))
         let record = try #require(try bag.attempts())
         #expect(record.bootID == Clock.bootID())
         #expect(record.failures == 5)
@@ -123,7 +141,8 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 3)
         try bag.rewriteAttempts { $0.bootID = [UInt8](repeating: 9, count: 16) }
         let same = expectError("wrongPasscode") { try bag.unlock("wrong 2") }
-        #expect(same == .wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0)))
+        #expect(
+            same == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 3, retryAfter: .seconds(0))))
     }
 
     @Test("A time in the future counts as now")
@@ -132,7 +151,7 @@ struct KeybagAttemptTests {
         try bag.guessWrongly(times: 5)
         try bag.rewriteAttempts { $0.bootTime = .max - 5 }
         let error = expectError("throttled") { try bag.unlock() }
-        #expect(error == .throttled(keybag: bag.directory, retryAfter: .seconds(60)))
+        #expect(error == .because(KeybagFailure.throttled(keybag: bag.directory, retryAfter: .seconds(60))))
     }
 
     @Test("The count stays at its maximum")

@@ -24,7 +24,7 @@ struct KeybagDeviceKeyTests {
         try bag.deviceKey.overwrite([UInt8](repeating: 7, count: 32))
         for passcode in [TestKeybag.passcode, "wrong"] {
             let error = expectError("otherDevice") { try bag.unlock(passcode) }
-            #expect(error == .otherDevice(keybag: bag.directory, deviceKey: bag.deviceKey))
+            #expect(error == .because(KeybagFailure.otherDevice(keybag: bag.directory, deviceKey: bag.deviceKey)))
         }
         #expect(try bag.attempts()?.failures == 0)
         #expect(bag.ringContents == [])
@@ -45,7 +45,7 @@ struct KeybagDeviceKeyTests {
         try imposter.replace(bag.deviceKey)
         // A FIFO without a writer must not keep anybody waiting; this test would not end.
         let error = expectError("deviceKeyUnusable") { try bag.unlock() }
-        guard case .deviceKeyUnusable(let path, let reason)? = error else { return }
+        guard case .because(KeybagFailure.deviceKeyUnusable(let path, let reason))? = error else { return }
         #expect(path == bag.deviceKey)
         #expect(reason.contains(imposter.reason), "\(reason)")
         #expect(try bag.attempts()?.failures == 0)
@@ -84,7 +84,10 @@ struct KeybagDeviceKeyTests {
         let bag = try TestKeybag()
         #expect(chown(bag.deviceKey.string, 65_534, 65_534) == 0)
         let error = expectError("deviceKeyUnusable") { try bag.unlock() }
-        #expect(error == .deviceKeyUnusable(bag.deviceKey, reason: "it belongs to uid 65534, not to you"))
+        #expect(
+            error
+                == .because(
+                    KeybagFailure.deviceKeyUnusable(bag.deviceKey, reason: "it belongs to uid 65534, not to you")))
     }
 
     @Test("Is made once and then used by every keybag of the user")

@@ -54,7 +54,8 @@ struct KeybagFirstUnlockTests {
     func wrongPasscode() throws {
         let bag = try TestKeybag()
         let error = expectError("wrongPasscode") { try unlockOnly(bag, "another passcode") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0))))
         #expect(bag.ringContents == [])
     }
 

@@ -82,7 +82,9 @@ struct KeybagForgedKeyTests {
                 #expect(try bed.keybag.status().state == .unlocked, "both class keys of files are there")
             } else {
                 let error = expectError("keysIncomplete") { _ = try bed.keybag.status() }
-                #expect(error == .keysIncomplete(keybag: bed.bag.directory) && error?.errno == .permissionDenied)
+                #expect(
+                    error == .because(KeybagFailure.keysIncomplete(keybag: bed.bag.directory))
+                        && error?.errno == .permissionDenied)
                 #expect(!bed.keybag.isProtectedDataAvailable)
             }
             if entry == 0 ? isOnly : !isOnly { #expect(try bed.read(path) == [1]) }

@@ -76,7 +76,7 @@ struct KeybagLockTests {
         #expect(flock(holder.descriptor, LOCK_EX) == 0)
         // Should it wait for ever, this test would not end.
         let error = expectError("lockUnproven") { try bag.keybag.lock() }
-        #expect(error == .lockUnproven(keybag: bag.directory, .held(processes: [getpid()])))
+        #expect(error == .because(KeybagFailure.lockUnproven(keybag: bag.directory, .held(processes: [getpid()]))))
         #expect(try bag.keybag.state() == .locked)
         #expect(bag.keybag.transition.read().counter == before + 1)
     }
@@ -121,7 +121,7 @@ struct KeybagLockTests {
         try bag.file("rings").overwrite(Array(entries.joined(separator: "\n").utf8))
         let error = expectError("tooManyNamespaces") { try unlock() }
         let namespaces: [UInt64] = (0..<22).map { 4_100_000_000 + $0 }
-        #expect(error == .tooManyNamespaces(keybag: bag.directory, namespaces: namespaces))
+        #expect(error == .because(KeybagFailure.tooManyNamespaces(keybag: bag.directory, namespaces: namespaces)))
         #expect(bag.ringContents == [])
         #expect(try stored() == entries)
 

@@ -17,7 +17,8 @@ struct KeybagPasscodeTests {
         try bag.keybag.evictEverything()
 
         let error = expectError("wrongPasscode") { try bag.unlock() }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0))))
         #expect(bag.ringContents == [])
         try bag.unlock("new")
         #expect(try bag.keybag.state() == .unlocked)
@@ -68,7 +69,8 @@ struct KeybagPasscodeTests {
         let bag = try TestKeybag(state: state)
         let before = try bag.file("keybag.0").contents()
         let error = expectError("locked") { try bag.changePasscode(to: "new") }
-        guard case .locked(let path, _, .changePasscode, state: let told, since: _)? = error else {
+        guard case .because(KeybagFailure.locked(let path, _, .changePasscode, state: let told, since: _))? = error
+        else {
             Issue.record("another operation: \(String(describing: error))")
             return
         }
@@ -85,7 +87,10 @@ struct KeybagPasscodeTests {
             let error = expectError("wrongPasscode") { try bag.changePasscode(from: "wrong \(failures)", to: "new") }
             let retryAfter = failures == 5 ? 60 : 0
             #expect(
-                error == .wrongPasscode(keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter)))
+                error
+                    == .because(
+                        KeybagFailure.wrongPasscode(
+                            keybag: bag.directory, failures: failures, retryAfter: .seconds(retryAfter))))
         }
         expectError("throttled") { try bag.changePasscode(to: "new") }
         for copy in [0, 1] { #expect(try bag.file("keybag.\(copy)").contents() == before) }
@@ -165,7 +170,7 @@ struct KeybagPasscodeTests {
                     do {
                         try keybag.changePasscode(
                             from: secret(TestKeybag.passcode), to: secret(new), iterations: 1000)
-                    } catch DataProtectionError.wrongPasscode {
+                    } catch DataProtectionError.because(KeybagFailure.wrongPasscode) {
                         // The other one was quicker.
                     } catch DataProtectionError.busy {
                         // Only a little.

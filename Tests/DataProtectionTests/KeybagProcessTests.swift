@@ -74,7 +74,7 @@ import Testing
                 try bag.directory.setMode(0o700)
                 try bag.file("attempts").setMode(0o400)
                 let error = expectError("attemptsNotRecorded") { try bag.unlock() }
-                #expect(error == .attemptsNotRecorded(bag.file("attempts"), .permissionDenied))
+                #expect(error == .because(KeybagFailure.attemptsNotRecorded(bag.file("attempts"), .permissionDenied)))
                 #expect(bag.ringContents == [2])
 
                 try bag.file("attempts").setMode(0o600)

@@ -20,7 +20,7 @@ struct KeybagRaceTests {
         let error = #expect(throws: DataProtectionError.self) {
             try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
         }
-        #expect(error == .lockedMeanwhile(keybag: bag.directory))
+        #expect(error == .because(KeybagFailure.lockedMeanwhile(keybag: bag.directory)))
         #expect(error?.errno == .requiredKeyNotAvailable)
         #expect(bag.ringContents == (state == .beforeFirstUnlock ? [] : [2]))
 
@@ -89,7 +89,7 @@ struct KeybagRaceTests {
         let error = #expect(throws: DataProtectionError.self) {
             try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
         }
-        #expect(error == .lockedMeanwhile(keybag: bag.directory))
+        #expect(error == .because(KeybagFailure.lockedMeanwhile(keybag: bag.directory)))
         #expect(bag.timeoutColumn(.unlocked) != "perm", "the keys still go when they are due")
     }
 
@@ -108,7 +108,10 @@ struct KeybagRaceTests {
         let before = bag.keybag.transition.read().counter
         try bag.keybag.transition.exclusively { record throws(DataProtectionError) in
             // Such a lock is not proven, but the unlock sees it.
-            #expect(throws: DataProtectionError.lockUnproven(keybag: bag.directory, .held(processes: [getpid()]))) {
+            #expect(
+                throws: DataProtectionError.because(
+                    KeybagFailure.lockUnproven(keybag: bag.directory, .held(processes: [getpid()])))
+            ) {
                 try bag.keybag.lock()
             }
             record.deadline = 12_345
@@ -157,8 +160,8 @@ struct KeybagRaceTests {
                         } else {
                             do {
                                 try keybag.unlock(passcode: secret(TestKeybag.passcode))
-                            } catch DataProtectionError.lockedMeanwhile {
-                            } catch DataProtectionError.throttled {
+                            } catch DataProtectionError.because(KeybagFailure.lockedMeanwhile) {
+                            } catch DataProtectionError.because(KeybagFailure.throttled) {
                                 // Attempts that are under way at the same time count until one of them succeeds.
                             }
                         }

@@ -72,7 +72,7 @@ struct KeybagRecoveryTests {
         let bag = try TestKeybag()
         #expect(try !bag.keybag.hasRecoveryCode && !bag.keybag.status().hasRecoveryCode)
         let error = expectError("noRecoveryCode") { _ = try bag.keybag.open(recoveryCode: RecoveryCode.random()) }
-        #expect(error == .noRecoveryCode(bag.directory))
+        #expect(error == .because(KeybagFailure.noRecoveryCode(bag.directory)))
     }
 
     @Test("The passcode forgotten, and throttled: the code sets a new one at once")

@@ -67,7 +67,7 @@ struct KeybagRulesTests {
             let attempts = try bag.file("attempts").contents()
             setenv("PROTECTFS_REFUSES_FEW_ITERATIONS", "yes", 1)
             let error = expectError("weakDerivation") { try bag.unlock() }
-            #expect(error == .weakDerivation(bag.directory, iterations: TestKeybag.iterations))
+            #expect(error == .because(KeybagFailure.weakDerivation(bag.directory, iterations: TestKeybag.iterations)))
             #expect(
                 try bag.file("attempts").contents() == attempts, "nothing was left that a guess can be tested against")
             #expect(try bag.keybag.state() == .beforeFirstUnlock)

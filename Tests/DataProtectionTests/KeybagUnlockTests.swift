@@ -92,7 +92,8 @@ struct KeybagUnlockTests {
     func wrongPasscode() throws {
         let bag = try TestKeybag()
         let error = expectError("wrongPasscode") { try bag.unlock("another passcode") }
-        #expect(error == .wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0)))
+        #expect(
+            error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 1, retryAfter: .seconds(0))))
         #expect(bag.ringContents == [])
         try bag.unlock()
         expectError("wrongPasscode") { try bag.unlock("another passcode") }
@@ -109,7 +110,7 @@ struct KeybagUnlockTests {
         let obstacle = try bag.plant(.unlocked, [1, 2, 3], permissions: 0)
         defer { try? RingWriter.run { () throws(Errno) in try KeySerial.userKeyring.unlink(obstacle) } }
         let error = expectError("keyringUnavailable") { try bag.unlock() }
-        #expect(error == .keyringUnavailable(.permissionDenied))
+        #expect(error == .because(KeybagFailure.keyringUnavailable(.permissionDenied)))
         #expect(bag.ringContents == [])
         #expect(try bag.keybag.state() == .beforeFirstUnlock)
         // And a lock does not say that all is well either.
@@ -169,7 +170,8 @@ struct KeybagUnlockTests {
         let bag = try TestKeybag(state: .locked)
         let since = try #require(try bag.keybag.status().lastTransition)
         let error = bag.keybag.lockedError("/a/file", .complete, .read)
-        #expect(error == .locked(path: "/a/file", .complete, .read, state: .locked, since: since))
+        #expect(
+            error == .because(KeybagFailure.locked(path: "/a/file", .complete, .read, state: .locked, since: since)))
         #expect(error.errno == .requiredKeyNotAvailable)
     }
 }

@@ -16,7 +16,8 @@ struct LockProofTests {
         let holder = try StormProcess(bag.directory, ["turns", "stay"])
         #expect(try holder.line() == "ready")
         kill(holder.pid, SIGSTOP)
-        let expected = DataProtectionError.lockUnproven(keybag: bag.directory, .held(processes: [holder.pid]))
+        let expected = DataProtectionError.because(
+            KeybagFailure.lockUnproven(keybag: bag.directory, .held(processes: [holder.pid])))
         for tries in 1...2 as ClosedRange<UInt64> {
             let error = expectError("lockUnproven") { try bag.keybag.lock() }
             #expect(error == expected)
@@ -101,7 +102,8 @@ struct LockProofTests {
                 getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
                 var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
                 setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &none)
-                let expected = DataProtectionError.lockUnproven(keybag: bag.directory, .unwritable(.fileTooLarge))
+                let expected = DataProtectionError.because(
+                    KeybagFailure.lockUnproven(keybag: bag.directory, .unwritable(.fileTooLarge)))
                 #expect(throws: expected) { try bag.keybag.lock() }
                 #expect(bag.ringContents == [2])
                 #expect(throws: expected) { try Keybag.lock(bag.keybag.uuid) }
@@ -176,7 +178,8 @@ struct LockProofTests {
                 let home = try AnotherUser.become()
                 let bag = try TestKeybag(state: .unlocked)
                 try bag.directory.setMode(0)
-                let expected = DataProtectionError.lockUnproven(keybag: bag.directory, .unwritable(.permissionDenied))
+                let expected = DataProtectionError.because(
+                    KeybagFailure.lockUnproven(keybag: bag.directory, .unwritable(.permissionDenied)))
                 #expect(throws: expected) { try Keybag.lock(bag.keybag.uuid) }
                 #expect(bag.ringContents == [2])
                 try bag.scratchPath.setMode(0)

@@ -70,7 +70,7 @@ import Testing
         let error = #expect(throws: DataProtectionError.self) {
             for index in 1...40 { try file.write([1], at: UInt64(index) << 40) }
         }
-        if case .tooSparse(path, let stored, let needed)? = error {
+        if case .because(FileFailure.tooSparse(path, let stored, let needed))? = error {
             #expect(stored < 1 << 20 && needed > 1 << 40)
         } else {
             Issue.record("\(String(describing: error))")

@@ -34,7 +34,7 @@ struct ProtectedDataStormTests {
                         try keybag.lock()
                         do throws(DataProtectionError) {
                             try keybag.unlock(passcode: secret(TestKeybag.passcode))
-                        } catch .lockedMeanwhile {}
+                        } catch .because(KeybagFailure.lockedMeanwhile) {}
                     }
                 }
             }

@@ -73,10 +73,46 @@ import Testing
         #expect(error.localizedDescription == error.errorDescription)
         #expect(error.recoverySuggestion == "protect it first: protectfs protect '/a b'")
         #expect(error.failureReason == nil)
-        let locked = DataProtectionError.locked(path: "f", .complete, .read, state: .beforeFirstUnlock, since: nil)
+        let locked = DataProtectionError.because(
+            KeybagFailure.locked(path: "f", .complete, .read, state: .beforeFirstUnlock, since: nil))
         #expect(locked.failureReason == "not unlocked since the machine started")
         #expect(DataProtectionError.system("f", operation: "open", .noSpace).failureReason == Errno.noSpace.spoken)
         #expect(RecoveryCodeTypo.checksum(likelyGroup: 3).localizedDescription == "a typo, most likely in group 3")
+    }
+
+    @Test func `Errors are equal if their cases and all that they carry are equal`() {
+        let errors: [DataProtectionError] = [
+            .because(KeybagFailure.keybagNotFound("p")), .because(KeybagFailure.keybagNotFound("q")),
+            .because(KeybagFailure.keybagExists("p")), .because(FileFailure.needsRekey("p")),
+            .because(TreeFailure.setAside("p")),
+            .notProtected("p"), .unsupported("p", what: "w"), .unsupported("p", what: "v"), .busy("p"), .exists("p"),
+            .notRegularFile("p"), .hasHardLinks("p", count: 2), .hasHardLinks("p", count: 3),
+            .keybagUnsafe("p", reason: "w"), .usedElsewhere("p"), .damaged("p", .head, reason: "r", offset: nil),
+            .damaged("p", .head, reason: "r", offset: 0), .damaged("p", .chunk, reason: "r", offset: 0),
+            .system("p", operation: "open", .noSpace), .system("p", operation: "read", .noSpace),
+            .system("p", operation: "open", .ioError), .cryptography(.unwrapFailed),
+        ]
+        #expect(Set(errors).count == errors.count)
+        for (index, error) in errors.enumerated() {
+            #expect(errors.indices.filter { errors[$0] == error } == [index], "\(error)")
+        }
+    }
+
+    @Test func `The failure of a layer is found in the one error that an application catches`() throws {
+        let bed = try FileTestBed()
+        try bed.make("f", .complete)
+        try bed.keybag.lock()
+        do {
+            _ = try ProtectedFile.open(bed.path("f"), keybag: bed.keybag)
+            Issue.record("a locked file was opened")
+        } catch .because(KeybagFailure.locked(let path, .complete, .open, state: .locked, since: _)) {
+            #expect(path == bed.path("f"))
+        }
+        let error = #expect(throws: (any Error).self) { try Keybag(at: bed.path("nothing")) }
+        guard case .because(KeybagFailure.keybagNotFound)? = error as? DataProtectionError else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
     }
 
     @Test func `A Cocoa error has the words of the error underneath`() throws {

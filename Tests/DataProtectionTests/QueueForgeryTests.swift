@@ -20,7 +20,7 @@ import Testing
             #expect(outcomes == [], "no segment has this name")
             #expect(bed.bag.warnings.unusual.map(\.caseName).contains("queueNoteUnreadable"))
         } else {
-            #expect(outcomes == [.failed(.wouldWeaken(secret, from: protectionClass, to: .none))])
+            #expect(outcomes == [.failed(.because(FileFailure.wouldWeaken(secret, from: protectionClass, to: .none)))])
         }
         #expect(try bed.read(target) == Array("public".utf8))
         #expect(try bed.read(secret) == Array("secret".utf8))
@@ -32,7 +32,10 @@ import Testing
         let segment = try bed.makeWhole("log.segment-1", .completeUnlessOpen, Array("secret".utf8))
         let log = try bed.makePlanted("log")
         try bed.forgeJoin(segment, to: log)
-        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.unverifiedOrigin(log, .unverified))])
+        #expect(
+            try bed.keybag.performQueuedWork().map(\.outcome) == [
+                .failed(.because(FileFailure.unverifiedOrigin(log, .unverified)))
+            ])
         #expect(try bed.read(log) == [])
         #expect(try bed.read(segment) == Array("secret".utf8))
     }
@@ -157,7 +160,10 @@ import Testing
         try bed.enter(.unlocked)
         for _ in 0..<5 { try QueueTries(1, in: bed.keybag.directory).begin() }
         let tries = bed.keybag.directory.appending("queue/1.tries")
-        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.setAside(tries)), .done])
+        #expect(
+            try bed.keybag.performQueuedWork().map(\.outcome) == [
+                .failed(.because(TreeFailure.setAside(tries))), .done,
+            ])
         #expect(try ProtectedFileInfo(of: bed.path("second")).protectionClass == .complete)
         try tries.remove()
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])

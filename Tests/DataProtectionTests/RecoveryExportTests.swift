@@ -117,10 +117,10 @@ struct RecoveryExportTests {
         let before = try bed.bag.directory.names().map { try bed.bag.file($0).contents() }
         let uuid = bed.bag.keybag.uuid
         let same = expectError("keybagIntact") { _ = try bed.restore() }
-        #expect(same == .keybagIntact(bed.bag.directory, uuid, exported: uuid))
+        #expect(same == .because(KeybagFailure.keybagIntact(bed.bag.directory, uuid, exported: uuid)))
         let other = try TestKeybag()
         let foreign = expectError("keybagIntact") { _ = try bed.restore(at: other.directory) }
-        #expect(foreign == .keybagIntact(other.directory, other.keybag.uuid, exported: uuid))
+        #expect(foreign == .because(KeybagFailure.keybagIntact(other.directory, other.keybag.uuid, exported: uuid)))
         #expect(try bed.bag.directory.names().map { try bed.bag.file($0).contents() } == before)
     }
 

@@ -29,6 +29,8 @@ import Testing
 
     @Test func damageHasNone() {
         #expect(DataProtectionError.damaged("f", .chunk, reason: "", offset: 0).remedy == nil)
-        #expect(DataProtectionError.throttled(keybag: "k", retryAfter: .seconds(60)).remedy == .wait(.seconds(60)))
+        #expect(
+            DataProtectionError.because(KeybagFailure.throttled(keybag: "k", retryAfter: .seconds(60))).remedy
+                == .wait(.seconds(60)))
     }
 }

@@ -120,7 +120,7 @@ struct RotatedKeybagTests {
         #expect(bed.keybag.retiredGenerations == [])
         for (path, protectionClass) in zip(paths, ProtectionClass.allCases) {
             let error = expectError("keyLost") { _ = try bed.read(path) }
-            #expect(error == .keyLost(path, protectionClass, generation: 1))
+            #expect(error == .because(KeybagFailure.keyLost(path, protectionClass, generation: 1)))
             expectError("keyLost") { try bed.keybag.rewrap(fileAt: path) }
             expectError("keyLost") { _ = try bed.keybag.needsRewrap(fileAt: path) }
         }
@@ -338,7 +338,7 @@ struct RotatedKeybagTests {
         try use(second)
         for path in files {
             let error = expectError("keyLost") { _ = try bed.read(path) }
-            guard case .keyLost(_, _, generation: 2, isNewer: true)? = error else {
+            guard case .because(KeybagFailure.keyLost(_, _, generation: 2, isNewer: true))? = error else {
                 Issue.record("\(path): \(String(describing: error))")
                 continue
             }
@@ -354,7 +354,10 @@ struct RotatedKeybagTests {
         try bed.bag.forgetRetired()
         for path in files {
             let error = expectError("keyLost") { _ = try bed.read(path) }
-            #expect(error == .keyLost(path, try ProtectedFileInfo(of: path).protectionClass, generation: 2))
+            #expect(
+                error
+                    == .because(
+                        KeybagFailure.keyLost(path, try ProtectedFileInfo(of: path).protectionClass, generation: 2)))
         }
         #expect(try files.map { try $0.contents() } == stored, "nothing was changed")
 

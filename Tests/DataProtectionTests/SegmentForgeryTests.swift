@@ -26,7 +26,9 @@ import Testing
         try bed.enter(.unlocked)
         let segments = thereIsALog ? 1 : 2
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
-        #expect(outcomes == [.failed(.notASegment(segment, of: log))] + Array(repeating: .done, count: segments))
+        #expect(
+            outcomes == [.failed(.because(TreeFailure.notASegment(segment, of: log)))]
+                + Array(repeating: .done, count: segments))
         #expect(try bed.text(log) == (thereIsALog ? "line\nnext\n" : "first\nnext\n"), "it holds nobody up")
         #expect(try segment.contents() == stored)
         #expect(try bed.names() == ["log", "log.segment-1"])
@@ -34,7 +36,10 @@ import Testing
         // It is said again until somebody has looked at it and removed it.
         let work = try #require(try bed.keybag.queuedWork().first)
         #expect(work.path == segment && work.lastError == .badMessage)
-        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.failed(.notASegment(segment, of: log))])
+        #expect(
+            try bed.keybag.performQueuedWork().map(\.outcome) == [
+                .failed(.because(TreeFailure.notASegment(segment, of: log)))
+            ])
         try segment.remove()
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.gone])
         #expect(bed.keybag.queuedWorkCount == 0)
@@ -56,7 +61,7 @@ import Testing
             try log.close()
             #expect(try bed.text(bed.path("log")) == "1\n2\n3\n")
             #expect(try bed.names() == ["log", "log.segment-1"])
-            let error = DataProtectionError.notASegment(segment, of: bed.path("log"))
+            let error = DataProtectionError.because(TreeFailure.notASegment(segment, of: bed.path("log")))
             #expect(bed.bag.warnings.unusual == [.segmentLeftOut(segment, of: bed.path("log"), error)])
         }
     }
@@ -82,7 +87,7 @@ import Testing
         try bed.forge([.join(try bed.reference(file), log: log, seal: bytes)])
         try bed.enter(.unlocked)
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
-        #expect(outcomes == [.failed(.notASegment(file, of: log))])
+        #expect(outcomes == [.failed(.because(TreeFailure.notASegment(file, of: log)))])
         #expect(try bed.read(log) == Array("line".utf8))
         #expect(try bed.read(file) == Array("diary".utf8))
     }
@@ -105,7 +110,7 @@ import Testing
         try note.overwrite(QueueRecord.join(try bed.reference(segment), log: log, seal: seal).encoded)
         try bed.enter(.unlocked)
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
-        #expect(outcomes == [.failed(.notASegment(segment, of: log))])
+        #expect(outcomes == [.failed(.because(TreeFailure.notASegment(segment, of: log)))])
         #expect(try bed.text(log) == "public\n")
         #expect(try bed.text(segment) == "secret\n")
     }
@@ -135,7 +140,7 @@ import Testing
         try AtomicReplace.rename(planted, to: segment)
         try bed.enter(.unlocked)
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
-        #expect(outcomes == [.failed(.notASegment(segment, of: bed.path("log")))])
+        #expect(outcomes == [.failed(.because(TreeFailure.notASegment(segment, of: bed.path("log"))))])
         #expect(try bed.text(bed.path("log")) == "1\n")
         #expect(OwnDirectory.exists(segment))
     }

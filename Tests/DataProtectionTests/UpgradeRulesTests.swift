@@ -82,6 +82,6 @@ import Testing
     @Test(arguments: [("a", 1), ("# x\n\na secret", 3), ("[ complete", 1), ("a complete\nb\0c none", 2)])
     func aLineThatMakesNoSenseIsNamed(_ text: String, _ line: Int) {
         let error = expectError("configuration") { _ = try UpgradeRules(text) }
-        if case .configuration(_, let found, _) = error { #expect(found == line) }
+        if case .because(KeybagFailure.configuration(_, let found, _)) = error { #expect(found == line) }
     }
 }

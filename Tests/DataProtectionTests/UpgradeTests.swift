@@ -146,7 +146,9 @@ import Testing
         let path = tree.bed.path("data.db")
         let second = await tree.results(
             of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete, options: options))
-        #expect(second["data.db"] == .failed(.databaseInUse(path, holding: tree.bed.path("data.db-wal"))))
+        #expect(
+            second["data.db"]
+                == .failed(.because(FileFailure.databaseInUse(path, holding: tree.bed.path("data.db-wal")))))
         for name in ["data.db-wal", "data.db-shm", "data.db-journal"] {
             #expect(second[name] == .skipped(.leftOut(.databases)), "\(name)")
             try tree.bed.path(name).overwrite([])

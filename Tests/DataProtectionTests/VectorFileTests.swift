@@ -74,14 +74,14 @@ extension FormatVector: CustomTestStringConvertible {
             return "unsupported"
         } catch DataProtectionError.notProtected {
             return "not protected"
-        } catch DataProtectionError.mangled {
+        } catch DataProtectionError.because(FileFailure.mangled) {
             // FORMAT.md §3.7 lets a reader say so instead.
             return "not protected"
-        } catch DataProtectionError.foreignKeybag {
+        } catch DataProtectionError.because(FileFailure.foreignKeybag) {
             return "foreign keybag"
-        } catch DataProtectionError.keyLost {
+        } catch DataProtectionError.because(KeybagFailure.keyLost) {
             return "key lost"
-        } catch DataProtectionError.otherKey {
+        } catch DataProtectionError.because(FileFailure.otherKey) {
             return "damaged wrap"
         } catch {
             return "\(error)"

@@ -39,7 +39,7 @@ struct Crowd {
         for _ in 0..<count {
             let secret = SecretBytes(byteCount: passcode.utf8.count) { $0.copyBytes(from: passcode.utf8) }
             do throws(DataProtectionError) { try keybag.unlock(passcode: secret) } catch {
-                guard case .lockedMeanwhile = error else { throw error }
+                guard case .because(KeybagFailure.lockedMeanwhile) = error else { throw error }
                 overtaken += 1
             }
             try keybag.lock()
@@ -50,7 +50,7 @@ struct Crowd {
     /// Whether `body` met no lock.
     private func isOpen(_ body: () throws -> Void) throws -> Bool {
         do { try body() } catch {
-            guard case DataProtectionError.locked = error else { throw error }
+            guard case DataProtectionError.because(KeybagFailure.locked) = error else { throw error }
             usleep(500)
             return false
         }

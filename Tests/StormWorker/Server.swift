@@ -9,7 +9,7 @@ import SystemPackage
 ///     new PATH | add COUNT SEED | finish
 ///     put COUNT PATH | get PATH
 ///
-/// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``.
+/// Answers `ok …`, or `error CASE` with the name of the ``DataProtectionError``, or of its layer's failure.
 final class Server {
     private let keybag: Keybag
     private var file: ProtectedFile?
@@ -23,8 +23,8 @@ final class Server {
         while let line = readLine() {
             do {
                 say("ok \(try answer(line))")
-            } catch let error as DataProtectionError {
-                say("error \(error)")
+            } catch DataProtectionError.because(let failure) {
+                say("error \(failure)")
             } catch {
                 say("error \(error)")
             }

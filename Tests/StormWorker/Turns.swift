@@ -32,7 +32,7 @@ struct Turns {
         var unproven = 0
         for _ in 0..<count {
             do throws(DataProtectionError) { _ = try keybag.lock(waiting: 0) } catch {
-                guard case .lockUnproven = error else { throw error }
+                guard case .because(KeybagFailure.lockUnproven) = error else { throw error }
                 unproven += 1
             }
         }
@@ -47,7 +47,7 @@ struct Turns {
         for _ in 0..<count {
             let counter = try keybag.transition.readStrictly().counter
             do throws(DataProtectionError) { _ = try keybag.load(keys, seconds: nil, ifCounterIs: counter) } catch {
-                guard case .lockedMeanwhile = error else { throw error }
+                guard case .because(KeybagFailure.lockedMeanwhile) = error else { throw error }
                 overtaken += 1
             }
         }

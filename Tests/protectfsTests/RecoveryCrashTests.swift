@@ -48,7 +48,7 @@ extension CommandSandbox {
             }
             return true
         } catch {
-            guard case .wrongRecoveryCode = error else { throw error }
+            guard case .because(KeybagFailure.wrongRecoveryCode) = error else { throw error }
             return false
         }
     }

@@ -64,7 +64,7 @@ struct WeakeningTests {
                 try body()
                 Issue.record("\(name) was not refused")
             } catch {
-                if case .wouldWeaken = error { return }
+                if case .because(FileFailure.wouldWeaken) = error { return }
                 Issue.record("\(name): \(error)")
             }
         }

@@ -154,18 +154,20 @@ package final class Keybags: Sendable {
     /// The keybag of the file, if `error` means that it is not ours.
     private static func owner(after error: DataProtectionError, _ info: () -> ProtectedFileInfo?) -> KeybagUUID? {
         switch error {
-        case .foreignKeybag(_, let uuid): uuid
-        case .keybagNotFound: info()?.keybag
+        case .because(FileFailure.foreignKeybag(_, let uuid)): uuid
+        case .because(KeybagFailure.keybagNotFound): info()?.keybag
         default: nil
         }
     }
 
     /// The error for a file whose keybag is not known.
     private func foreign(_ path: FilePath, _ uuid: KeybagUUID, _ error: DataProtectionError) -> DataProtectionError {
-        guard case .keybagNotFound(let directory) = error, !Keybag.wasUsed(in: directory, as: uuid) else {
+        guard case .because(KeybagFailure.keybagNotFound(let directory)) = error,
+            !Keybag.wasUsed(in: directory, as: uuid)
+        else {
             return error
         }
-        return .foreignKeybag(path, uuid)
+        return .because(FileFailure.foreignKeybag(path, uuid))
     }
 
     /// The keybag of that name, if it is this command's, or is known and there.

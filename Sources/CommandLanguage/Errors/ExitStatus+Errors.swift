@@ -4,27 +4,65 @@ extension DataProtectionError: SpokenError {
     /// The exit status that says the same.
     package var exitStatus: ExitStatus {
         switch self {
-        case .locked, .busy, .throttled, .lockedMeanwhile, .lockIncomplete, .keysElsewhere, .keysUnreadable, .setAside,
-            .outOfReachOfLocks, .tooManyNamespaces, .keyNotInBackup, .databaseInUse, .lockUnproven,
-            .keysIncomplete:
-            .notNow
-        case .notProtected, .mangled, .damaged, .unsupported, .unverifiedOrigin, .notASegment, .keybagDamaged,
-            .otherKey:
-            .damaged
-        case .foreignKeybag, .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode,
-            .backupNotFound:
-            .notFound
-        case .notRegularFile, .hasHardLinks, .database, .wouldWeaken, .keybagUnsafe, .weakDerivation, .needsRekey,
-            .tooManyGenerations, .ownedByAnother:
-            .refused
-        case .wrongPasscode, .wrongRecoveryCode, .wrongBackupPassphrase: .refused
-        case .exists, .keybagExists, .keybagIntact: .exists
-        case .passcodeUnusable, .unknownClass, .notForBackup: .usage
-        case .keyringUnavailable: .unavailable
-        case .configuration, .rulesWithin, .usedElsewhere: .configuration
-        case .handleFailed, .attemptsNotRecorded, .outOfRange, .tooSparse, .keybagUnconfirmed: .inputOutput
-        case .notOpen, .cryptography: .bug
+        case .because(let failure as KeybagFailure): failure.exitStatus
+        case .because(let failure as FileFailure): failure.exitStatus
+        case .because(let failure as TreeFailure): failure.exitStatus
+        case .because: .bug
+        case .busy: .notNow
+        case .notProtected, .damaged, .unsupported: .damaged
+        case .notRegularFile, .hasHardLinks, .keybagUnsafe: .refused
+        case .exists: .exists
+        case .usedElsewhere: .configuration
         case .system(_, _, let errno): ExitStatus(errno)
+        case .cryptography: .bug
+        }
+    }
+}
+
+extension KeybagFailure {
+    /// The exit status that says the same.
+    fileprivate var exitStatus: ExitStatus {
+        switch self {
+        case .locked, .throttled, .lockedMeanwhile, .lockIncomplete, .lockUnproven, .keysElsewhere, .keysUnreadable,
+            .keysIncomplete, .outOfReachOfLocks, .tooManyNamespaces:
+            .notNow
+        case .keybagDamaged: .damaged
+        case .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
+        case .weakDerivation, .tooManyGenerations, .wrongPasscode, .wrongRecoveryCode: .refused
+        case .keybagExists, .keybagIntact: .exists
+        case .passcodeUnusable: .usage
+        case .keyringUnavailable: .unavailable
+        case .configuration: .configuration
+        case .attemptsNotRecorded, .keybagUnconfirmed: .inputOutput
+        }
+    }
+}
+
+extension FileFailure {
+    /// The exit status that says the same.
+    fileprivate var exitStatus: ExitStatus {
+        switch self {
+        case .databaseInUse: .notNow
+        case .mangled, .unverifiedOrigin, .otherKey: .damaged
+        case .foreignKeybag: .notFound
+        case .database, .wouldWeaken, .needsRekey, .ownedByAnother: .refused
+        case .unknownClass: .usage
+        case .handleFailed, .outOfRange, .tooSparse: .inputOutput
+        case .notOpen: .bug
+        }
+    }
+}
+
+extension TreeFailure {
+    /// The exit status that says the same.
+    fileprivate var exitStatus: ExitStatus {
+        switch self {
+        case .setAside, .keyNotInBackup: .notNow
+        case .notASegment: .damaged
+        case .backupNotFound: .notFound
+        case .wrongBackupPassphrase: .refused
+        case .notForBackup: .usage
+        case .rulesWithin: .configuration
         }
     }
 }

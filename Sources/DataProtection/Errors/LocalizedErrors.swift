@@ -1,5 +1,7 @@
 public import DurableFiles
 public import FoundationEssentials
+import Keybags
+import ProtectedFiles
 import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage
@@ -12,16 +14,11 @@ extension DataProtectionError: LocalizedError {
     /// Why, if more is known than what ``errorDescription`` begins with.
     public var failureReason: String? {
         switch self {
-        case .locked(_, _, _, let state, let since): state.spoken(since: since)
-        case .damaged(_, _, let reason, _), .keybagDamaged(_, let reason), .keybagUnsafe(_, let reason),
-            .passcodeUnusable(let reason), .deviceKeyUnusable(_, let reason), .configuration(_, _, let reason):
-            reason
+        case .because(let failure as KeybagFailure): failure.reason
+        case .because(let failure as FileFailure): failure.reason
+        case .damaged(_, _, let reason, _), .keybagUnsafe(_, let reason): reason
         case .unsupported(_, let what): what
-        case .mangled(_, let mangling): mangling.spoken
-        case .system(_, _, let errno), .handleFailed(_, let errno), .keyringUnavailable(let errno),
-            .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno), .keybagUnconfirmed(_, let errno),
-            .lockUnproven(_, .unwritable(let errno)):
-            errno.spoken
+        case .system(_, _, let errno): errno.spoken
         default: nil
         }
     }

@@ -19,11 +19,11 @@ extension DataProtectionError {
     /// What would help, if anything does that a caller can do without changing its request.
     public var remedy: Remedy? {
         switch self {
-        case .locked, .lockedMeanwhile: .unlock
-        case .throttled(_, let time): .wait(time)
-        case .wrongPasscode(_, _, let time): time > .zero ? .wait(time) : nil
-        case .busy, .lockUnproven: .tryAgain
-        case .handleFailed: .reopen
+        case .because(KeybagFailure.locked), .because(KeybagFailure.lockedMeanwhile): .unlock
+        case .because(KeybagFailure.throttled(_, let time)): .wait(time)
+        case .because(KeybagFailure.wrongPasscode(_, _, let time)): time > .zero ? .wait(time) : nil
+        case .busy, .because(KeybagFailure.lockUnproven): .tryAgain
+        case .because(FileFailure.handleFailed): .reopen
         default: nil
         }
     }

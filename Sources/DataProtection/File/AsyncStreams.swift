@@ -70,7 +70,7 @@ extension ProtectedFile {
     ///
     /// - Throws: also `system` with ENOMEM: the size of a file that is not known to be ours may be anything.
     public func read(_ length: Int, at offset: Int64) throws(DataProtectionError) -> Data {
-        guard offset >= 0, length >= 0 else { throw .outOfRange(path) }
+        guard offset >= 0, length >= 0 else { throw .because(FileFailure.outOfRange(path)) }
         if length == 0 {
             _ = try size()
             return Data()

@@ -80,7 +80,7 @@ extension [FileAttributeKey: Any] {
         let name = (value as? FileProtectionType)?.rawValue ?? value as? String
         return try inFoundationsWords(path, isWriting: true) { path throws(DataProtectionError) in
             guard let known = ProtectionClass.allCases.first(where: { $0.appleName == name }) else {
-                throw .unknownClass(path, name: name ?? "a value of type \(type(of: value))")
+                throw .because(FileFailure.unknownClass(path, name: name ?? "a value of type \(type(of: value))"))
             }
             return known
         }
@@ -118,7 +118,7 @@ extension Keybag {
     fileprivate func info(ofOwnFile path: FilePath) throws(DataProtectionError) -> ProtectedFileInfo? {
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
-            guard info.keybag == uuid else { throw .foreignKeybag(path, info.keybag) }
+            guard info.keybag == uuid else { throw .because(FileFailure.foreignKeybag(path, info.keybag)) }
             return info
         } catch .notProtected {
             return nil

@@ -51,15 +51,18 @@ extension DataProtectionError {
     private func cocoaCode(isWriting: Bool) -> CocoaError.Code {
         switch self {
         case .system(_, _, .noSuchFileOrDirectory): isWriting ? .fileNoSuchFile : .fileReadNoSuchFile
-        case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded), .tooSparse: .fileWriteOutOfSpace
+        case .system(_, _, .noSpace), .system(_, _, .diskQuotaExceeded), .because(FileFailure.tooSparse):
+            .fileWriteOutOfSpace
         case .system(_, _, .readOnlyFileSystem): .fileWriteVolumeReadOnly
         case .system(_, _, .fileNameTooLong): isWriting ? .fileWriteInvalidFileName : .fileReadInvalidFileName
         case .exists: .fileWriteFileExists
-        case .unknownClass: .featureUnsupported
-        case .damaged, .mangled, .notProtected, .unsupported: isWriting ? .fileWriteUnknown : .fileReadCorruptFile
-        case .locked, .foreignKeybag, .keyLost, .otherKey, .unverifiedOrigin, .notASegment,
-            .system(_, _, .permissionDenied),
-            .system(_, _, .notPermitted), .lockedMeanwhile, .otherDevice, .ownedByAnother:
+        case .because(FileFailure.unknownClass): .featureUnsupported
+        case .damaged, .because(FileFailure.mangled), .notProtected, .unsupported:
+            isWriting ? .fileWriteUnknown : .fileReadCorruptFile
+        case .because(KeybagFailure.locked), .because(KeybagFailure.lockedMeanwhile), .because(KeybagFailure.keyLost),
+            .because(KeybagFailure.otherDevice), .because(FileFailure.foreignKeybag), .because(FileFailure.otherKey),
+            .because(FileFailure.unverifiedOrigin), .because(FileFailure.ownedByAnother),
+            .because(TreeFailure.notASegment), .system(_, _, .permissionDenied), .system(_, _, .notPermitted):
             isWriting ? .fileWriteNoPermission : .fileReadNoPermission
         default: isWriting ? .fileWriteUnknown : .fileReadUnknown
         }
@@ -72,7 +75,8 @@ extension DataProtectionError {
             facts[ProtectionErrorKey.remedy] = remedy
             facts[ProtectionErrorKey.waitingHelps] = remedy != .reopen
         }
-        guard case .locked(_, let protectionClass, let operation, let state, let since) = self else { return facts }
+        guard case .because(KeybagFailure.locked(_, let protectionClass, let operation, let state, let since)) = self
+        else { return facts }
         facts[ProtectionErrorKey.state] = state
         facts[ProtectionErrorKey.protectionClass] = protectionClass
         facts[ProtectionErrorKey.operation] = operation

@@ -88,10 +88,10 @@ extension DataProtectionError {
     /// Whether it was met at `source` or below it, while something was read there, and not at `target`, which may be inside.
     fileprivate func isAbout(_ source: FilePath, not target: FilePath) -> Bool {
         switch self {
-        case .locked(let path, _, _, _, _), .damaged(let path, _, _, _), .unsupported(let path, _),
-            .foreignKeybag(let path, _), .keyLost(let path, _, _, _), .otherKey(let path, _, _), .busy(let path),
-            .notRegularFile(let path),
-            .system(let path, _, _):
+        case .damaged(let path, _, _, _), .unsupported(let path, _), .busy(let path), .notRegularFile(let path),
+            .system(let path, _, _), .because(KeybagFailure.locked(let path, _, _, _, _)),
+            .because(KeybagFailure.keyLost(let path, _, _, _)), .because(FileFailure.foreignKeybag(let path, _)),
+            .because(FileFailure.otherKey(let path, _, _)):
             return path.starts(with: source) && !path.starts(with: target)
         default: return false
         }

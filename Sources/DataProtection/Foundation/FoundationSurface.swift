@@ -164,7 +164,9 @@ extension Data.WritingOptions {
         case .completeFileProtectionUnlessOpen: return .completeUnlessOpen
         case .completeFileProtectionUntilFirstUserAuthentication: return .completeUntilFirstUserAuthentication
         case .noFileProtection: return ProtectionClass.none
-        case let other: throw .unknownClass(path, name: "writing option 0x\(String(other.rawValue, radix: 16))")
+        case let other:
+            throw .because(
+                FileFailure.unknownClass(path, name: "writing option 0x\(String(other.rawValue, radix: 16))"))
         }
     }
 }

@@ -1,4 +1,4 @@
-import DurableFiles
+import Keybags
 import SystemPackage
 
 extension LockDoubt {

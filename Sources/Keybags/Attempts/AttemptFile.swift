@@ -39,7 +39,9 @@ package struct AttemptFile: Sendable {
         try withLock { file throws(DataProtectionError) in
             let (record, sector) = try current(in: file)
             let wait = AttemptDelay.remaining(of: record, now: Clock.bootTime())
-            guard wait == 0 else { throw .throttled(keybag: directory, retryAfter: .seconds(wait)) }
+            guard wait == 0 else {
+                throw .because(KeybagFailure.throttled(keybag: directory, retryAfter: .seconds(wait)))
+            }
             var next = record
             next.failures = record.failures == .max ? .max : record.failures + 1
             try write(next, replacing: sector, in: file)
@@ -98,7 +100,7 @@ package struct AttemptFile: Sendable {
             _ = try retrying(path, "flock") { flock(file.descriptor, LOCK_EX) }
             return try body(file)
         } catch .system(let path, _, let errno) {
-            throw .attemptsNotRecorded(path, errno)
+            throw .because(KeybagFailure.attemptsNotRecorded(path, errno))
         }
     }
 

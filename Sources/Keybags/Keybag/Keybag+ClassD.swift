@@ -23,7 +23,7 @@ extension Keybag {
             guard let now = try reload().entry(of: name) else { return nil }
             entry = now
         }
-        throw .keybagDamaged(directory, reason: "its class key D is not that of the last unlock")
+        throw .because(KeybagFailure.keybagDamaged(directory, reason: "its class key D is not that of the last unlock"))
     }
 
     private func idsInRing(_ protectionClass: ProtectionClass) throws(DataProtectionError) -> [UInt32: [UInt8]] {
@@ -31,7 +31,9 @@ extension Keybag {
         do throws(DataProtectionError) {
             guard let payload = try RingKeys.payload(of: ring.firstUnlock, serial: &serial) else { return [:] }
             return payload.withUnsafeBytes { RingPayload.ids(of: protectionClass, in: $0) }
-        } catch .keyringUnavailable(.notPermitted), .keyringUnavailable(.noFunction) {
+        } catch .because(KeybagFailure.keyringUnavailable(let errno))
+            where errno == .notPermitted || errno == .noFunction
+        {
             return [:]  // as the seccomp profiles of containers refuse it
         }
     }

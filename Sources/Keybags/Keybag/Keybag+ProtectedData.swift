@@ -30,7 +30,7 @@ extension Keybag {
 
     /// Returns as soon as files of every class open: at once if they do already.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled; `DataProtectionError.keyringUnavailable`; `system` if nothing can be
+    /// - Throws: `CancellationError` when the task is cancelled; ``KeybagFailure/keyringUnavailable(_:)``; `system` if nothing can be
     ///   waited for.
     public func waitUntilAvailable() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -34,7 +34,7 @@ extension Keybag {
     /// - Throws: `passcodeUnusable` for every other keybag; `lockedMeanwhile`, `keybagNotFound`, `keybagDamaged`.
     package func unlockTemporary(forSeconds seconds: UInt32? = nil) throws(DataProtectionError) {
         guard let process = ring.process else {
-            throw .passcodeUnusable(reason: "only a temporary keybag is unlocked without one")
+            throw .because(KeybagFailure.passcodeUnusable(reason: "only a temporary keybag is unlocked without one"))
         }
         while true {
             let counter = try transition.readStrictly().counter
@@ -54,7 +54,9 @@ extension Keybag {
     /// No passcode belongs to a temporary keybag: to try one would cost a derivation, and leave a key in the kernel keyring.
     func refusePasscodeIfTemporary() throws(DataProtectionError) {
         if ring.process != nil {
-            throw .passcodeUnusable(reason: "a temporary keybag has none; unlock it with TemporaryKeybag.unlock()")
+            throw .because(
+                KeybagFailure.passcodeUnusable(
+                    reason: "a temporary keybag has none; unlock it with TemporaryKeybag.unlock()"))
         }
     }
 }

@@ -139,7 +139,7 @@ public final class Keybag: Sendable {
         let stamp = file.stamp()
         if let copy = cached.withLock({ $0.stamp == stamp ? $0.copy : nil }) { return copy }
         let copy = try file.load().copy
-        guard copy.uuid == uuid else { throw .keybagNotFound(directory) }
+        guard copy.uuid == uuid else { throw .because(KeybagFailure.keybagNotFound(directory)) }
         cached.withLock { ($0.copy, $0.stamp) = (copy, stamp) }
         return copy
     }
@@ -157,7 +157,7 @@ public final class Keybag: Sendable {
     @discardableResult
     package func reload() throws(DataProtectionError) -> KeybagCopy {
         let copy = try file.load().copy
-        guard copy.uuid == uuid else { throw .keybagNotFound(directory) }
+        guard copy.uuid == uuid else { throw .because(KeybagFailure.keybagNotFound(directory)) }
         cache(copy)
         return copy
     }
@@ -228,7 +228,8 @@ public final class Keybag: Sendable {
             guard areEqualInConstantTime(try key.id(), entry.id) else { throw .unwrapFailed }
             return key
         } catch .unwrapFailed {
-            throw .keybagDamaged(directory, reason: "class key D does not open under the device key")
+            throw .because(
+                KeybagFailure.keybagDamaged(directory, reason: "class key D does not open under the device key"))
         } catch {
             throw .cryptography(error)
         }

@@ -34,7 +34,9 @@ extension Keybag {
         _ directory: FilePath, _ passcode: borrowing SecretBytes
     ) throws(DataProtectionError) {
         try checkPasscode(passcode)
-        if OwnDirectory.exists(directory.appending("keybag.0")) { throw .keybagExists(directory) }
+        if OwnDirectory.exists(directory.appending("keybag.0")) {
+            throw .because(KeybagFailure.keybagExists(directory))
+        }
         // Its files are made by their paths.
         try OwnDirectory.requireUnswappable(directory.directory)
     }
@@ -90,13 +92,16 @@ extension Keybag {
             guard case .system(_, _, let errno) = error,
                 [.fileExists, .directoryNotEmpty, .notDirectory].contains(errno)
             else { throw error }
-            throw OwnDirectory.exists(directory.appending("keybag.0")) ? .keybagExists(directory) : .exists(directory)
+            throw OwnDirectory.exists(directory.appending("keybag.0"))
+                ? .because(KeybagFailure.keybagExists(directory)) : .exists(directory)
         }
     }
 
     package static func checkPasscode(_ passcode: borrowing SecretBytes) throws(DataProtectionError) {
-        if passcode.count == 0 { throw .passcodeUnusable(reason: "it is empty") }
-        if passcode.count > 1024 { throw .passcodeUnusable(reason: "it is longer than 1,024 bytes") }
+        if passcode.count == 0 { throw .because(KeybagFailure.passcodeUnusable(reason: "it is empty")) }
+        if passcode.count > 1024 {
+            throw .because(KeybagFailure.passcodeUnusable(reason: "it is longer than 1,024 bytes"))
+        }
     }
 
     /// As many iterations as take about half a second of this thread's work, 600,000 at least: a busy machine gives no weaker keybag.

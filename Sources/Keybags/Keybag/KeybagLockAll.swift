@@ -87,7 +87,7 @@ extension Keybag {
         if let other = try? KeybagFile(directory: directory).usableUUID(), other != uuid { return nil }
         let doubt = try settle(unopened: directory) { () throws(DataProtectionError) in try RingKeys(uuid).evict() }
             .doubt
-        if let doubt { throw .lockUnproven(keybag: directory, doubt) }
+        if let doubt { throw .because(KeybagFailure.lockUnproven(keybag: directory, doubt)) }
         return nil
     }
 
@@ -127,7 +127,7 @@ extension Keybag {
             }
         }
         do throws(DataProtectionError) { try places.refuseElsewhere() } catch {
-            if case .keysElsewhere = error { throw error }
+            if case .because(KeybagFailure.keysElsewhere) = error { throw error }
             return (areRingsKnown: false, doubt: turn?.doubt)
         }
         return (areRingsKnown: true, doubt: turn?.doubt)

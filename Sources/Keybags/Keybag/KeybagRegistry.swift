@@ -11,10 +11,10 @@ extension Keybag {
         _ uuid: KeybagUUID, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Keybag {
         guard let directory = target(of: uuid) else {
-            throw .keybagNotFound(Locations.registry.appending(uuid.description))
+            throw .because(KeybagFailure.keybagNotFound(Locations.registry.appending(uuid.description)))
         }
         let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)
-        guard keybag.uuid == uuid else { throw .keybagNotFound(keybag.directory) }
+        guard keybag.uuid == uuid else { throw .because(KeybagFailure.keybagNotFound(keybag.directory)) }
         return keybag
     }
 

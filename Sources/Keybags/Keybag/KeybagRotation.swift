@@ -67,7 +67,7 @@ extension OpenedKeybag {
         guard old.entries.count + added <= KeybagCopy.maximumEntryCount,
             old.usedEntries.allSatisfy({ $0.generation < .max })
         else {
-            throw .tooManyGenerations(keybag.directory)
+            throw .because(KeybagFailure.tooManyGenerations(keybag.directory))
         }
         let newKey = try withKeys { () throws(KeyError) in try KeybagKey.random(for: keybag.uuid) }
         let codeSlot = try recoverySlot(newKey)

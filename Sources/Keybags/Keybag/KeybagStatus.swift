@@ -58,15 +58,15 @@ extension Keybag {
             // the ring an unlock may load keys.
             if look > 1 { usleep(10_000) }
             guard !ring.unlocked.isUnreadable, !ring.firstUnlock.isUnreadable else {
-                doubt = .keysUnreadable(keybag: directory)
+                doubt = .because(KeybagFailure.keysUnreadable(keybag: directory))
                 continue
             }
             let state = try state()
             if state == .unlocked { return state }
             if try !holdsAnyUnlockedKey() { return state }
-            doubt = .keysIncomplete(keybag: directory)
+            doubt = .because(KeybagFailure.keysIncomplete(keybag: directory))
         }
-        throw doubt ?? .keysUnreadable(keybag: directory)
+        throw doubt ?? .because(KeybagFailure.keysUnreadable(keybag: directory))
     }
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
@@ -79,8 +79,9 @@ extension Keybag {
         let since = transition.read().lastChange.map { Date(secondsSince1970: $0) }
         do throws(DataProtectionError) {
             let state = try state()
-            return .locked(
-                path: path, protectionClass, operation, state: state, since: since)
+            return .because(
+                KeybagFailure.locked(
+                    path: path, protectionClass, operation, state: state, since: since))
         } catch {
             return error
         }
@@ -89,7 +90,9 @@ extension Keybag {
     /// The error for a class key that the keybag does not hold.
     package func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
         let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
-        return .keyLost(path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest)
+        return .because(
+            KeybagFailure.keyLost(
+                path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest))
     }
 
     private func loadedAt(_ key: RingSlot) throws(DataProtectionError) -> UInt64? {

@@ -14,7 +14,9 @@ extension Keybag {
     package func unlock(
         passcode: borrowing SecretBytes, forSeconds seconds: UInt32?, allowsNamespace: Bool = false
     ) throws(DataProtectionError) {
-        guard allowsNamespace || rings.isAtHome else { throw .outOfReachOfLocks(keybag: directory) }
+        guard allowsNamespace || rings.isAtHome else {
+            throw .because(KeybagFailure.outOfReachOfLocks(keybag: directory))
+        }
         try unlock(.all, passcode, seconds)
     }
 
@@ -93,7 +95,7 @@ extension Keybag {
                     try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
                 }
             } catch {
-                guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+                guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }
                 record.deadline = deadline
                 record.noteEviction(foundKeys: false)
                 return false
@@ -110,7 +112,7 @@ extension Keybag {
         try refusePasscodeIfTemporary()
         try Self.checkPasscode(passcode)
         guard let slot = loaded.copy.slot(.passcode) else {
-            throw .keybagDamaged(directory, reason: "it has no passcode slot")
+            throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))
         }
         try DerivationFloor.check(slot.iterations, of: directory)
         let device = try deviceKeys.load(for: loaded.copy, in: directory)
@@ -118,7 +120,8 @@ extension Keybag {
         let trial = try Self.trial(passcode, slot, device, uuid)
         guard let key = trial.key else {
             let (failures, retryAfter) = try attempts.failed(guess: trial.guessTag, before: before)
-            throw .wrongPasscode(keybag: directory, failures: failures, retryAfter: .seconds(retryAfter))
+            throw .because(
+                KeybagFailure.wrongPasscode(keybag: directory, failures: failures, retryAfter: .seconds(retryAfter)))
         }
         try attempts.succeeded()
         return key

@@ -79,9 +79,10 @@ extension Keybag {
         _ body: () throws(KeyError) -> R
     ) throws(DataProtectionError) -> R {
         do throws(KeyError) { return try body() } catch .authenticationFailed {
-            throw .keybagDamaged(directory, reason: "its authentication code is wrong")
+            throw .because(KeybagFailure.keybagDamaged(directory, reason: "its authentication code is wrong"))
         } catch .unwrapFailed {
-            throw .keybagDamaged(directory, reason: "a class key does not open, or is another one")
+            throw .because(
+                KeybagFailure.keybagDamaged(directory, reason: "a class key does not open, or is another one"))
         } catch {
             throw .cryptography(error)
         }
@@ -95,7 +96,7 @@ extension Keybag {
         let loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)
         guard let slot = loaded.copy.slot(.passcode) else {
-            throw .keybagDamaged(directory, reason: "it has no passcode slot")
+            throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))
         }
         return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy)
     }
@@ -106,8 +107,10 @@ extension Keybag {
     /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged`.
     public func open(recoveryCode: borrowing RecoveryCode) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
-        guard loaded.copy.uuid == uuid else { throw .keybagNotFound(directory) }
-        guard let slot = loaded.copy.slot(.recoveryCode) else { throw .noRecoveryCode(directory) }
+        guard loaded.copy.uuid == uuid else { throw .because(KeybagFailure.keybagNotFound(directory)) }
+        guard let slot = loaded.copy.slot(.recoveryCode) else {
+            throw .because(KeybagFailure.noRecoveryCode(directory))
+        }
         try DerivationFloor.check(slot.iterations, of: directory)
         defer { SecretBytes.scrubStack() }
         let key: KeybagKey
@@ -116,7 +119,7 @@ extension Keybag {
                 code: recoveryCode, salt: slot.salt, iterations: slot.iterations, keybag: loaded.copy.uuid)
             key = try kek.unwrap(slot.wrapped)
         } catch .unwrapFailed {
-            throw .wrongRecoveryCode(keybag: directory)
+            throw .because(KeybagFailure.wrongRecoveryCode(keybag: directory))
         } catch {
             throw .cryptography(error)
         }

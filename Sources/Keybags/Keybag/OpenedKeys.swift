@@ -42,9 +42,10 @@ package struct OpenedKeys: ~Copyable {
             self.unlocked = unlocked
             self.firstUnlock = firstUnlock
         } catch .authenticationFailed {
-            throw .keybagDamaged(directory, reason: "its authentication code is wrong")
+            throw .because(KeybagFailure.keybagDamaged(directory, reason: "its authentication code is wrong"))
         } catch .unwrapFailed {
-            throw .keybagDamaged(directory, reason: "a class key does not open, or is another one")
+            throw .because(
+                KeybagFailure.keybagDamaged(directory, reason: "a class key does not open, or is another one"))
         } catch {
             throw .cryptography(error)
         }
@@ -104,12 +105,14 @@ extension Keybag {
         do throws(DataProtectionError) {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
-                guard try file.isAnythingThere() else { throw .keybagNotFound(directory) }
+                guard try file.isAnythingThere() else { throw .because(KeybagFailure.keybagNotFound(directory)) }
                 // Nor where a lock would not write its counter.
                 try OwnDirectory.requireOnlyOwners(directory)
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
                 guard keys.extent == .all else {
-                    do throws(Errno) { try put(keys, seconds: 0) } catch { throw .keyringUnavailable(error) }
+                    do throws(Errno) { try put(keys, seconds: 0) } catch {
+                        throw .because(KeybagFailure.keyringUnavailable(error))
+                    }
                     // An armed lock, and the end of a limited unlock, are about keys that this leaves alone.
                     if !hadC { record.changedAt = Clock.now() }
                     return true
@@ -130,9 +133,9 @@ extension Keybag {
                 } catch {
                     // Gone again: a lock that could not wait, or this process was stopped for longer than the keys may be incomplete.
                     if [.requiredKeyNotAvailable, .keyExpired, .keyRevoked].contains(error) {
-                        throw .lockedMeanwhile(keybag: directory)
+                        throw .because(KeybagFailure.lockedMeanwhile(keybag: directory))
                     }
-                    throw .keyringUnavailable(error)
+                    throw .because(KeybagFailure.keyringUnavailable(error))
                 }
                 record.changedAt = Clock.now()
                 announce(.didBecomeAvailable, record)
@@ -145,7 +148,7 @@ extension Keybag {
                 try ring.evict(everything: !hadC)
                 announce(.didBecomeUnavailable, transition.read())
             } catch let eviction {
-                if case .lockedMeanwhile = error { throw eviction }
+                if case .because(KeybagFailure.lockedMeanwhile) = error { throw eviction }
             }
             throw error
         }
@@ -158,11 +161,13 @@ extension Keybag {
         ifCounterIs counter: UInt64, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         let result = try transition.exclusively { record throws(DataProtectionError) in
-            guard record.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
+            guard record.counter == counter else { throw .because(KeybagFailure.lockedMeanwhile(keybag: directory)) }
             return try body(&record)
         }
         // A lock that could not get the flock in time has raised the counter all the same, and it wins.
-        guard transition.stored()?.counter == counter else { throw .lockedMeanwhile(keybag: directory) }
+        guard transition.stored()?.counter == counter else {
+            throw .because(KeybagFailure.lockedMeanwhile(keybag: directory))
+        }
         return result
     }
 

@@ -14,7 +14,7 @@ extension Keybag {
     /// - Throws: `noRecoveryCode`: it would not help where passcode or device key are lost; `exists`, `notRegularFile`, `system`.
     public func export(to path: FilePath, replacing isReplacing: Bool = false) throws(DataProtectionError) {
         let loaded = try file.load()
-        guard loaded.copy.slot(.recoveryCode) != nil else { throw .noRecoveryCode(directory) }
+        guard loaded.copy.slot(.recoveryCode) != nil else { throw .because(KeybagFailure.noRecoveryCode(directory)) }
         if OwnDirectory.exists(path) {
             guard isReplacing else { throw .exists(path) }
             guard OwnDirectory.length(ofFile: path) != nil else { throw .notRegularFile(path) }
@@ -41,7 +41,7 @@ extension Keybag {
     ) throws(DataProtectionError) -> Keybag {
         let export = try readExport(path)
         if let there = try KeybagFile(directory: directory).usableUUID() {
-            throw .keybagIntact(directory, there, exported: export.keybag)
+            throw .because(KeybagFailure.keybagIntact(directory, there, exported: export.keybag))
         }
         if OwnDirectory.exists(directory) {
             _ = try LowerFile(directory, flags: O_RDONLY | O_DIRECTORY)

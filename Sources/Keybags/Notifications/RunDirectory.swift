@@ -23,7 +23,9 @@ package struct RunDirectory: Hashable, Sendable {
     ///   `keybagUnsafe`: it is a link, somebody else's, or others may write there; `system`.
     package func make() throws(DataProtectionError) {
         if try isUsable() { return }
-        guard try KeybagFile(directory: keybag).isAnythingThere() else { throw .keybagNotFound(keybag) }
+        guard try KeybagFile(directory: keybag).isAnythingThere() else {
+            throw .because(KeybagFailure.keybagNotFound(keybag))
+        }
         do throws(DataProtectionError) {
             _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
         } catch .system(_, _, .fileExists) {}  // another process was quicker

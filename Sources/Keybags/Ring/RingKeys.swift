@@ -70,7 +70,7 @@ package struct RingKeys: Sendable {
             return nil
         } catch {
             serial = nil
-            guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
+            guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }
             return nil
         }
     }
@@ -128,9 +128,9 @@ package struct RingKeys: Sendable {
             }
         } catch {
             guard error == .noFunction || error == .notPermitted else {
-                throw .lockIncomplete(keybag: unlocked.description, error)
+                throw .because(KeybagFailure.lockIncomplete(keybag: unlocked.description, error))
             }
-            throw .keyringUnavailable(error)
+            throw .because(KeybagFailure.keyringUnavailable(error))
         }
     }
 
@@ -180,7 +180,7 @@ package struct RingKeys: Sendable {
         do throws(Errno) {
             descriptions = try RingKey.descriptions(withPrefix: prefix)
         } catch {
-            throw .keyringUnavailable(error)
+            throw .because(KeybagFailure.keyringUnavailable(error))
         }
         return Set(descriptions.compactMap(keybag(of:))).sorted { $0.description < $1.description }
     }

@@ -112,7 +112,9 @@ package struct RingPlaces: Sendable {
     /// - Throws: `keysElsewhere`; `system`, `notRegularFile` if the file cannot be read, so that keys elsewhere cannot be ruled out.
     package func refuseElsewhere() throws(DataProtectionError) {
         let namespaces = try elsewhere()
-        if !namespaces.isEmpty { throw .keysElsewhere(keybag: directory, namespaces: namespaces) }
+        if !namespaces.isEmpty {
+            throw .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: namespaces))
+        }
     }
 
     // MARK: the file
@@ -147,7 +149,7 @@ package struct RingPlaces: Sendable {
         if contents.wasMadeElsewhere { lines.insert(Self.origin + "\n", at: 0) }
         var bytes = Array(lines.joined().utf8)
         guard bytes.count <= Self.length else {
-            throw .tooManyNamespaces(keybag: directory, namespaces: try elsewhere())
+            throw .because(KeybagFailure.tooManyNamespaces(keybag: directory, namespaces: try elsewhere()))
         }
         bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
         let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)

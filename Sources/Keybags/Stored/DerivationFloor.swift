@@ -16,6 +16,8 @@ package enum DerivationFloor {
         #if PROTECTFS_TESTING
             if getenv("PROTECTFS_REFUSES_FEW_ITERATIONS") == nil { return }
         #endif
-        guard iterations >= KeybagSlot.leastIterations else { throw .weakDerivation(path, iterations: iterations) }
+        guard iterations >= KeybagSlot.leastIterations else {
+            throw .because(KeybagFailure.weakDerivation(path, iterations: iterations))
+        }
     }
 }

@@ -29,11 +29,13 @@ package struct DeviceKeyFile: DeviceKeySource {
     package func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey {
         let recorded = FilePath(bytes: keybag.devicePath)
         let path = OwnDirectory.exists(recorded) ? recorded : Locations.deviceKey
-        guard OwnDirectory.exists(path) else { throw .otherDevice(keybag: directory, deviceKey: recorded) }
+        guard OwnDirectory.exists(path) else {
+            throw .because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))
+        }
         let key = try Self.read(path)
         let id = try withKeys { () throws(KeyError) in try key.id(for: keybag.uuid) }
         guard areEqualInConstantTime(id, keybag.deviceID) else {
-            throw .otherDevice(keybag: directory, deviceKey: path)
+            throw .because(KeybagFailure.otherDevice(keybag: directory, deviceKey: path))
         }
         return key
     }
@@ -51,7 +53,7 @@ package struct DeviceKeyFile: DeviceKeySource {
     /// The device key at `path`, which is made if need be, for a keybag that is going to record that path.
     package static func own(at path: FilePath) throws(DataProtectionError) -> OwnDeviceKey {
         guard path.isAbsolute, path.bytes.count <= 4095 else {
-            throw .deviceKeyUnusable(path, reason: "its path is not absolute, or too long")
+            throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "its path is not absolute, or too long"))
         }
         return OwnDeviceKey(key: try readOrMake(path), path: path)
     }
@@ -87,9 +89,9 @@ package struct DeviceKeyFile: DeviceKeySource {
         do throws(DataProtectionError) {
             return try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         } catch .system(_, _, .tooManySymbolicLinkLevels) {
-            throw .deviceKeyUnusable(path, reason: "it is a symbolic link")
+            throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "it is a symbolic link"))
         } catch .system(_, _, .noSuchAddressOrDevice) {
-            throw .deviceKeyUnusable(path, reason: "it is not a regular file")
+            throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "it is not a regular file"))
         }
     }
 
@@ -98,20 +100,23 @@ package struct DeviceKeyFile: DeviceKeySource {
         let file = try openKey(path)
         let status = try file.status()
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw .deviceKeyUnusable(path, reason: "it is not a regular file")
+            throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "it is not a regular file"))
         }
         guard status.st_uid == geteuid() else {
-            throw .deviceKeyUnusable(path, reason: "it belongs to uid \(status.st_uid), not to you")
+            throw .because(
+                KeybagFailure.deviceKeyUnusable(path, reason: "it belongs to uid \(status.st_uid), not to you"))
         }
         guard status.st_mode & 0o077 == 0 else {
-            throw .deviceKeyUnusable(path, reason: "others may read or write it: its mode must be 600")
+            throw .because(
+                KeybagFailure.deviceKeyUnusable(path, reason: "others may read or write it: its mode must be 600"))
         }
         guard status.st_size == 32 else {
-            throw .deviceKeyUnusable(path, reason: "it has \(status.st_size) bytes instead of 32")
+            throw .because(
+                KeybagFailure.deviceKeyUnusable(path, reason: "it has \(status.st_size) bytes instead of 32"))
         }
         let secret = try SecretBytes(byteCount: 32) { slot throws(DataProtectionError) in
             guard try file.read(into: slot, at: 0) == 32 else {
-                throw .deviceKeyUnusable(path, reason: "it ends early")
+                throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "it ends early"))
             }
         }
         do throws(KeyError) { return try DeviceKey(secret: secret) } catch { throw .cryptography(error) }

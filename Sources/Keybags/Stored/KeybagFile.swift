@@ -34,7 +34,8 @@ package struct KeybagFile: Sendable {
         guard stored.contains(where: { $0 != nil }) else {
             // A restore that was killed: nobody should be told to make a new one.
             throw try isAnythingThere()
-                ? .keybagDamaged(directory, reason: "only copies that gave way are left") : .keybagNotFound(directory)
+                ? .because(KeybagFailure.keybagDamaged(directory, reason: "only copies that gave way are left"))
+                : .because(KeybagFailure.keybagNotFound(directory))
         }
         var copies: [KeybagCopy?] = []
         var reason = ""
@@ -53,7 +54,7 @@ package struct KeybagFile: Sendable {
         case (let a?, let b?): index = a.sequence >= b.sequence ? 0 : 1
         case (_?, nil): index = 0
         case (nil, _?): index = 1
-        case (nil, nil): throw .keybagDamaged(directory, reason: reason)
+        case (nil, nil): throw .because(KeybagFailure.keybagDamaged(directory, reason: reason))
         }
         let isOtherDamaged = stored[1 - index] != nil && copies[1 - index] == nil
         return Loaded(
@@ -85,7 +86,7 @@ package struct KeybagFile: Sendable {
                 leftOver = error
             }
             do throws(DataProtectionError) { try put(bytes, Self.names[loaded.index]) } catch {
-                if leftOver != nil { throw .keybagUnconfirmed(directory, error.errno) }
+                if leftOver != nil { throw .because(KeybagFailure.keybagUnconfirmed(directory, error.errno)) }
                 leftOver = error
             }
         }
@@ -124,7 +125,7 @@ package struct KeybagFile: Sendable {
     package func usableUUID() throws(DataProtectionError) -> KeybagUUID? {
         do throws(DataProtectionError) { return try load().copy.uuid } catch {
             switch error {
-            case .keybagNotFound, .keybagDamaged: return nil
+            case .because(KeybagFailure.keybagNotFound), .because(KeybagFailure.keybagDamaged): return nil
             default: throw error
             }
         }

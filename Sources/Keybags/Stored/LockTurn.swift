@@ -12,7 +12,7 @@ package struct LockTurn: Sendable {
 
     /// - Throws: `lockUnproven`.
     package func requireProof(of keybag: FilePath) throws(DataProtectionError) {
-        if let doubt { throw .lockUnproven(keybag: keybag, doubt) }
+        if let doubt { throw .because(KeybagFailure.lockUnproven(keybag: keybag, doubt)) }
     }
 }
 

@@ -35,10 +35,10 @@ public struct UserConfiguration: Hashable, Sendable {
             if content.isEmpty { continue }
             let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2 else {
-                throw .configuration(path, line: number + 1, reason: "expected NAME = VALUE")
+                throw .because(KeybagFailure.configuration(path, line: number + 1, reason: "expected NAME = VALUE"))
             }
             do throws(Nonsense) { try set(parts[0], to: parts[1]) } catch {
-                throw .configuration(path, line: number + 1, reason: error.reason)
+                throw .because(KeybagFailure.configuration(path, line: number + 1, reason: error.reason))
             }
         }
     }

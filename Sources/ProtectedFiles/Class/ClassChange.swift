@@ -66,7 +66,9 @@ extension Keybag {
     ) throws(DataProtectionError) {
         let heads = try HeadPair(of: file)
         let head = heads.head
-        guard head.wrap.classKey.keybag == uuid else { throw .foreignKeybag(file.path, head.wrap.classKey.keybag) }
+        guard head.wrap.classKey.keybag == uuid else {
+            throw .because(FileFailure.foreignKeybag(file.path, head.wrap.classKey.keybag))
+        }
         // `rewrap` authenticates this head, and with it the class that is compared.
         if !allowsWeaker { try protectionClass.requireNotWeaker(than: head.wrap.classKey.protectionClass, file.path) }
         if head.wrap.classKey.protectionClass == protectionClass {
@@ -138,7 +140,7 @@ extension Keybag {
 extension ProtectionClass {
     /// - Throws: `wouldWeaken` if this class is weaker than `old`, which the file at `path` has.
     package func requireNotWeaker(than old: ProtectionClass, _ path: FilePath) throws(DataProtectionError) {
-        guard self >= old else { throw .wouldWeaken(path, from: old, to: self) }
+        guard self >= old else { throw .because(FileFailure.wouldWeaken(path, from: old, to: self)) }
     }
 }
 

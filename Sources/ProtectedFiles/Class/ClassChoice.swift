@@ -69,7 +69,7 @@ public struct ClassChoice: Hashable, Sendable {
             }
         } catch {
             switch error {
-            case .notProtected, .mangled, .system(_, _, .noSuchFileOrDirectory): break
+            case .notProtected, .because(FileFailure.mangled), .system(_, _, .noSuchFileOrDirectory): break
             default: throw error
             }
         }

@@ -26,7 +26,7 @@ extension Keybag {
         let head: Head
         do throws(DataProtectionError) { head = try ProtectedFileInfo.state(of: file).heads.head } catch {
             switch error {
-            case .notProtected, .mangled: return nil
+            case .notProtected, .because(FileFailure.mangled): return nil
             default: throw error
             }
         }
@@ -62,7 +62,7 @@ extension KeySession {
     /// Whether only an unlock can show if the class key that the head names opens the file.
     private mutating func isWaitingForKey(of head: Head, _ path: FilePath) -> Bool {
         do throws(DataProtectionError) { _ = try fileKey(of: head, path: path, .read) } catch {
-            if case .locked = error { return true }
+            if case .because(KeybagFailure.locked) = error { return true }
         }
         return false
     }

@@ -70,7 +70,7 @@ extension Keybag {
     package func needsRewrap(_ file: LowerFile) throws(DataProtectionError) -> Bool {
         let heads = try HeadPair(lookingAt: file)
         let name = heads.head.wrap.classKey
-        guard name.keybag == uuid else { throw .foreignKeybag(file.path, name.keybag) }
+        guard name.keybag == uuid else { throw .because(FileFailure.foreignKeybag(file.path, name.keybag)) }
         guard try current().entry(of: name) != nil else { throw keyLost(name, file.path) }
         let isCurrent = try isCurrent(heads.head)
         return heads.hasStaleWrap || !isCurrent

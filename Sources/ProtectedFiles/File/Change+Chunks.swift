@@ -171,7 +171,7 @@ extension Change {
         let more = UInt64(run.count) * UInt64(state.layout.chunkSize + ChunkLayout.overhead)
         // Sealed without a commit in between, so within what a crash may leave uncounted.
         guard run.count <= Int(Writer.sealLimit), roomOnFileSystem(of: file.descriptor) ?? .max >= more else {
-            throw .tooSparse(file.path, stored: stored, needed: stored + more)
+            throw .because(FileFailure.tooSparse(file.path, stored: stored, needed: stored + more))
         }
     }
 }

@@ -98,7 +98,7 @@ package final class FileContent {
 
     /// - Throws: `handleFailed`.
     package func requireNoFailure() throws(DataProtectionError) {
-        if case .failed(let errno, _) = phase { throw .handleFailed(file.path, errno) }
+        if case .failed(let errno, _) = phase { throw .because(FileFailure.handleFailed(file.path, errno)) }
     }
 
     /// Becomes the file's writer: FORMAT.md §4 rules 1 to 3. The caller holds the writer lock and has just looked at the file.
@@ -139,7 +139,7 @@ package final class FileContent {
     func change(
         _ keys: FileKeys, _ body: (inout Change) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        guard case .writing(let writer) = phase else { throw .notOpen(file.path, for: .write) }
+        guard case .writing(let writer) = phase else { throw .because(FileFailure.notOpen(file.path, for: .write)) }
         phase = .unread  // nobody else refers to what is changed in place
         try make(Change(writer, keys, memory), body)
         try asWriter { writer throws(DataProtectionError) in try writer.relieve() }

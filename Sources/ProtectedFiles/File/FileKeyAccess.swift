@@ -15,7 +15,7 @@ extension KeySession {
         of head: Head, under name: ClassKeyName? = nil, path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> FileKey {
         let name = name ?? head.wrap.classKey
-        guard name.keybag == keybag.uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard name.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, name.keybag)) }
         guard try keybag.entry(of: name) != nil else { throw keybag.keyLost(name, path) }
         let unwrapped: FileKey?
         if name.protectionClass == .completeUnlessOpen {
@@ -43,7 +43,7 @@ extension KeySession {
             throw .cryptography(.libraryFailed(operation: operation, code: code))
         } catch {
             // The check of the head is good, so that no accident did this.
-            throw .otherKey(path, name.protectionClass, generation: name.generation)
+            throw .because(FileFailure.otherKey(path, name.protectionClass, generation: name.generation))
         }
     }
 
@@ -86,7 +86,7 @@ extension KeySession {
     ) throws(DataProtectionError) -> ClassBPublicKey {
         let name = copy.activeName(.completeUnlessOpen)
         guard let half = copy.active(.completeUnlessOpen).publicHalf else {
-            throw .keybagDamaged(keybag.directory, reason: "it has no public key of class B")
+            throw .because(KeybagFailure.keybagDamaged(keybag.directory, reason: "it has no public key of class B"))
         }
         let message = ClassKeyEntry.PublicHalf.message(name: name, key: half.key)
         let isGood: Bool
@@ -110,7 +110,10 @@ extension KeySession {
                 }
             }
         }
-        guard isGood else { throw .keybagDamaged(keybag.directory, reason: "class B's public key is not authentic") }
+        guard isGood else {
+            throw .because(
+                KeybagFailure.keybagDamaged(keybag.directory, reason: "class B's public key is not authentic"))
+        }
         return half.key
     }
 
@@ -119,7 +122,7 @@ extension KeySession {
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         do throws(DataProtectionError) { return try withClassKey(name, body) } catch {
-            guard case .keyringUnavailable = error, keybag.isKeyringRefused else { throw error }
+            guard case .because(KeybagFailure.keyringUnavailable) = error, keybag.isKeyringRefused else { throw error }
             return nil
         }
     }
@@ -167,7 +170,7 @@ extension KeySession {
     package mutating func requireOrigin(of head: Head, path: FilePath) throws(DataProtectionError) {
         guard head.wrap.classKey.protectionClass == .completeUnlessOpen else { return }
         let verdict = try verdict(of: head)
-        if verdict == .unverified { throw .unverifiedOrigin(path, verdict) }
+        if verdict == .unverified { throw .because(FileFailure.unverifiedOrigin(path, verdict)) }
     }
 
     private mutating func originMark(

@@ -20,7 +20,7 @@ package enum Trouble: Error {
     /// An error of the bytes is suspect; one of the system, or of a missing key, is not.
     package init(_ error: DataProtectionError) {
         switch error {
-        case .damaged, .otherKey: self = .suspect(error)
+        case .damaged, .because(FileFailure.otherKey): self = .suspect(error)
         default: self = .certain(error)
         }
     }
@@ -154,7 +154,8 @@ package struct HeadPair {
         do throws(KeyError) {
             guard try Head.looksLikeOurs(start: slots[0], second: second) else {
                 return .certain(
-                    try Mangling(in: slots[0]).map { DataProtectionError.mangled(path, $0) } ?? .notProtected(path))
+                    try Mangling(in: slots[0]).map { DataProtectionError.because(FileFailure.mangled(path, $0)) }
+                        ?? .notProtected(path))
             }
         } catch {
             throw .certain(.cryptography(error))

@@ -21,6 +21,6 @@ extension LowerFile {
     package func requireUnmangled() throws(DataProtectionError) {
         let start = try bytes(at: 0, count: Head.length)
         let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
-        if let mangling { throw .mangled(path, mangling) }
+        if let mangling { throw .because(FileFailure.mangled(path, mangling)) }
     }
 }

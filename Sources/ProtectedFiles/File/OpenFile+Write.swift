@@ -16,7 +16,7 @@ extension OpenFile {
     ) throws(DataProtectionError) {
         var keys = keys
         guard offset <= ChunkLayout.maximumSize, UInt64(buffer.count) <= ChunkLayout.maximumSize - offset else {
-            throw .outOfRange(file.path)
+            throw .because(FileFailure.outOfRange(file.path))
         }
         var done = 0
         while done < buffer.count {
@@ -32,7 +32,7 @@ extension OpenFile {
     ///
     /// The end is looked up by the one writer that there is, so that two processes that append lose nothing of each other.
     package func append(_ buffer: UnsafeRawBufferPointer) throws(DataProtectionError) -> UInt64 {
-        guard access.isWritable else { throw .notOpen(file.path, for: .write) }
+        guard access.isWritable else { throw .because(FileFailure.notOpen(file.path, for: .write)) }
         let keys = try becomeWriter(.write)
         // Nobody else moves the end of what a writer knows.
         guard let end = content.view?.size, !buffer.isEmpty else { return try size() }
@@ -42,7 +42,7 @@ extension OpenFile {
 
     /// Makes the file `size` bytes long: cut, or continued with zeros.
     package func truncate(to size: UInt64) throws(DataProtectionError) {
-        guard size <= ChunkLayout.maximumSize else { throw .outOfRange(file.path) }
+        guard size <= ChunkLayout.maximumSize else { throw .because(FileFailure.outOfRange(file.path)) }
         try change(.truncate) { change throws(DataProtectionError) in try change.truncate(to: size) }
     }
 
@@ -55,7 +55,7 @@ extension OpenFile {
     package func replaceContents(
         by buffer: UnsafeRawBufferPointer, ofAtMost limit: UInt64
     ) throws(DataProtectionError) -> Bool {
-        guard access.isWritable else { throw .notOpen(file.path, for: .truncate) }
+        guard access.isWritable else { throw .because(FileFailure.notOpen(file.path, for: .truncate)) }
         do throws(DataProtectionError) {
             let begun = try becomeWriter(.truncate)
             guard content.view?.size ?? 0 <= limit else { return false }
@@ -111,7 +111,7 @@ extension OpenFile {
         _ operation: AttemptedOperation, continuing: Bool = false, _ keys: FileKeys? = nil,
         _ body: (inout Change) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) -> FileKeys {
-        guard access.isWritable else { throw .notOpen(file.path, for: operation) }
+        guard access.isWritable else { throw .because(FileFailure.notOpen(file.path, for: operation)) }
         let begun = try becomeWriter(operation)
         try checkSeals()
         let used: FileKeys
@@ -128,7 +128,7 @@ extension OpenFile {
         } catch {
             switch error {
             // Nothing was changed, but the file is damaged.
-            case .damaged, .otherKey, .cryptography: content.fail(error)
+            case .damaged, .because(FileFailure.otherKey), .cryptography: content.fail(error)
             // Of a longer write a part may be committed if the key has gone, but not if the disk has failed.
             case .system where continuing:
                 content.discard()
@@ -141,7 +141,7 @@ extension OpenFile {
 
     private func checkSeals() throws(DataProtectionError) {
         let count = content.sealCount
-        if count >= 1 << 31 { throw .needsRekey(file.path) }
+        if count >= 1 << 31 { throw .because(FileFailure.needsRekey(file.path)) }
         if count >= 1 << 30 { keybag.warn(.manySeals(file.path, count)) }
     }
 }

@@ -97,7 +97,7 @@ package struct ReplacedFile {
         do throws(DataProtectionError) { found = try ProtectedFileInfo.state(of: file) } catch {
             switch error {
             case .notProtected: return nil  // whoever replaces it means all of it
-            case .damaged, .mangled, .unsupported: return try file.endsInText() ? .anywhere : nil
+            case .damaged, .because(FileFailure.mangled), .unsupported: return try file.endsInText() ? .anywhere : nil
             default: throw error
             }
         }

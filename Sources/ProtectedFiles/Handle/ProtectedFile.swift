@@ -58,7 +58,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         // Opening asks for the key, whatever other handles hold.
         if requireVerifiedOrigin {
             let origin = try open.judgedState(.open).origin
-            guard origin == .verified else { throw .unverifiedOrigin(path, origin) }
+            guard origin == .verified else { throw .because(FileFailure.unverifiedOrigin(path, origin)) }
         } else {
             _ = try open.state(.open)
         }
@@ -287,13 +287,13 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         _ operation: AttemptedOperation, _ body: () throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         try turn.withLock { isClosed throws(DataProtectionError) in
-            guard !isClosed else { throw .notOpen(path, for: operation) }
+            guard !isClosed else { throw .because(FileFailure.notOpen(path, for: operation)) }
             return try body()
         }
     }
 
     private func checked(_ offset: Int64) throws(DataProtectionError) -> UInt64 {
-        guard offset >= 0 else { throw .outOfRange(path) }
+        guard offset >= 0 else { throw .because(FileFailure.outOfRange(path)) }
         return UInt64(offset)
     }
 }

@@ -75,7 +75,9 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             try wanted.requireNotWeaker(than: replaced.claimed, path)
         }
         let resolved = try keybag.classForNewFile(at: path, explicit: protectionClass, replaced: replaced)
-        if let goal = promised?.protectionClass, goal < resolved { throw .wouldWeaken(path, from: resolved, to: goal) }
+        if let goal = promised?.protectionClass, goal < resolved {
+            throw .because(FileFailure.wouldWeaken(path, from: resolved, to: goal))
+        }
         let layout = size.map { ChunkLayout.forWholeFile(of: UInt64($0)) } ?? .large
         let entry = try DirectoryEntry(path)
         var made = try NewHead(as: resolved, layout: layout, keybag, path: entry.path)
@@ -91,7 +93,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   After any other error there is no file: this and ``finish()`` throw `handleFailed` from then on.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
-            guard !isOver else { throw .notOpen(path, for: .write) }
+            guard !isOver else { throw .because(FileFailure.notOpen(path, for: .write)) }
             try new.append(bytes)
         }
     }
@@ -104,7 +106,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     ///   is needed and its key is not there. There is no new file then, and the other one stays.
     public func finish() throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
-            guard !isOver else { throw .notOpen(path, for: .write) }
+            guard !isOver else { throw .because(FileFailure.notOpen(path, for: .write)) }
             isOver = true
             defer { new.forgetKeys() }
             try new.finish()

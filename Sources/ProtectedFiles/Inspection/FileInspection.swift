@@ -110,7 +110,7 @@ public struct FileInspection: Hashable, Sendable {
             return .authentic
         } catch {
             switch error {
-            case .damaged, .otherKey: return .refused(error)
+            case .damaged, .because(FileFailure.otherKey): return .refused(error)
             default: return .unverified(error)
             }
         }

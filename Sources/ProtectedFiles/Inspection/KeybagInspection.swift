@@ -85,9 +85,9 @@ public struct KeybagInspection: Hashable, Sendable {
             } catch .unsupported(let what) {
                 throw .unsupported(path, what: what)
             } catch .damaged(_, let reason) {
-                throw .keybagDamaged(path, reason: reason)
+                throw .because(KeybagFailure.keybagDamaged(path, reason: reason))
             } catch {
-                throw .keybagDamaged(path, reason: "no keybag magic")
+                throw .because(KeybagFailure.keybagDamaged(path, reason: "no keybag magic"))
             }
         }
     }

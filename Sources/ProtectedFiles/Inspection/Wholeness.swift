@@ -55,7 +55,7 @@ extension Keybag {
             _ = try OpenFile(file, keybag: self, isWritable: false).size(.read)
         } catch {
             switch error {
-            case .keyLost, .otherKey: return error
+            case .because(KeybagFailure.keyLost), .because(FileFailure.otherKey): return error
             default: break
             }
         }
@@ -75,7 +75,7 @@ extension Keybag {
             return found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown : .whole
         } catch {
             switch error {
-            case .damaged, .otherKey: return .damaged(error.about(path))
+            case .damaged, .because(FileFailure.otherKey): return .damaged(error.about(path))
             default: return .unknown
             }
         }
@@ -87,7 +87,8 @@ extension DataProtectionError {
     package func about(_ path: FilePath) -> DataProtectionError {
         switch self {
         case .damaged(_, let layer, let reason, let offset): .damaged(path, layer, reason: reason, offset: offset)
-        case .otherKey(_, let protectionClass, let generation): .otherKey(path, protectionClass, generation: generation)
+        case .because(FileFailure.otherKey(_, let protectionClass, let generation)):
+            .because(FileFailure.otherKey(path, protectionClass, generation: generation))
         default: self
         }
     }

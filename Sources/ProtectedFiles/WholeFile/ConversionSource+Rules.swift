@@ -19,9 +19,9 @@ extension ConversionSource {
     package func requireConvertible(includingDatabases: Bool) throws(DataProtectionError) {
         try file.requireUnmangled()
         switch try DatabaseFile(entry, start: file.bytes(at: 0, count: 16)) {
-        case .part(let database): throw .database(entry.path, of: database)
-        case .database where !includingDatabases: throw .database(entry.path, of: entry.path)
-        case .database(let holding?): throw .databaseInUse(entry.path, holding: holding)
+        case .part(let database): throw .because(FileFailure.database(entry.path, of: database))
+        case .database where !includingDatabases: throw .because(FileFailure.database(entry.path, of: entry.path))
+        case .database(let holding?): throw .because(FileFailure.databaseInUse(entry.path, holding: holding))
         case .database(nil), nil: break
         }
     }
@@ -35,7 +35,8 @@ extension Keybag {
             try ConversionSource(path).requireConvertible(includingDatabases: false)
         } catch {
             switch error {
-            case .mangled, .database, .databaseInUse: return error
+            case .because(FileFailure.mangled), .because(FileFailure.database), .because(FileFailure.databaseInUse):
+                return error
             default: break
             }
         }

@@ -66,7 +66,7 @@ extension LowerDirectory {
         do throws(DataProtectionError) { try requireRoom(for: needed, path) } catch {
             let stored = UInt64(try original.status().st_blocks) * 512
             guard holes.count == ChunkRuns.maximumRuns, needed / 2 > stored else { throw error }
-            throw .tooSparse(original.path, stored: stored, needed: needed)
+            throw .because(FileFailure.tooSparse(original.path, stored: stored, needed: needed))
         }
     }
 

@@ -96,7 +96,7 @@ package final class NewFile {
     }
 
     private func requireWhole() throws(DataProtectionError) {
-        if let failure { throw .handleFailed(path, failure) }
+        if let failure { throw .because(FileFailure.handleFailed(path, failure)) }
     }
 
     /// Appends zeros that take no place on disk.
@@ -149,7 +149,9 @@ package final class NewFile {
         return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             let heads = try HeadPair(of: file)
             guard try !keybag.isCurrent(heads.head) else { return false }
-            do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .locked {
+            do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .because(
+                KeybagFailure.locked)
+            {
                 return false  // it opens by the retired key, and the next pass finds it
             }
             return true

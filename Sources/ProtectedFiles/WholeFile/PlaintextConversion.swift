@@ -95,7 +95,9 @@ extension Keybag {
             return .unchanged
         }
         let owner = try source.file.status().st_uid
-        guard allowsOtherOwner || owner == geteuid() else { throw .ownedByAnother(path, uid: owner) }
+        guard allowsOtherOwner || owner == geteuid() else {
+            throw .because(FileFailure.ownedByAnother(path, uid: owner))
+        }
         try source.hold()
         guard try source.file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(path) }
         let open = OpenFile(source.file, keybag: self, isWritable: false)

@@ -20,7 +20,7 @@ package final class ProtectedSpool {
 
     /// Appends bytes; not after the first ``read(into:at:)``.
     package func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
-        guard file == nil else { throw .notOpen(new.path, for: .write) }
+        guard file == nil else { throw .because(FileFailure.notOpen(new.path, for: .write)) }
         try new.append(bytes)
     }
 

@@ -28,7 +28,9 @@ extension Backup {
         of keybag: Keybag, passphrase: borrowing SecretBytes, iterations: Int = BackupKeybag.leastIterations
     ) throws(DataProtectionError) {
         let old = try open(passphrase: passphrase)
-        guard old.keybag.uuid == keybag.uuid else { throw .foreignKeybag(keybagPath, old.keybag.uuid) }
+        guard old.keybag.uuid == keybag.uuid else {
+            throw .because(FileFailure.foreignKeybag(keybagPath, old.keybag.uuid))
+        }
         try store(keybag, passphrase, iterations, keeping: old)
     }
 
@@ -46,7 +48,7 @@ extension Backup {
                 passphrase: passphrase, salt: keybag.salt, iterations: keybag.iterations, keybag: keybag.uuid)
             key = try kek.unwrap(keybag.wrapped)
         } catch .unwrapFailed {
-            throw .wrongBackupPassphrase(path)
+            throw .because(TreeFailure.wrongBackupPassphrase(path))
         } catch {
             throw .cryptography(error)
         }
@@ -61,7 +63,7 @@ extension Backup {
         do throws(DataProtectionError) {
             file = try directory.file(Self.keybagName, flags: O_RDONLY, path: keybagPath)
         } catch {
-            throw error.errno == .noSuchFileOrDirectory ? .backupNotFound(path) : error
+            throw error.errno == .noSuchFileOrDirectory ? .because(TreeFailure.backupNotFound(path)) : error
         }
         let bytes = try file.bytes(at: 0, count: BackupKeybag.maximumLength + 1)
         let keybag = try withFormat(keybagPath) { () throws(FormatError) in try BackupKeybag(decoding: bytes) }
@@ -81,7 +83,9 @@ extension Backup {
         for entry in try keybag.current().usedEntries where old?.keybag.holds(entry) != true {
             entries.append(BackupEntry(entry, wrapped: try keybag.wrap(entry, under: key)))
         }
-        guard entries.count <= BackupKeybag.maximumEntryCount else { throw .tooManyGenerations(keybagPath) }
+        guard entries.count <= BackupKeybag.maximumEntryCount else {
+            throw .because(KeybagFailure.tooManyGenerations(keybagPath))
+        }
         let bytes = try withKeys { () throws(KeyError) in
             let salt = try Randomness.bytes(32)
             let kek = try BackupKEK(passphrase: passphrase, salt: salt, iterations: iterations, keybag: keybag.uuid)
@@ -103,7 +107,7 @@ extension Keybag {
         _ entry: ClassKeyEntry, under key: borrowing BackupKey
     ) throws(DataProtectionError) -> WrappedKey {
         guard let name = try current().name(of: entry) else {
-            throw .keybagDamaged(directory, reason: "a class key has no name")
+            throw .because(KeybagFailure.keybagDamaged(directory, reason: "a class key has no name"))
         }
         let wrapped: WrappedKey?
         if name.protectionClass == .completeUnlessOpen {

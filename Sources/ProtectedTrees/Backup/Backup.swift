@@ -44,7 +44,7 @@ package final class Backup: Sendable {
         if use == .backup { try OwnDirectory.make(path) }
         do throws(DataProtectionError) { directory = try LowerDirectory(path) } catch {
             let nothing: [Errno] = [.noSuchFileOrDirectory, .notDirectory]
-            throw nothing.contains(error.errno) ? .backupNotFound(path) : error
+            throw nothing.contains(error.errno) ? .because(TreeFailure.backupNotFound(path)) : error
         }
         // Opened once, then judged: something else may have got the path by now, and is never asked for again.
         if use == .backup { try OwnDirectory.secure(directory, warn: warn) }
@@ -53,7 +53,7 @@ package final class Backup: Sendable {
             throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
         }
         let hasKeybag = try Self.hasKeybag(directory)
-        if use == .restore, !hasKeybag { throw .backupNotFound(path) }
+        if use == .restore, !hasKeybag { throw .because(TreeFailure.backupNotFound(path)) }
         guard use == .backup else { return }
         let own = [Self.filesName, Self.newKeybagName].map(\.string)
         if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }

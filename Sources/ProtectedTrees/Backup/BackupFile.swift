@@ -103,10 +103,11 @@ package struct BackupFile {
     /// Whether the backup opens what is under that class key.
     private func requireKey(_ state: FileState, _ path: FilePath) throws(DataProtectionError) {
         let name = state.heads.head.wrap.classKey
-        guard name.keybag == keybag.uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard name.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, name.keybag)) }
         guard let entry = try keybag.entry(of: name) else { throw keybag.keyLost(name, path) }
         guard stored.holds(entry) else {
-            throw .keyNotInBackup(path, name.protectionClass, generation: name.generation, backup: backup)
+            throw .because(
+                TreeFailure.keyNotInBackup(path, name.protectionClass, generation: name.generation, backup: backup))
         }
     }
 

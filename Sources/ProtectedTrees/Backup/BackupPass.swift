@@ -22,7 +22,9 @@ package final class BackupPass {
     /// - Throws: `foreignKeybag` if the backup is of another keybag; `backupNotFound` if it has no class keys yet; `damaged`.
     package init(_ keybag: Keybag, into backup: Backup, removesDeleted: Bool) throws(DataProtectionError) {
         let stored = try backup.load().keybag
-        guard stored.uuid == keybag.uuid else { throw .foreignKeybag(backup.keybagPath, stored.uuid) }
+        guard stored.uuid == keybag.uuid else {
+            throw .because(FileFailure.foreignKeybag(backup.keybagPath, stored.uuid))
+        }
         self.backup = backup
         self.removesDeleted = removesDeleted
         earlier = EarlierCopies(backup)
@@ -51,7 +53,9 @@ package final class BackupPass {
 
     private func copy(root: FilePath) throws(DataProtectionError) {
         let place = try root.resolved()
-        guard !leftOut.contains(where: { place.starts(with: $0.path) }) else { throw .notForBackup(root) }
+        guard !leftOut.contains(where: { place.starts(with: $0.path) }) else {
+            throw .because(TreeFailure.notForBackup(root))
+        }
         var to = Descent(backup.directory)
         try to.make(Backup.filesName)
         if let name = place.lastComponent {

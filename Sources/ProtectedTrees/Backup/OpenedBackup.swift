@@ -74,9 +74,11 @@ package final class OpenedBackup: Sendable {
     /// - Throws: `foreignKeybag`, `keyLost`, `damaged`.
     package func fileKey(of head: Head, path: FilePath) throws(DataProtectionError) -> FileKey {
         let name = head.wrap.classKey
-        guard name.keybag == keybag.uuid else { throw .foreignKeybag(path, name.keybag) }
+        guard name.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, name.keybag)) }
         let entries = keybag.entries(of: name)
-        guard !entries.isEmpty else { throw .keyLost(path, name.protectionClass, generation: name.generation) }
+        guard !entries.isEmpty else {
+            throw .because(KeybagFailure.keyLost(path, name.protectionClass, generation: name.generation))
+        }
         for entry in entries {
             guard let opened = try fileKey(head.wrap.wrapped, entry, name) else { continue }
             try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: opened) }

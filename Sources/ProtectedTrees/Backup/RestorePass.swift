@@ -186,7 +186,7 @@ package final class RestorePass {
             return try file.restore(copy, to: place, conflict) ? .copied : .unchanged
         } catch {
             switch error {
-            case .damaged, .otherKey, .mangled, .notProtected: break
+            case .damaged, .because(FileFailure.otherKey), .because(FileFailure.mangled), .notProtected: break
             default: throw error
             }
             guard let earlier = try earlier.copy(of: copy) else { throw error }

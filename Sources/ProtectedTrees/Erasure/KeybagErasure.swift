@@ -34,7 +34,7 @@ public struct KeybagErasure: Sendable {
         } else {
             uuids = try remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
         }
-        if uuids.isEmpty, try !file.isAnythingThere() { throw .keybagNotFound(directory) }
+        if uuids.isEmpty, try !file.isAnythingThere() { throw .because(KeybagFailure.keybagNotFound(directory)) }
         _ = try open()
     }
 

@@ -52,10 +52,10 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
     ///   after any flush that failed. The next call opens the log anew.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(DataProtectionError) {
         try turn.withLock { isClosed throws(DataProtectionError) in
-            guard !isClosed else { throw .notOpen(path, for: .write) }
+            guard !isClosed else { throw .because(FileFailure.notOpen(path, for: .write)) }
             do throws(DataProtectionError) {
                 try follow()
-                guard let file = current else { throw .notOpen(path, for: .write) }
+                guard let file = current else { throw .because(FileFailure.notOpen(path, for: .write)) }
                 try file.append(bytes)
                 try file.sync()
             } catch {
@@ -78,7 +78,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
     /// - Parameter count: how many old parts there may be, 1 at least; the oldest goes.
     public func rotate(keeping count: Int) throws(DataProtectionError) {
         try turn.withLock { isClosed throws(DataProtectionError) in
-            guard !isClosed else { throw .notOpen(path, for: .write) }
+            guard !isClosed else { throw .because(FileFailure.notOpen(path, for: .write)) }
             let directory = try LowerFile(path.directory, flags: O_RDONLY | O_DIRECTORY)
             _ = try retrying(path.directory, "flock") { flock(directory.descriptor, LOCK_EX) }
             defer { withExtendedLifetime(directory) {} }
@@ -161,15 +161,17 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
             return try file.lower.isNamed(path) ? file : nil
         } catch {
             switch error {
-            case .locked(_, .complete, _, _, _): throw refusal
-            case .locked, .busy: return nil
+            case .because(KeybagFailure.locked(_, .complete, _, _, _)): throw refusal
+            case .because(KeybagFailure.locked), .busy: return nil
             case .system(_, _, .noSuchFileOrDirectory): return nil  // rotated in this moment
             default: throw error
             }
         }
     }
 
-    private var refusal: DataProtectionError { .wouldWeaken(path, from: .complete, to: .completeUnlessOpen) }
+    private var refusal: DataProtectionError {
+        .because(FileFailure.wouldWeaken(path, from: .complete, to: .completeUnlessOpen))
+    }
 
     private func newSegment() throws(DataProtectionError) -> Place {
         while true {

@@ -24,7 +24,7 @@ package struct QueueTries {
     package func begin() throws(DataProtectionError) {
         let bytes = (try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW).bytes(at: 0, count: 8)) ?? []
         let count = Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)) ?? 0
-        guard count < Self.most else { throw .setAside(path) }
+        guard count < Self.most else { throw .because(TreeFailure.setAside(path)) }
         try? LowerFile(path, flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
             .write(Array("\(max(count, 0) + 1)\n".utf8), at: 0)
     }

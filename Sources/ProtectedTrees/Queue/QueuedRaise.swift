@@ -20,7 +20,7 @@ package final class QueuedRaise: ClosePromise {
     /// - Throws: `wouldWeaken` if it has a stronger one; `system` where it cannot be noted.
     package init?(_ new: NewFile, to protectionClass: ProtectionClass) throws(DataProtectionError) {
         guard new.protectionClass <= protectionClass else {
-            throw .wouldWeaken(new.path, from: new.protectionClass, to: protectionClass)
+            throw .because(FileFailure.wouldWeaken(new.path, from: new.protectionClass, to: protectionClass))
         }
         if new.protectionClass == protectionClass { return nil }
         keybag = new.keybag
@@ -35,7 +35,9 @@ package final class QueuedRaise: ClosePromise {
     ) throws(DataProtectionError) {
         self.keybag = keybag
         let now = try ProtectedFileInfo(path: file.path, file: file).protectionClass
-        guard now <= protectionClass else { throw .wouldWeaken(path, from: now, to: protectionClass) }
+        guard now <= protectionClass else {
+            throw .because(FileFailure.wouldWeaken(path, from: now, to: protectionClass))
+        }
         if now == protectionClass { return nil }
         guard let fileID = try file.fileID() else { throw .notProtected(file.path) }
         let reference = try FileReference(file, fileID, named: path)

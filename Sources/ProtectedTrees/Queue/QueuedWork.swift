@@ -172,7 +172,7 @@ extension Keybag {
             try note.remove()
             return outcome
         } catch {
-            if case .locked = error { return .waiting }
+            if case .because(KeybagFailure.locked) = error { return .waiting }
             noteFailure(error.errno, &note)
             return .failed(error)
         }
@@ -198,8 +198,9 @@ extension QueuedWorkResult.Outcome {
     /// waits.
     package var holdsUp: Bool {
         switch self {
-        case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported), .failed(.keyLost),
-            .failed(.otherKey), .failed(.notASegment):
+        case .done, .unneeded, .gone, .failed(.damaged), .failed(.unsupported),
+            .failed(.because(KeybagFailure.keyLost)),
+            .failed(.because(FileFailure.otherKey)), .failed(.because(TreeFailure.notASegment)):
             false
         case .inUse, .waiting, .failed: true
         }

@@ -171,7 +171,9 @@ extension Keybag {
         _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?
     ) throws(DataProtectionError) {
         let entry = try DirectoryEntry(path)
-        guard let old = temporary.lastComponent, temporary.directory == path.directory else { throw .outOfRange(path) }
+        guard let old = temporary.lastComponent, temporary.directory == path.directory else {
+            throw .because(FileFailure.outOfRange(path))
+        }
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
         let replaced = replacing ? try holdReplaced(entry) : nil
         defer { withExtendedLifetime(replaced) {} }

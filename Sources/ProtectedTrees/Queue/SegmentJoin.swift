@@ -38,7 +38,9 @@ extension Keybag {
         // That very file, whatever has its name by now.
         let source = ProtectedFile(OpenFile(segment, keybag: self, isWritable: false))
         defer { withExtendedLifetime(source) {} }
-        guard try source.isSegment(of: log, by: seal) else { throw .notASegment(segment.path, of: log) }
+        guard try source.isSegment(of: log, by: seal) else {
+            throw .because(TreeFailure.notASegment(segment.path, of: log))
+        }
         // A writer of a log that was rotated in this moment would write its next line before a new one's first.
         if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
             return try remove(segment)
@@ -62,7 +64,7 @@ extension Keybag {
         _ target: ProtectedFile, than source: ProtectedFile
     ) throws(DataProtectionError) {
         let (to, from) = (try target.openedClass(), try source.openedClass())
-        guard to >= from else { throw .wouldWeaken(source.path, from: from, to: to) }
+        guard to >= from else { throw .because(FileFailure.wouldWeaken(source.path, from: from, to: to)) }
     }
 
     /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has

@@ -36,7 +36,7 @@ package struct UpgradePass: Sendable {
         place = try directory.resolved()
         names = UnprotectableNames(keybag: keybag.directory)
         if let source = rules?.source, try source.resolved().starts(with: place) {
-            throw .rulesWithin(directory, rules: source)
+            throw .because(TreeFailure.rulesWithin(directory, rules: source))
         }
     }
 
@@ -221,7 +221,7 @@ extension UpgradePass {
 
         func receive(_ result: UpgradeResult?) {
             guard var result else { return }
-            if case .failed(.locked) = result.outcome {
+            if case .failed(.because(KeybagFailure.locked)) = result.outcome {
                 if pass.options.stopsWhenLocked { locked.set() }
                 if pass.options.queuesWhatIsLocked { result = queued(result) }
             }

@@ -58,15 +58,16 @@ public struct UpgradeRules: Hashable, Sendable {
             let line = line.trimmed
             if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
             guard let space = line.lastIndex(where: \.isSpace), !line.contains(0) else {
-                throw .configuration(path, line: index + 1, reason: "expected GLOB CLASS")
+                throw .because(KeybagFailure.configuration(path, line: index + 1, reason: "expected GLOB CLASS"))
             }
             let name = String(decoding: line[space...].dropFirst(), as: UTF8.self)
             let pattern = line[..<space].trimmed
             guard let verdict = Verdict(name) else {
-                throw .configuration(path, line: index + 1, reason: "there is no class \(name)")
+                throw .because(KeybagFailure.configuration(path, line: index + 1, reason: "there is no class \(name)"))
             }
             guard let glob = Glob(pattern) else {
-                throw .configuration(path, line: index + 1, reason: "nothing can match that glob")
+                throw .because(
+                    KeybagFailure.configuration(path, line: index + 1, reason: "nothing can match that glob"))
             }
             rules.append(Rule(glob: glob, verdict: verdict))
             for part in [Array(pattern), [UInt8(ascii: " ")], Array(name.utf8), [0x0A]] { lines += part }

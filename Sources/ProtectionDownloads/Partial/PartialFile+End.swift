@@ -58,9 +58,9 @@ extension PartialFile {
             let file = try WholeFile(
                 buffer.bytes, for: request.target, as: request.protectionClass, keybag: store.keybag)
             return (file, published(file.fileID, temporary: []))
-        } catch .locked {
+        } catch .because(KeybagFailure.locked) {
             return nil
-        } catch .keyLost {
+        } catch .because(KeybagFailure.keyLost) {
             // Rotated and forgotten while it was written.
             return nil
         } catch {

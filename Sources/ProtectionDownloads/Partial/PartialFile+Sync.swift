@@ -86,7 +86,9 @@ extension PartialFile {
     }
 
     func mappingLocked<R>(_ body: () throws(DataProtectionError) -> R) throws -> R {
-        do throws(DataProtectionError) { return try body() } catch .locked { throw Locked() } catch {
+        do throws(DataProtectionError) { return try body() } catch .because(KeybagFailure.locked) {
+            throw Locked()
+        } catch {
             throw DownloadError.protection(error)
         }
     }

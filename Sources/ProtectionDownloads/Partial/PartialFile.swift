@@ -125,7 +125,7 @@ final class PartialFile {
             let file = try SegmentChain(name: name, keybag: store.keybag).join(found.parts)
             let record = SegmentRecord(number: first.number, start: 0, synced: UInt64(try file.size()))
             part = try OpenPart(file, record, behind: [], of: found.resource)
-        } catch .locked {
+        } catch .because(KeybagFailure.locked) {
             throw Locked()
         } catch {
             guard error.isOfLostPartial else { throw DownloadError.protection(error) }
@@ -235,7 +235,7 @@ final class PartialFile {
             let part = try OpenPart(file, last, behind: earlier.parts, of: earlier.resource)
             storage = .open(part)
             return part
-        } catch .locked {
+        } catch .because(KeybagFailure.locked) {
             throw Locked()
         } catch {
             throw DownloadError.protection(error)

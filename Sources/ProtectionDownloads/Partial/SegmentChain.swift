@@ -71,7 +71,8 @@ extension DataProtectionError {
     /// Whether what was downloaded before is of no use: another try begins at the first byte.
     var isOfLostPartial: Bool {
         switch self {
-        case .damaged, .mangled, .notProtected, .keyLost, .otherKey, .notRegularFile, .foreignKeybag, .unverifiedOrigin:
+        case .damaged, .notProtected, .notRegularFile, .because(KeybagFailure.keyLost), .because(FileFailure.mangled),
+            .because(FileFailure.otherKey), .because(FileFailure.foreignKeybag), .because(FileFailure.unverifiedOrigin):
             true
         case .system(_, _, let errno): errno == .noSuchFileOrDirectory
         default: false

@@ -42,7 +42,7 @@ struct StoreKeyFile: Sendable {
             // Its directory keeps others out already.
             _ = path.withPlatformString { chmod($0, 0o600) }
         } catch .exists {
-        } catch .locked {
+        } catch .because(KeybagFailure.locked) {
             throw .beforeFirstUnlock(keybag.directory)
         } catch {
             throw .protection(error)
@@ -68,7 +68,7 @@ struct StoreKeyFile: Sendable {
             do throws(KeyError) { return Loaded(try StoreKey(secret: secret)) } catch { throw .cryptography(error) }
         } catch .system(_, _, .noSuchFileOrDirectory) {
             return nil
-        } catch .locked {
+        } catch .because(KeybagFailure.locked) {
             throw .beforeFirstUnlock(keybag.directory)
         } catch .damaged(let path, _, let reason, _) {
             throw .storeDamaged(path, reason: reason)

@@ -71,13 +71,13 @@ enum EndOfTry {
             .failedForGood(DownloadFailure(.integrityKey, "there is no integrity key \(id)"))
         case .retiredIntegrityKey(let id):
             .failedForGood(DownloadFailure(.integrityKey, "the integrity key \(id) was retired"))
-        case .protection(.locked): .locked
+        case .protection(.because(KeybagFailure.locked)): .locked
         case .protection(.damaged(let path, _, let reason, _)): .lost(DownloadFailure(.lost, "\(path): \(reason)"))
         case .protection(.busy(let path)):
             .failed(.connection(isTransient: true), DownloadFailure(.disk, "somebody else has \(path) open"))
         case .protection(.system(let path, let operation, let errno)):
             Self.end(of: errno, DownloadFailure(.disk, "\(operation) \(path): \(errno)"))
-        case .protection(.handleFailed(let path, let errno)):
+        case .protection(.because(FileFailure.handleFailed(let path, let errno))):
             .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
         case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
         case .storeDamaged(_, let reason): .failedForGood(DownloadFailure(.disk, reason))

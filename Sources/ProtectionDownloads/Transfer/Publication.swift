@@ -48,7 +48,7 @@ struct Publication {
             try file.publish(replacing: request.replacesExisting)
         } catch .exists {
             return .neverNamed
-        } catch .keyLost {
+        } catch .because(KeybagFailure.keyLost) {
             return .neverNamed
         } catch .busy {
             return .neverNamed
@@ -70,7 +70,7 @@ struct Publication {
     private func isMeant(_ path: FilePath) throws(DataProtectionError) -> Bool {
         do throws(DataProtectionError) { return try ProtectedFile.fileID(at: path) == file.fileID } catch {
             switch error {
-            case .notProtected, .mangled, .damaged, .notRegularFile, .unsupported: return false
+            case .notProtected, .because(FileFailure.mangled), .damaged, .notRegularFile, .unsupported: return false
             case .system(_, _, .noSuchFileOrDirectory), .system(_, _, .tooManySymbolicLinkLevels): return false
             default: throw error
             }

@@ -64,9 +64,10 @@ extension SecretError {
     /// What a keybag says of one secret.
     init(_ error: DataProtectionError, _ secret: SecretName, _ accessibility: SecretAccessibility) {
         switch error {
-        case .locked(_, _, _, let state, let since): self = .locked(secret, accessibility, state: state, since: since)
-        case .keyLost(_, _, let generation, _): self = .keyLost(secret, generation: generation)
-        case .otherDevice: self = .otherDevice(secret)
+        case .because(KeybagFailure.locked(_, _, _, let state, let since)):
+            self = .locked(secret, accessibility, state: state, since: since)
+        case .because(KeybagFailure.keyLost(_, _, let generation, _)): self = .keyLost(secret, generation: generation)
+        case .because(KeybagFailure.otherDevice): self = .otherDevice(secret)
         default: self = .protection(error)
         }
     }

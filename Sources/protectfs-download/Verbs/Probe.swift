@@ -20,7 +20,7 @@ extension DownloadProbe {
     private func exceptions() throws -> Set<TrustException> {
         let keybag: Keybag
         do throws(DataProtectionError) { keybag = try self.keybag.open() } catch {
-            guard case .keybagNotFound = error, !self.keybag.isExplicit else { throw error }
+            guard case .because(KeybagFailure.keybagNotFound) = error, !self.keybag.isExplicit else { throw error }
             return []
         }
         return try DownloadQueue(keybag).trustExceptions.exceptions()

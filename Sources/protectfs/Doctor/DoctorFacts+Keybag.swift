@@ -5,8 +5,8 @@ extension DoctorFacts {
     var keybagFindings: [DoctorFinding] {
         guard let health else { return [] }
         switch health.inspection {
-        case .failure(.keybagNotFound(let directory)):
-            let hint = DataProtectionError.keybagNotFound(directory).hint
+        case .failure(.because(KeybagFailure.keybagNotFound(let directory))):
+            let hint = DataProtectionError.because(KeybagFailure.keybagNotFound(directory)).hint
             if health.isGone {
                 return [.problem("keybag", "the keybag that was in \(quoted(directory)) is gone", mend: hint)]
             }

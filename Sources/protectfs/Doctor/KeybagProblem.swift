@@ -37,7 +37,7 @@ extension KeybagHealth {
                     message:
                         "the keyring holds class keys of generation \(newerGeneration), the keybag only up to \(known): an older "
                         + "copy of the keybag was put back",
-                    hint: DataProtectionError.olderKeybagHint, subject: .age))
+                    hint: KeybagFailure.olderKeybagHint, subject: .age))
         }
         if let interruptedRotation {
             problems.append(
@@ -57,7 +57,8 @@ extension KeybagHealth {
         }
         if let problem = deviceKeyProblem {
             switch problem {
-            case .otherDevice, .deviceKeyUnusable: problems.append(deviceKey(problem))
+            case .because(KeybagFailure.otherDevice), .because(KeybagFailure.deviceKeyUnusable):
+                problems.append(deviceKey(problem))
             default: break  // a disk that cannot be read now says nothing of the key
             }
         }

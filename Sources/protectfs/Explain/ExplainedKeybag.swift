@@ -26,7 +26,8 @@ struct ExplainedKeybag {
             let words = status.state == .unlocked ? "unlocked" : status.state.spoken(since: status.lastTransition)
             spoken = "\(quoted(keybag.directory)), \(words)"
         } catch {
-            spoken = if case .foreignKeybag = error { "not available to you" } else { error.message }
+            spoken =
+                if case .because(FileFailure.foreignKeybag) = error { "not available to you" } else { error.message }
             help = error.hint
         }
     }
@@ -37,11 +38,13 @@ struct ExplainedKeybag {
             if let keybag = keybags.named(uuid) { return keybag }
             // The user's own may be it, and be damaged.
             do throws(DataProtectionError) { _ = try keybags.own() } catch {
-                guard case .keybagNotFound(let directory) = error, !Keybag.wasUsed(in: directory, as: uuid) else {
+                guard case .because(KeybagFailure.keybagNotFound(let directory)) = error,
+                    !Keybag.wasUsed(in: directory, as: uuid)
+                else {
                     throw error
                 }
             }
-            throw .foreignKeybag("", uuid)
+            throw .because(FileFailure.foreignKeybag("", uuid))
         }
         guard let keybag, keybags.isOther(keybag) else { return }
         isOther = true

@@ -77,7 +77,7 @@ extension FileInspection {
     fileprivate var mark: String {
         switch authenticity {
         case .authentic: ""
-        case .unverified(.locked): " (unverified while locked)"
+        case .unverified(.because(KeybagFailure.locked)): " (unverified while locked)"
         case .unverified(let error): " (unverified: \(error.message))"
         case .refused: " (refused)"
         case nil: " (unverified: its keybag is not available to you)"

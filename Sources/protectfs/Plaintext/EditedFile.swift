@@ -106,7 +106,7 @@ final class EditedFile {
             if try replace(with: text, last: last) { return removeBeside() }
             try sealBeside(text, as: protectionClass, .changed)
         } catch {
-            guard case .locked = error else { throw error }
+            guard case .because(KeybagFailure.locked) = error else { throw error }
             // The one class that can be written while locked.
             try sealBeside(text, as: .completeUnlessOpen, .locked)
         }

@@ -39,7 +39,7 @@ enum NewRecoveryCode {
 
     /// The failure to store a code that was shown.
     static func failure(_ error: DataProtectionError, keepsOld: Bool) -> Failure {
-        if case .keybagUnconfirmed = error { return Failure(error) }
+        if case .because(KeybagFailure.keybagUnconfirmed) = error { return Failure(error) }
         let isVoid = "nothing has changed: the recovery code shown is void" + (keepsOld ? ", the old one is not" : "")
         return Failure(error.exitStatus, "\(error.message); \(isVoid)", hint: error.hint)
     }

@@ -49,7 +49,7 @@ enum PasscodeReader {
         from source: PasscodeOption, for keybag: Keybag, prompt: String = "Passcode: "
     ) throws -> SecretBytes {
         if let time = try keybag.status().retryAfter, time > .zero {
-            let error = DataProtectionError.throttled(keybag: keybag.directory, retryAfter: time)
+            let error = DataProtectionError.because(KeybagFailure.throttled(keybag: keybag.directory, retryAfter: time))
             guard source.asksAtTerminal else { throw error }
             StandardError.line(.warning, error.message)
             StandardError.line(.hint, "press Ctrl-C, and try again in \(spoken(time))")

@@ -120,7 +120,7 @@ struct LockRemains {
 
     /// Why an unlock that is under way may load its keys again; nil: none can.
     private func doubt(of directory: FilePath) -> LockDoubt? {
-        for case .lockUnproven(directory, let doubt) in failures { return doubt }
+        for case .because(KeybagFailure.lockUnproven(directory, let doubt)) in failures { return doubt }
         return nil
     }
 }

@@ -145,15 +145,15 @@ final class RotationRun {
     /// - Returns: false for what is none of this keybag's files: most files below a home directory.
     private func fail(_ path: FilePath, _ error: DataProtectionError) -> Bool {
         switch error {
-        case .notProtected, .foreignKeybag, .notRegularFile: return false
+        case .notProtected, .because(FileFailure.foreignKeybag), .notRegularFile: return false
         // Deleted meanwhile: programs do that all the time.
         case .system(_, _, .noSuchFileOrDirectory): return false
-        case .locked:
+        case .because(KeybagFailure.locked):
             remainingCount += 1
             if isLocked { return true }  // one message for all of them
             isLocked = true
         case .busy: remainingCount += 1
-        case .keyLost: if task == .look { return true }  // nothing more of it is lost
+        case .because(KeybagFailure.keyLost): if task == .look { return true }  // nothing more of it is lost
         default: unknownCount += 1
         }
         outcome.record(error)

@@ -92,7 +92,7 @@ final class VerificationRun {
     private static func isPlaintext(
         _ error: DataProtectionError, _ info: () throws(DataProtectionError) -> ProtectedFileInfo
     ) -> Bool {
-        guard case .keybagNotFound = error else { return false }
+        guard case .because(KeybagFailure.keybagNotFound) = error else { return false }
         do throws(DataProtectionError) { _ = try info() } catch {
             if case .notProtected = error { return true }
         }
@@ -171,7 +171,7 @@ extension VerificationRun {
                 failures = result.findings.map { $0.failure(path) }
             }
             if isStrict, let origin = result.origin, origin != .verified {
-                failures.append(Failure(DataProtectionError.unverifiedOrigin(path, origin)))
+                failures.append(Failure(DataProtectionError.because(FileFailure.unverifiedOrigin(path, origin))))
             }
             return failures
         }

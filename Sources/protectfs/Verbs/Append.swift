@@ -87,7 +87,7 @@ struct Append {
         }
         let own = try file.protectionClass()
         if let protectionClass, own < protectionClass {
-            throw DataProtectionError.wouldWeaken(path, from: protectionClass, to: own)
+            throw DataProtectionError.because(FileFailure.wouldWeaken(path, from: protectionClass, to: own))
         }
         return file
     }

@@ -79,7 +79,9 @@ extension Keybag {
     func refuseLocked(for operation: AttemptedOperation) throws(DataProtectionError) {
         let status = try status()
         guard status.state == .unlocked else {
-            throw .locked(path: directory, .complete, operation, state: status.state, since: status.lastTransition)
+            throw .because(
+                KeybagFailure.locked(
+                    path: directory, .complete, operation, state: status.state, since: status.lastTransition))
         }
     }
 }

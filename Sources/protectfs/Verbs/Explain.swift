@@ -57,7 +57,7 @@ struct Explain: ParsableCommand {
             switch error {
             case .notProtected:
                 return try Explanation(ofPlaintext: item, ExplainedKeybag(keybags.own), mayReplace: mayReplace)
-            case .mangled(_, let mangling): return Explanation(of: mangling, help: error.hint)
+            case .because(FileFailure.mangled(_, let mangling)): return Explanation(of: mangling, help: error.hint)
             case .system(_, _, .permissionDenied):
                 return Explanation(
                     "unreadable", "its owner does not let you read it; whether it is protected is not known")

@@ -77,11 +77,11 @@ struct Init: ParsableCommand {
     private func refuseExisting(_ location: FilePath) throws(DataProtectionError) {
         do throws(DataProtectionError) {
             _ = try keybag.open()
-        } catch .keybagNotFound {
+        } catch .because(KeybagFailure.keybagNotFound) {
             // rename(2) takes the place of an empty directory only.
             guard NamedItem.exists(location), (try? TreeWalk.contents(of: location)) != [] else { return }
             throw .exists(location)
         }
-        throw .keybagExists(location)
+        throw .because(KeybagFailure.keybagExists(location))
     }
 }

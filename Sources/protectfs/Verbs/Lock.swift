@@ -56,7 +56,7 @@ struct Lock: ParsableCommand {
     private func tell(_ keybag: Keybag, after lock: (Keybag) throws(DataProtectionError) -> Void) throws {
         var failures: [DataProtectionError] = []
         do throws(DataProtectionError) { try lock(keybag) } catch {
-            guard case .lockUnproven = error else { throw error }
+            guard case .because(KeybagFailure.lockUnproven) = error else { throw error }
             failures = [error]
         }
         try LockRemains([keybag], failures).tell(asJSON: json, requireClean: requireClean)
@@ -68,7 +68,7 @@ struct Lock: ParsableCommand {
         let locked = try Keybag.lockEach()
         let evicted = "the keys of every keybag were evicted (\(locked.keybags.count))"
         var failures = locked.failures
-        if case .keybagNotFound = error, keybag.isExplicit || locked.keybags.isEmpty {
+        if case .because(KeybagFailure.keybagNotFound) = error, keybag.isExplicit || locked.keybags.isEmpty {
             // The name may be mistyped, so that the keybag that was meant is not known to be locked.
             if !locked.keybags.isEmpty { StandardError.line(.warning, evicted) }
             failures.append(error)
@@ -106,7 +106,7 @@ struct Lock: ParsableCommand {
                     .warning, "\(record) cannot be read, so keys in other user namespaces cannot be ruled out")
                 StandardError.line(.hint, "if you unlocked in a container or namespace, lock there too")
             }
-            if let doubt { throw .lockUnproven(keybag: directory, doubt) }
+            if let doubt { throw .because(KeybagFailure.lockUnproven(keybag: directory, doubt)) }
         } catch {
             if !failures.contains(error) { failures.append(error) }
         }
@@ -125,7 +125,7 @@ struct Lock: ParsableCommand {
                     if !failures.contains(error) { failures.append(error) }
                 }
             }
-        } catch .keybagNotFound {
+        } catch .because(KeybagFailure.keybagNotFound) {
             // Then no key of it can be loaded.
         } catch {
             if isAnothers {

@@ -46,8 +46,10 @@ struct Passcode: ParsableCommand {
     private func change(_ keybag: Keybag) throws {
         let status = try keybag.status()
         guard status.state == .unlocked else {
-            throw DataProtectionError.locked(
-                path: keybag.directory, .complete, .changePasscode, state: status.state, since: status.lastTransition)
+            throw DataProtectionError.because(
+                KeybagFailure.locked(
+                    path: keybag.directory, .complete, .changePasscode, state: status.state,
+                    since: status.lastTransition))
         }
         let current = try PasscodeReader.read(from: passcode, for: keybag, prompt: "Current passcode: ")
         // A wrong one is said before the new one is typed twice.
@@ -56,7 +58,9 @@ struct Passcode: ParsableCommand {
     }
 
     private func recover(_ keybag: Keybag) throws {
-        guard keybag.hasRecoveryCode else { throw DataProtectionError.noRecoveryCode(keybag.directory) }
+        guard keybag.hasRecoveryCode else {
+            throw DataProtectionError.because(KeybagFailure.noRecoveryCode(keybag.directory))
+        }
         let opened = try keybag.open(recoveryCode: RecoveryCodeReader.read(from: recoveryDescriptor))
         let new = try newPasscode()
         let code = try NewRecoveryCode.make()

@@ -100,8 +100,9 @@ struct Rotate: ParsableCommand {
     private func refuseLocked(_ keybag: Keybag) throws(DataProtectionError) {
         let status = try keybag.status()
         guard status.state == .unlocked else {
-            throw .locked(
-                path: keybag.directory, .complete, .rotateKeys, state: status.state, since: status.lastTransition)
+            throw .because(
+                KeybagFailure.locked(
+                    path: keybag.directory, .complete, .rotateKeys, state: status.state, since: status.lastTransition))
         }
     }
 

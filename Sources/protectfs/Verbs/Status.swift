@@ -46,7 +46,7 @@ struct Status: ParsableCommand {
     private func everything() throws -> [Found] {
         let own: Keybag?
         do throws(DataProtectionError) { own = try keybag.open() } catch {
-            guard case .keybagNotFound = error else { throw error }
+            guard case .because(KeybagFailure.keybagNotFound) = error else { throw error }
             own = nil
         }
         var found = try own.map { [try look(at: $0)] } ?? []

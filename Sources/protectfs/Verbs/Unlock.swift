@@ -51,7 +51,9 @@ struct Unlock: ParsableCommand {
                 if onlyFirstUnlock { return try keybag.unlockOnlyFirstUnlock(passcode: secret) }
                 return try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
             } catch {
-                guard case .wrongPasscode(_, _, retryAfter: .zero) = error, triesLeft > 0 else { throw error }
+                guard case .because(KeybagFailure.wrongPasscode(_, _, retryAfter: .zero)) = error, triesLeft > 0 else {
+                    throw error
+                }
                 StandardError.line(.warning, error.message)
             }
         }

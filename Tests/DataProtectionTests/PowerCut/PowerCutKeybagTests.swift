@@ -48,7 +48,7 @@ struct PowerCutKeybagTests {
             let comment = Comment(rawValue: text)
             for number in 0...max(0, allowed.upperBound) {
                 if allowed.lowerBound < number {
-                    do { try make(number) } catch DataProtectionError.keybagExists {}
+                    do { try make(number) } catch DataProtectionError.because(KeybagFailure.keybagExists) {}
                 }
                 _ = try Keybag(at: directory(number)).open(passcode: secret("passcode \(number)"))
                 #expect(try directory(number).names().sorted() == KeybagFile.allNames.sorted(), comment)

@@ -26,7 +26,7 @@ extension TestKeybag {
             _ = try keybag.open(recoveryCode: code)
             return true
         } catch {
-            guard case .wrongRecoveryCode = error else { throw error }
+            guard case .because(KeybagFailure.wrongRecoveryCode) = error else { throw error }
             return false
         }
     }

@@ -65,7 +65,7 @@ final class TestKeybag: Sendable {
         do {
             try unlock(passcode)
             return true
-        } catch DataProtectionError.wrongPasscode {
+        } catch DataProtectionError.because(KeybagFailure.wrongPasscode) {
             return false
         }
     }
@@ -106,8 +106,11 @@ func secret(_ bytes: [UInt8]) -> SecretBytes {
 }
 
 extension DataProtectionError {
-    /// The name of the case, for tests that do not care what it carries.
-    var caseName: String { Mirror(reflecting: self).children.first?.label ?? "\(self)" }
+    /// The name of the case, or of that of the layer's failure, for tests that do not care what it carries.
+    var caseName: String {
+        let named: Any = if case .because(let failure) = self { failure } else { self }
+        return Mirror(reflecting: named).children.first?.label ?? "\(named)"
+    }
 }
 
 extension ProtectionWarning {

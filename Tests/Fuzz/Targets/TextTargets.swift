@@ -65,6 +65,6 @@ extension FuzzTarget {
 
 extension DataProtectionError {
     fileprivate var isConfiguration: Bool {
-        if case .configuration(_, let line, _) = self { line > 0 } else { false }
+        if case .because(KeybagFailure.configuration(_, let line, _)) = self { line > 0 } else { false }
     }
 }
