@@ -53,7 +53,7 @@ package struct ReplacedFile {
             return try ProtectedFileInfo.state(of: file).heads.head.wrap.classKey.protectionClass
         } catch {
             switch error {
-            case .notProtected, .mangled: return nil
+            case .notProtected, .because(FileFailure.mangled): return nil
             default: throw error
             }
         }
