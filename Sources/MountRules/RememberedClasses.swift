@@ -1,5 +1,5 @@
-package import ProtectionKeys
-package import SystemPackage
+import ProtectionKeys
+import SystemPackage
 
 /// The classes of files that lost their names while a mount served them. No I/O.
 ///
