@@ -34,15 +34,15 @@ extension Keybag {
                 do throws(Errno) {
                     outcome = try exchangeInRing(keys, seconds: isTimed ? record.secondsToExpiry : 0, order, store)
                 } catch {
-                    guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }
-                    throw .lockedMeanwhile(keybag: directory)
+                    guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }
+                    throw .because(KeybagFailure.lockedMeanwhile(keybag: directory))
                 }
                 try outcome.get()
                 isChanged = true
             }
         } catch {
             // A lock that could not wait for its turn may have come before the old keys were put back.
-            let isLocked = if case .lockedMeanwhile = error { true } else { transition.stored()?.counter != counter }
+            let isLocked = if case .because(KeybagFailure.lockedMeanwhile) = error { true } else { transition.stored()?.counter != counter }
             if isLocked { try ring.evict() }
             if !isChanged { throw error }
         }
