@@ -42,7 +42,10 @@ extension Keybag {
             }
         } catch {
             // A lock that could not wait for its turn may have come before the old keys were put back.
-            let isLocked = if case .because(KeybagFailure.lockedMeanwhile) = error { true } else { transition.stored()?.counter != counter }
+            let isLocked =
+                if case .because(KeybagFailure.lockedMeanwhile) = error { true } else {
+                    transition.stored()?.counter != counter
+                }
             if isLocked { try ring.evict() }
             if !isChanged { throw error }
         }
