@@ -31,6 +31,7 @@ extension Keybag {
         // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
         let wereThere = ring.holdsUnlocked || keysWereThere
         try? ring.evict()
+        let doubt = stopUnlocksOfCopies()
         let turn: LockTurn
         do throws(DataProtectionError) {
             turn = try transition.lockTurn { record throws(DataProtectionError) in
@@ -48,7 +49,16 @@ extension Keybag {
         try rings.refuseElsewhere()
         followUp.perform(in: directory, warn: warn)
         try turn.requireProof(of: directory)
+        if let doubt { throw doubt }
         return lockReport(waiting: seconds)
+    }
+
+    /// Stops the unlocks that are under way of this keybag in other directories. Their keys come into the same ring. To be called before the keys
+    /// are evicted for the last time.
+    ///
+    /// - Returns: why one of them may load keys all the same; nil: none can.
+    private func stopUnlocksOfCopies() -> DataProtectionError? {
+        ring.process == nil ? UnlockUnderWay.stop(uuid, outside: try? directory.absolute()) : nil
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
@@ -63,6 +73,7 @@ extension Keybag {
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         var armed: ArmedLock?
         var refusal: Errno?
+        let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
@@ -90,7 +101,7 @@ extension Keybag {
         // At once: no program can save a file of a keybag that is not there.
         try evictPredecessors()
         if armed != nil { refusal = refusal ?? turn.failure }
-        guard refusal != nil || turn.doubt != nil else { return armed }
+        guard refusal != nil || turn.doubt != nil || doubt != nil else { return armed }
         defer { if let refusal { warn(.lockNotPutOff(directory, refusal)) } }
         _ = try lock(waiting: 0)
         return nil
@@ -124,6 +135,7 @@ extension Keybag {
     ///
     /// - Throws: `lockIncomplete`, `keyringUnavailable`, `lockUnproven`.
     package func evictEverything() throws(DataProtectionError) {
+        let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn { record throws(DataProtectionError) in
             let areThere = ring.holdsUnlocked
             try ring.evict(everything: true)
@@ -131,6 +143,7 @@ extension Keybag {
             announce(.didBecomeUnavailable, record)
         }
         try turn.requireProof(of: directory)
+        if let doubt { throw doubt }
     }
 }
 
