@@ -80,6 +80,17 @@ struct LockOfCopiesTests {
         try bag.keybag.lock()
     }
 
+    @Test("A lock that is armed prolongs no limited unlock of the other copy, nor does ending it")
+    func armedKeepsLimit() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let copy = try copy(of: bag)
+        try copy.unlock(passcode: secret(TestKeybag.passcode), forSeconds: 30)
+        _ = try #require(try bag.keybag.armLock(seconds: 1000))
+        #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
+        #expect(try bag.keybag.cancelArmedLock())
+        #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
+    }
+
     @Test("An unlock that no lock can see any more loads nothing")
     func notNoted() throws {
         let bag = try TestKeybag(state: .locked)

@@ -77,12 +77,14 @@ extension Keybag {
         let turn = try transition.lockTurn { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
+            if earlierDeadline == 0 { noteUnknownExpiry() }
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
+            let seconds = secondsToExpiry(record)
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                    try ring.unlocked.setTimeout(seconds: seconds)
                 }
             } catch {
                 record.deadline = earlierDeadline
@@ -105,6 +107,25 @@ extension Keybag {
         defer { if let refusal { warn(.lockNotPutOff(directory, refusal)) } }
         _ = try lock(waiting: 0)
         return nil
+    }
+
+    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away.
+    ///
+    /// The limit is that of the keys in this namespace's keyring, and not of the last unlock anywhere.
+    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 {
+        var own = record
+        if let expiry = rings.expiryHere { own.limit = expiry }
+        return own.secondsToExpiry
+    }
+
+    /// Takes over the time at which the kernel removes the keys, if it is earlier than their unlock has noted here. A copy of this keybag may have
+    /// been unlocked since, for a shorter time, in the same ring.
+    private func noteUnknownExpiry() {
+        let now = Clock.bootTime()
+        guard let left = ring.unlocked.timeLeft else { return }
+        let known = rings.expiryHere ?? 0
+        guard known == 0 || known > now + (left.upperBound + 1) * 1_000_000_000 else { return }
+        try? rings.add(expiry: now + max(left.lowerBound, 1) * 1_000_000_000)
     }
 
     /// The lock that is armed now, by whomever; nil if none is.

@@ -91,9 +91,10 @@ extension Keybag {
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             let deadline = record.deadline
             record.deadline = 0
+            let seconds = secondsToExpiry(record)
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                    try ring.unlocked.setTimeout(seconds: seconds)
                 }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .keyringUnavailable(error) }

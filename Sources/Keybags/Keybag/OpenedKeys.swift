@@ -169,8 +169,8 @@ extension Keybag {
         var isChanged = false
         do throws(DataProtectionError) {
             try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
-                let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
-                let seconds = isTimed ? record.secondsToExpiry : 0
+                let isOfThisBoot = record.bootID == Clock.bootID()
+                let seconds = secondsToExpiry(isOfThisBoot ? record : TransitionRecord())
                 try change { () throws(DataProtectionError) in
                     do throws(Errno) {
                         _ = try ring.unlocked.find()
