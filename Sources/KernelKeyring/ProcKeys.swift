@@ -8,6 +8,8 @@ enum ProcKeys {
         let description: String
         /// Whether the key has expired or was revoked. Nobody can read it then.
         let isDead: Bool
+        /// In seconds, as far as it is told; nil: it stays.
+        let timeLeft: Range<UInt64>?
     }
 
     /// All `user` keys listed, but for invalidated ones, which only wait for the kernel's collector. Empty where the kernel has no such file.
@@ -22,8 +24,16 @@ enum ProcKeys {
             let rest = fields[8].drop { $0 == " " }  // the type before it is padded
             return Entry(
                 serial: KeySerial(rawValue: Int32(bitPattern: serial)), description: String(rest[..<rest.summaryStart]),
-                isDead: fields[3] == "expd" || fields[1].contains("R"))
+                isDead: fields[3] == "expd" || fields[1].contains("R"), timeLeft: timeLeft(fields[3]))
         }
+    }
+
+    /// `5s`, or whole minutes, hours, days, weeks, rounded down.
+    private static func timeLeft(_ column: Substring) -> Range<UInt64>? {
+        let units: [Character: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+        guard let unit = column.last.flatMap({ units[$0] }), let count = UInt64(column.dropLast()), count < 1 << 32
+        else { return nil }
+        return count * unit..<(count + 1) * unit
     }
 
     private static func read() -> String? {

@@ -81,6 +81,13 @@ public struct RingKey: Hashable, Sendable {
     /// Arms (or, with 0, disarms) the kernel's own timeout of the key. Call within ``RingWriter/run(_:)``.
     public func setTimeout(seconds: UInt32) throws(Errno) { try find().setTimeout(seconds: seconds) }
 
+    /// In how many seconds the kernel lets the key expire, as exactly as `/proc/keys` tells: in the last minute to a second, in the last hour to a
+    /// minute, and so on. Nil if it stays, is not here, or `/proc/keys` cannot be read.
+    public var timeLeft: Range<UInt64>? {
+        guard let serial = try? find() else { return nil }
+        return ProcKeys.userKeys().first { $0.serial == serial }?.timeLeft
+    }
+
     /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
     public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
         let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }

@@ -45,6 +45,11 @@ public struct ClassKey: ~Copyable, Sendable {
         MACKey(secret: try secret.derive(.originMAC, name.keybag.bytes))
     }
 
+    /// The key of the MAC that tells who added an upload. FORMAT.md §1.1 row 22.
+    public borrowing func uploadMACKey() throws(KeyError) -> MACKey {
+        MACKey(secret: try secret.derive(.uploadMAC, name.context))
+    }
+
     /// The 64 bytes SHA-512(00000001 ‖ class key ‖ `info`): what masks a handle's keys in memory. Never stored.
     ///
     /// The one-step derivation of SP 800-56C §4, for its speed: a handle on a class A file does it for every operation.

@@ -54,6 +54,10 @@ final class OpenedFiles: Sendable {
     ///   - flags: of open(2).
     /// - Throws: ENOKEY if it is locked, or belongs to another keybag; EIO if it is damaged.
     func open(_ file: LowerFile, as node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> FuseHandle {
+        try pages.noticing { () throws(Errno) in try openNow(file, as: node, flags) }
+    }
+
+    private func openNow(_ file: LowerFile, as node: FuseNode, _ flags: Int32) throws(Errno) -> FuseHandle {
         let isWriting = flags.wantsWriting
         guard try refusing({ () throws(DataProtectionError) in try isProtected(file) }) else {
             if isWriting { try Self.prepare(plaintext: file, flags) }
@@ -172,7 +176,7 @@ final class OpenedFiles: Sendable {
         _ file: ProtectedFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
         _ reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno) {
-        do throws(Errno) {
+        try pages.noticing { () throws(Errno) in
             // Asked each time: somebody may have changed the class.
             let now = try refusing { () throws(DataProtectionError) in try file.openedClass() }
             try pages.admit(node, of: now) { () throws(Errno) in
@@ -182,9 +186,6 @@ final class OpenedFiles: Sendable {
                 // Within the admission: a lock waits until the kernel has the bytes, and then drops them.
                 reply(UnsafeRawBufferPointer(buffer.prefix(read)))
             }
-        } catch {
-            if error == .noKey { pages.foundNoKey() }
-            throw error
         }
     }
 
@@ -193,9 +194,8 @@ final class OpenedFiles: Sendable {
         case .plaintext(let file, _):
             try refusing { () throws(DataProtectionError) in try file.write(bytes, at: offset) }
         case .writing(let written, let flags):
-            do throws(Errno) { try written.write(bytes, at: offset, appends: flags & O_APPEND != 0) } catch {
-                if error == .noKey { pages.foundNoKey() }
-                throw error
+            try pages.noticing { () throws(Errno) in
+                try written.write(bytes, at: offset, appends: flags & O_APPEND != 0)
             }
             if flags & O_DSYNC != 0 { try written.commit() }  // O_SYNC has that bit, too
         case .reading, nil: throw .badFileDescriptor

@@ -105,8 +105,15 @@ final class PageGuard: CommitsAtLock {
     /// Returns when the pages have gone. Called on a thread of its own.
     package func commitBeforeLock() { turn.withLock { _ in follow() } }
 
-    /// A read found no key. There was a lock, even if the client has not heard of it.
-    func foundNoKey() {
+    /// Runs a read, a write or an open. If it finds no key there was a lock, even if the client has not heard of it.
+    func noticing<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
+        do throws(Errno) { return try body() } catch {
+            if error == .noKey { foundNoKey() }
+            throw error
+        }
+    }
+
+    private func foundNoKey() {
         let isNew = state.withLock { state in
             guard state.sequence.hasCompletePages, !state.isFollowing else { return false }
             state.isFollowing = true

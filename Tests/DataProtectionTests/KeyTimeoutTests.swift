@@ -26,6 +26,17 @@ struct KeyTimeoutTests {
         #expect(KeyTimeout.seconds(for: .max, wallTime: 5 * Self.second - 1) == .max)
     }
 
+    @Test("Who waits for the end looks then, and until the kernel has had its second; nobody looks without an end")
+    func looks() {
+        let (now, pause) = (100 * Self.second, Self.second / 5)
+        #expect(KeyTimeout.nextLook([], now: now) == nil)
+        #expect(KeyTimeout.nextLook([0, 0], now: now) == nil)
+        #expect(KeyTimeout.nextLook([0, 130 * Self.second, 120 * Self.second], now: now) == 120 * Self.second)
+        #expect(KeyTimeout.nextLook([now + 1], now: now) == now + pause)
+        #expect(KeyTimeout.nextLook([now - Self.second], now: now) == now + pause)
+        #expect(KeyTimeout.nextLook([now - 5 * Self.second], now: now) == nil, "it was of another key")
+    }
+
     @Test("The kernel keeps to it: the key of an armed lock is there until the deadline")
     func kernel() throws {
         for _ in 0..<3 {

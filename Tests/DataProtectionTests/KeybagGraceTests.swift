@@ -102,6 +102,17 @@ struct KeybagGraceTests {
         #expect(try !bag.keybag.cancelArmedLock(), "nothing is armed any more")
     }
 
+    @Test("Prolongs no limited unlock, nor does ending it, though a later unlock in another namespace has no limit")
+    func limitOfThisRing() throws {
+        let bag = try TestKeybag()
+        try bag.unlock(forSeconds: 30)
+        try bag.keybag.transition.exclusively { record in record.limit = 0 }
+        _ = try #require(try bag.keybag.armLock(seconds: 1000))
+        #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
+        #expect(try bag.keybag.cancelArmedLock())
+        #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
+    }
+
     @Test("Is ended by an unlock")
     func unlockInGrace() throws {
         let bag = try TestKeybag(state: .unlocked)

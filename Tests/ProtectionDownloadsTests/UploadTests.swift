@@ -8,7 +8,7 @@ import Testing
 @testable import ProtectionDownloads
 
 /// Takes what is sent, piece by piece, and says yes.
-private final class Taker: DownloadTransport {
+final class Taker: DownloadTransport {
     private let taken = Mutex<[[UInt8]]>([])
     /// Called before every piece, with how much of it has come.
     private let beforeEachPiece: @Sendable (Int) throws -> Void
@@ -240,10 +240,10 @@ private final class Taker: DownloadTransport {
     func lockedFromTheBeginning(protectionClass: ProtectionClass) async throws {
         let bed = try DownloadBed()
         try bed.put(bytes, as: protectionClass)
-        try bed.keybag.lock()
         let taker = Taker()
         let queue = try DownloadQueue(bed.keybag, transport: taker)
         let upload = try await queue.add(request(bed))
+        try bed.keybag.lock()
         let run = Task { try await queue.run() }
         while try await queue.download(upload.id).activity != .waitingForUnlock {
             try await Task.sleep(for: .milliseconds(20))

@@ -125,6 +125,12 @@ import Testing
         try vector.check("tag") { try backupKey.macKey().tag(of: vector.bytes("message")) }
     }
 
+    @Test func row22UploadMACKey() throws {
+        let vector = try Vector.named("derivation/22-upload-mac")
+        let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))
+        try vector.check("tag") { try key.uploadMACKey().tag(of: vector.bytes("message")) }
+    }
+
     @Test func row8ClassKeyID() throws {
         let vector = try Vector.named("derivation/08-class-key-id-a")
         let key = try ClassKey(vector.classKeyName(), vector.bytes("key"))

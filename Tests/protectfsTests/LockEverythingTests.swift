@@ -123,6 +123,33 @@ struct LockEverythingTests {
         #expect(done.errors.split(separator: error, omittingEmptySubsequences: false).count == 2, "\(done.errors)")
     }
 
+    /// FORMAT.md §2.5: an unlock notes its directory in the keyring, before it begins.
+    @Test(
+        "A lock sees an unlock of a keybag that the registry does not know, and of another copy of its keybag",
+        .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot),
+        arguments: [
+            ("rm -r state/protectfs/keybags", "--all --keybag two"), ("cp -a one copy", "--keybag copy"),
+            ("cp -a one copy; pfs unlock --keybag copy --passcode-fd 0 <passcode; pfs lock --keybag copy", "--all"),
+        ])
+    func unknownUnlock(before: String, options: String) throws {
+        // It is stopped when it is about to load class keys A and B.
+        let done = try script(
+            """
+            printf secret >passcode
+            pfs lock --keybag one; pfs lock --keybag two; \(before)
+            run strace -f -qq -e trace=add_key -e inject=add_key:signal=SIGSTOP:when=2 -o stopped \\
+                sh -c 'echo $$ >pid; exec ./protectfs unlock --keybag "$PWD/one" --passcode-fd 0' <passcode & unlocking=$!
+            until grep -q 'stopped by SIGSTOP' stopped 2>/dev/null; do sleep 0.01; done
+            pfs lock \(options); echo $?
+            kill -CONT $(cat pid); wait $unlocking; echo $?
+            pfs lock \(options); echo $?
+            state one
+            """)
+        #expect(done.text == "75\n75\n0\nlocked\n", "\(done.errors)")
+        let error = "the keys of keybag '\(sandbox.root)/one' were evicted, but an unlock may load them again: process "
+        #expect(done.errors.contains(error), "\(done.errors)")
+    }
+
     @Test("Root's lock of another user's keybag fails, and evicts nothing of root's")
     func ofAnotherUser() throws {
         let own = try CommandSandbox()

@@ -109,11 +109,12 @@ struct LockProofVerbTests {
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
     func stoppedUnlock() throws {
         try sandbox.run("lock")
-        // It is stopped when it is about to load the first key: in its turn.
+        // It is stopped when it is about to load class keys A and B: in its turn. Each thread counts its own calls, and the one that notes the
+        // unlock makes one.
         let done = try sandbox.shell(
             #"""
             printf '%s' "$0" >passcode; exec 3<passcode
-            strace -f -qq -e trace=add_key -e inject=add_key:signal=SIGSTOP:when=1 -o trace \
+            strace -f -qq -e trace=add_key -e inject=add_key:signal=SIGSTOP:when=2 -o trace \
                 sh -c 'echo $$ >pid; exec "$PROTECTFS" unlock --passcode-fd 3' & unlocking=$!
             until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.01; done
             cat pid

@@ -126,4 +126,20 @@ struct MountLockTests {
             """)
         #expect(done.text == "44850\n", "\(done.errors)")
     }
+
+    @Test("When the kernel's timeout alone has taken the keys the pages go, though nobody asks the server for anything")
+    func timeoutAlone() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            for _ in range(2):
+                run('lock')
+                run('unlock', '--for', '5', '--passcode-fd', '9')
+                descriptor, mapping = os.open('complete', os.O_RDONLY), mapped('complete')
+                print(resident(mapping) > 0, len(os.pread(descriptor, 1, 0)))
+                # mincore(2) brings no page in.
+                print(waited(lambda: resident(mapping) == 0), attempt(lambda: os.pread(descriptor, 1, 0)))
+            """)
+        #expect(done.text == "True 1\nTrue ENOKEY\nTrue 1\nTrue ENOKEY\n", "\(done.errors)")
+    }
 }

@@ -29,6 +29,25 @@ struct NamespaceTests {
         #expect(try sandbox.shell(Self.inside + #"inside "$PROTECTFS" lock"#).status == 0, "nothing is left to lock")
     }
 
+    @Test("A grace does not prolong the limited unlock in a namespace on whose end locks elsewhere rely")
+    func graceInside() throws {
+        let done = try sandbox.shell(
+            Self.inside + #"""
+                mkfifo go end; printf '%s' "$1" >passcode; echo none >left
+                inside sh -c '
+                    "$PROTECTFS" unlock --in-namespace --for 30 --passcode-fd 0 <passcode; echo $? >unlocked; read line <go
+                    timeout -s INT 1 "$PROTECTFS" lock --grace 3600
+                    sed -n "s/.* \([0-9a-z]*\) 3f2b0000 .* protectfs:[-0-9a-f]*:1: .*/\1/p" /proc/keys >found
+                    mv found left; echo done >done; read line <end' &
+                until [ -s unlocked ]; do sleep 0.01; done
+                "$PROTECTFS" unlock --passcode-fd 0 <passcode; echo $?
+                echo >go; until [ -s done ]; do sleep 0.01; done
+                cat left; echo >end; wait
+                """#, ["sh", CommandSandbox.passcode])
+        let lines = done.text.split(separator: "\n")
+        #expect(lines.first == "0" && lines.last?.hasSuffix("s") == true, "\(done.text) \(done.errors)")
+    }
+
     @Test(
         "An unlock in another namespace is refused unless it is asked for; then a lock outside fails until there was one inside"
     )

@@ -34,6 +34,8 @@ package final class Client: Sendable {
         var commits = 0
         /// Handles with something to commit, perhaps.
         var writers: [ObjectIdentifier: WeakHandle] = [:]
+        /// Whether class keys A and B were there at the last look.
+        var hadKeys = false
         /// Whether this process was made known.
         var isSaid = false
 
@@ -42,6 +44,14 @@ package final class Client: Sendable {
             guard earlier == 0, commits == 0 else { return nil }
             defer { awaited = nil }
             return awaited
+        }
+
+        /// The handles with something to commit. A thread that commits it is counted from now on.
+        mutating func takeWriters() -> [any CommitsAtLock] {
+            defer { writers = [:] }
+            let handles = writers.values.compactMap(\.handle)
+            if !handles.isEmpty { commits += 1 }
+            return handles
         }
     }
     private struct WeakHandle: @unchecked Sendable {  // `weak var` is read and written under the ledger's lock
@@ -167,17 +177,16 @@ package final class Client: Sendable {
                 record.acknowledged = shown.acknowledged
             }
             guard shown.file != nil, shown.observation == nil else { return }
-            shown.observation = try? LockListener.shared.observe(directory, of: uuid) { [weak self] event in
-                self?.look(event)
-                return nil
-            }
+            shown.observation = try? LockListener.shared.observe(directory, of: uuid) { [weak self] in self?.look($0) }
         }
     }
 
     // MARK: a lock
 
     /// Answers, woken by something that has perhaps happened.
-    private func look(_ event: EventRecord?) {
+    ///
+    /// - Returns: when to look again although nobody wakes it.
+    private func look(_ event: EventRecord?) -> UInt64? {
         // Not where the keybag is being erased: that takes `run` away too.
         if shown.withLock({ $0.file?.isThere == false }),
             (try? KeybagFile(directory: directory).isAnythingThere()) != false
@@ -193,6 +202,26 @@ package final class Client: Sendable {
         // Nobody listened at the last lock, so that it left no event, and it was long ago.
         if event == nil, let rested = transition.readAtRest() { counter = rested.counter }
         answer(counter)
+        return lookForExpiry(transition)
+    }
+
+    /// When the kernel's timeout has taken the keys away nobody is told, and nobody waits for an answer. What a lock does here is done all the
+    /// same: what was written is committed, and what others have cached goes.
+    ///
+    /// - Returns: when the keys may expire; nil: never, or they are not there.
+    private func lookForExpiry(_ transition: TransitionFile) -> UInt64? {
+        let ring = RingKeys(uuid)
+        ring.clearExpired(in: directory)
+        let isThere = ring.holdsUnlocked
+        let writers = ledger.withLock { ledger -> [any CommitsAtLock] in
+            defer { ledger.hadKeys = isThere }
+            return ledger.hadKeys && !isThere ? ledger.takeWriters() : []
+        }
+        if !writers.isEmpty { commit(writers) }
+        guard isThere else { return nil }
+        let (record, now) = (transition.read(), Clock.bootTime())
+        let ends = record.bootID == Clock.bootID() ? [record.deadline, record.limit] : []
+        return KeyTimeout.nextLook(ends + [RingPlaces(directory: directory).expiryHere ?? 0], now: now)
     }
 
     /// Answers the lock that raised the counter to `counter`, when all that began before now has ended and what was written
@@ -205,12 +234,13 @@ package final class Client: Sendable {
             ledger.recent = 0
             ledger.turn += 1
             ledger.awaited = counter
-            let writers = ledger.writers.values.compactMap(\.handle)
-            ledger.writers = [:]
-            if !writers.isEmpty { ledger.commits += 1 }
-            return writers
+            return ledger.takeWriters()
         }
         if writers.isEmpty { return acknowledge(ledger.withLock { $0.answer() }) }
+        commit(writers)
+    }
+
+    private func commit(_ writers: [any CommitsAtLock]) {
         // Who hears of the lock must not wait for a disk, unless there is no thread that can.
         BackgroundWork.perform { [self] in
             for handle in writers { handle.commitBeforeLock() }

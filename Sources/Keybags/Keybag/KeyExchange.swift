@@ -26,13 +26,17 @@ extension Keybag {
         store: () throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
         try refusePasscodeIfTemporary()
+        // Before it is seen that the keys are there: a lock of a copy of this keybag has evicted them, or stops this.
+        let note = ring.process == nil ? try UnlockUnderWay(of: uuid, in: directory) : nil
+        defer { note?.end() }
         var isChanged = false
         do throws(DataProtectionError) {
             try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
-                let isTimed = record.bootID == Clock.bootID() && (record.deadline, record.limit) != (0, 0)
+                let isOfThisBoot = record.bootID == Clock.bootID()
+                let seconds = secondsToExpiry(isOfThisBoot ? record : TransitionRecord())
                 let outcome: Result<Void, DataProtectionError>
                 do throws(Errno) {
-                    outcome = try exchangeInRing(keys, seconds: isTimed ? record.secondsToExpiry : 0, order, store)
+                    outcome = try exchangeInRing(keys, seconds: seconds, order, store)
                 } catch {
                     guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }
                     throw .because(KeybagFailure.lockedMeanwhile(keybag: directory))

@@ -31,6 +31,7 @@ extension Keybag {
         // Before anything that can wait, for a process that is stopped or for a disk. What fails is tried again.
         let wereThere = ring.holdsUnlocked || keysWereThere
         try? ring.evict()
+        let doubt = stopUnlocksOfCopies()
         let turn: LockTurn
         do throws(DataProtectionError) {
             turn = try transition.lockTurn { record throws(DataProtectionError) in
@@ -48,7 +49,16 @@ extension Keybag {
         try rings.refuseElsewhere()
         followUp.perform(in: directory, warn: warn)
         try turn.requireProof(of: directory)
+        if let doubt { throw doubt }
         return lockReport(waiting: seconds)
+    }
+
+    /// Stops the unlocks that are under way of this keybag in other directories. Their keys come into the same ring. To be called before the keys
+    /// are evicted for the last time.
+    ///
+    /// - Returns: why one of them may load keys all the same; nil: none can.
+    private func stopUnlocksOfCopies() -> DataProtectionError? {
+        ring.process == nil ? UnlockUnderWay.stop(uuid, outside: try? directory.absolute()) : nil
     }
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
@@ -63,15 +73,18 @@ extension Keybag {
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
         var armed: ArmedLock?
         var refusal: Errno?
+        let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
+            if earlierDeadline == 0 { noteUnknownExpiry() }
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
+            let seconds = secondsToExpiry(record)
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                    try ring.unlocked.setTimeout(seconds: seconds)
                 }
             } catch {
                 record.deadline = earlierDeadline
@@ -90,10 +103,29 @@ extension Keybag {
         // At once: no program can save a file of a keybag that is not there.
         try evictPredecessors()
         if armed != nil { refusal = refusal ?? turn.failure }
-        guard refusal != nil || turn.doubt != nil else { return armed }
+        guard refusal != nil || turn.doubt != nil || doubt != nil else { return armed }
         defer { if let refusal { warn(.lockNotPutOff(directory, refusal)) } }
         _ = try lock(waiting: 0)
         return nil
+    }
+
+    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away.
+    ///
+    /// The limit is that of the keys in this namespace's keyring, and not of the last unlock anywhere.
+    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 {
+        var own = record
+        if let expiry = rings.expiryHere { own.limit = expiry }
+        return own.secondsToExpiry
+    }
+
+    /// Takes over the time at which the kernel removes the keys, if it is earlier than their unlock has noted here. A copy of this keybag may have
+    /// been unlocked since, for a shorter time, in the same ring.
+    private func noteUnknownExpiry() {
+        let now = Clock.bootTime()
+        guard let left = ring.unlocked.timeLeft else { return }
+        let known = rings.expiryHere ?? 0
+        guard known == 0 || known > now + (left.upperBound + 1) * 1_000_000_000 else { return }
+        try? rings.add(expiry: now + max(left.lowerBound, 1) * 1_000_000_000)
     }
 
     /// The lock that is armed now, by whomever; nil if none is.
@@ -124,6 +156,7 @@ extension Keybag {
     ///
     /// - Throws: `lockIncomplete`, `keyringUnavailable`, `lockUnproven`.
     package func evictEverything() throws(DataProtectionError) {
+        let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn { record throws(DataProtectionError) in
             let areThere = ring.holdsUnlocked
             try ring.evict(everything: true)
@@ -131,6 +164,7 @@ extension Keybag {
             announce(.didBecomeUnavailable, record)
         }
         try turn.requireProof(of: directory)
+        if let doubt { throw doubt }
     }
 }
 

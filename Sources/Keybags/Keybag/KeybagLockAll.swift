@@ -36,7 +36,10 @@ extension Keybag {
         for uuid in found { try? RingKeys(uuid).evict() }  // what fails is tried again
         var remembered: [KeybagUUID] = []
         do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { locked.failures.append(error) }
-        for uuid in Set(found).union(remembered).sorted(by: { $0.description < $1.description }) {
+        // What is being unlocked for the first time is in neither.
+        var begun: Set<KeybagUUID> = []
+        do throws(DataProtectionError) { begun = try UnlockUnderWay.keybags() } catch { locked.failures.append(error) }
+        for uuid in begun.union(found).union(remembered).sorted(by: { $0.description < $1.description }) {
             do throws(DataProtectionError) {
                 let keysWereThere = unlocked.contains(uuid)
                 if let keybag = try? Self.remembered(uuid, followUp: followUp, warn: { _ in }) {
@@ -76,10 +79,21 @@ extension Keybag {
         unopened uuid: KeybagUUID, keysWereThere: Bool
     ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
         let keysAreThere = RingKeys(uuid).holdsUnlocked
+        try? RingKeys(uuid).evict()
+        let doubt = UnlockUnderWay.stop(uuid)
         try RingKeys(uuid).evict()
+        let stranger = try settle(uuid, keysWereThere: keysWereThere || keysAreThere)
+        if let doubt { throw doubt }
+        return stranger
+    }
+
+    /// The same where the registry leads, for a keybag of which no keys are left.
+    private static func settle(
+        _ uuid: KeybagUUID, keysWereThere: Bool
+    ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
         guard let directory = target(of: uuid) else { return nil }
         if let owner = OwnDirectory.owner(of: directory), owner != geteuid() {
-            if keysWereThere || keysAreThere { try OwnDirectory.requireOwner(of: directory) }
+            if keysWereThere { try OwnDirectory.requireOwner(of: directory) }
             let link = Locations.registry.appending(uuid.description)
             return LockedKeybags.Stranger(link: link, directory: directory, owner: owner)
         }

@@ -32,12 +32,15 @@ extension Keybag {
     private func unlock(
         _ extent: OpenedKeys.Extent, _ passcode: borrowing SecretBytes, _ seconds: UInt32?
     ) throws(DataProtectionError) {
+        // First of all: a lock from now on stops this unlock, whichever copy of the keybag it is told of.
+        let note = try UnlockUnderWay(of: uuid, in: directory)
+        defer { note.end() }
         let counter = try transition.readStrictly().counter
         var loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)
         if !loaded.copy.holds(.secrets) { loaded = try addSecretsKeys(loaded, key) }
         let keys = try OpenedKeys(loaded, key, directory, extent)
-        guard try load(keys, seconds: seconds, ifCounterIs: counter) else {
+        guard try load(keys, seconds: seconds, ifCounterIs: counter, noted: note) else {
             return try unlock(extent, passcode, seconds)  // the keys were rotated in between
         }
         cache(loaded.copy)
@@ -90,9 +93,10 @@ extension Keybag {
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             let deadline = record.deadline
             record.deadline = 0
+            let seconds = secondsToExpiry(record)
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
-                    try ring.unlocked.setTimeout(seconds: record.secondsToExpiry)
+                    try ring.unlocked.setTimeout(seconds: seconds)
                 }
             } catch {
                 guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }

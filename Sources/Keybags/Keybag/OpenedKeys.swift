@@ -97,13 +97,16 @@ package struct OpenedKeys: ~Copyable {
 extension Keybag {
     /// Puts the keys into the ring, C first, unless somebody has locked since `counter` was read.
     ///
+    /// - Parameter note: made before `counter` was read; nil for keys that no other process sees.
     /// - Returns: false if the keybag has other keys by now, and nothing was loaded.
     package func load(
-        _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64
+        _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64, noted note: UnlockUnderWay? = nil
     ) throws(DataProtectionError) -> Bool {
         let hadC = try state() != .beforeFirstUnlock
         do throws(DataProtectionError) {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
+                // Stopped for so long that locks do not know of it any more.
+                guard note?.isNoted ?? true else { throw .because(KeybagFailure.lockedMeanwhile(keybag: directory)) }
                 // Nothing is loaded of a keybag that was erased while the passcode was checked, nor keys that were rotated away.
                 guard try file.isAnythingThere() else { throw .because(KeybagFailure.keybagNotFound(directory)) }
                 // Nor where a lock would not write its counter.

@@ -109,6 +109,9 @@ package struct RingSlot: Sendable {
         guard process.setTimeout(key, seconds: seconds) else { throw .requiredKeyNotAvailable }
     }
 
+    /// As ``RingKey/timeLeft``. A process ring has no keys of others.
+    package var timeLeft: Range<UInt64>? { process == nil ? key.timeLeft : nil }
+
     /// Runs `body`, which changes the ring, where the ring can be changed. See ``RingWriter/run(_:)``.
     package func write<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
         process == nil ? try RingWriter.run(body) : try body()

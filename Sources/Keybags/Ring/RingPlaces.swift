@@ -93,6 +93,18 @@ package struct RingPlaces: Sendable {
         if contents != before { try write(contents) }
     }
 
+    /// When the kernel removes the keys from the keyring of this process's namespace, as their unlock has it: CLOCK_BOOTTIME in nanoseconds; 0:
+    /// never. Nil if no unlock has noted it, or the file cannot be read.
+    ///
+    /// Locks elsewhere rely on it: whoever gives the keys a timeout here must not exceed it.
+    package var expiryHere: UInt64? {
+        guard let contents = try? read(), let here = try? Self.namespace() ?? 0 else { return nil }
+        let boot = Clock.bootID()
+        return contents.places.last { place in
+            place.namespace == here && [boot, Clock.unknownBoot].contains(place.bootID)
+        }?.expiry
+    }
+
     /// Removes this process's namespace. Call after the keys have gone. A file that cannot be read stays as it is.
     package func remove() {
         guard let before = try? read(), let here = try? Self.namespace() ?? 0 else { return }

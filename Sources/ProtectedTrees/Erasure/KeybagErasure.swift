@@ -113,8 +113,11 @@ public struct KeybagErasure: Sendable {
     private func evict() throws(DataProtectionError) {
         for uuid in uuids {
             let ring = RingKeys(uuid)
+            // Those of copies of it: their keys come into the same ring.
+            let doubt = UnlockUnderWay.stop(uuid, outside: directory)
             guard OwnDirectory.exists(directory) else {
                 try ring.evict(everything: true)
+                if let doubt { throw doubt }
                 continue
             }
             // The counter stops an unlock that began before.
@@ -125,6 +128,7 @@ public struct KeybagErasure: Sendable {
                 (record.deadline, record.limit) = (0, 0)
             }
             try turn.requireProof(of: directory)
+            if let doubt { throw doubt }
         }
     }
 

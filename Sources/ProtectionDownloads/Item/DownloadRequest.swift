@@ -58,6 +58,15 @@ public struct DownloadRequest: Sendable {
     /// What the program calls it, to find it again.
     public var name: String?
 
+    /// Who has added it; nil in one that is not read from the list, and in downloads.
+    var adder: Adder?
+
+    /// By what it is known that whoever added an upload was unlocked.
+    struct Adder: Sendable {
+        let text: [UInt8]
+        let mark: UnlockedMark
+    }
+
     /// A download of a URL to a file.
     public init(_ url: URL, to target: FilePath) { (self.url, self.target) = (url, target) }
 

@@ -25,8 +25,10 @@ struct StoredRequest: Codable {
     let proxy: String?
     let acceptedTypes: [String]?
     let upload: DownloadRequest.Upload?
+    let marked: StoredMark?
 
-    init(_ request: DownloadRequest) {
+    init(_ request: DownloadRequest, _ marked: StoredMark? = nil) {
+        self.marked = marked
         trust = ServerTrust.Form(request.trust)
         (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
         proxy = request.proxy?.description
@@ -61,6 +63,16 @@ struct StoredRequest: Codable {
         (request.retry, request.allowsPlainHTTP, request.name) = (retry, allowsPlainHTTP, name)
         return request
     }
+}
+
+/// An upload as it was when it was added by somebody unlocked: while it is there, nothing else of the request counts.
+struct StoredMark: Codable {
+    /// The JSON of the request, without this.
+    let request: String
+    /// Of class key A.
+    let generation: UInt32
+    /// Hexadecimal: an HMAC over the download's id and ``request``.
+    let tag: String
 }
 
 /// A request that makes no sense: sealed by something else than this.

@@ -41,7 +41,7 @@ public actor DownloadQueue {
     ///
     /// - Throws: `invalidRequest`, `targetExists`, `targetInList`, `noDirectory`, `beforeFirstUnlock`, `unknownIntegrityKey`,
     ///   `retiredIntegrityKey`; `protection` if the target is a directory or its name too long, or what is to be uploaded is no
-    ///   protected file; what is wrong with the list.
+    ///   protected file, or cannot be opened now (`locked`); what is wrong with the list.
     public func add(_ request: DownloadRequest) async throws(DownloadError) -> Download {
         try await add([request])[0].get()
     }
@@ -76,7 +76,10 @@ public actor DownloadQueue {
     private static func check(_ request: DownloadRequest, _ store: DownloadStore) throws(DownloadError) {
         try request.check()
         if request.upload != nil {
-            _ = try protected { () throws(DataProtectionError) in try ProtectedFileInfo(of: request.target) }
+            // Whoever cannot open it does not choose where it goes.
+            _ = try protected { () throws(DataProtectionError) in
+                try ProtectedFileBody(request.target, keybag: store.keybag)
+            }
         } else {
             try checkTarget(of: request)
         }

@@ -22,7 +22,11 @@ extension DownloadRunner {
     private func body(_ id: DownloadID, _ request: DownloadRequest) async throws -> ProtectedFileBody {
         if let body = bodies[id] { return body }
         closedBodies.remove(id)
-        let body = try await BlockingWork.run { [keybag] in try ProtectedFileBody(request.target, keybag: keybag) }
+        let body = try await BlockingWork.run { [keybag] in
+            let body = try ProtectedFileBody(request.target, keybag: keybag)
+            try body.requireAdder(of: request, keybag)
+            return body
+        }
         bodies[id] = body
         return body
     }

@@ -108,12 +108,38 @@ extension DownloadStore {
     func request(_ sealed: Data, of id: DownloadID) throws(DownloadError) -> DownloadRequest {
         if let known = requests.withLock({ $0[id] }), known.sealed == sealed { return known.request }
         let stored: StoredRequest? = try decode(sealed, .request, id)
-        guard let request = stored?.request else { throw .storeDamaged(path, reason: "a request makes no sense") }
+        guard let request = stored.flatMap({ acted(on: $0, of: id) }) else {
+            throw .storeDamaged(path, reason: "a request makes no sense")
+        }
         requests.withLock { requests in
             if requests.count >= Self.requestsKept { requests.removeAll() }
             requests[id] = (sealed, request)
         }
         return request
+    }
+
+    /// What is to be done: of an upload that is marked, what the mark is about.
+    private func acted(on stored: StoredRequest, of id: DownloadID) -> DownloadRequest? {
+        guard let marked = stored.marked else { return stored.request }
+        let inner = try? JSONDecoder().decode(StoredRequest.self, from: Data(marked.request.utf8))
+        guard var request = inner?.request, let tag = Hexadecimal.bytes(marked.tag) else { return nil }
+        let mark = UnlockedMark(generation: marked.generation, tag: tag)
+        request.adder = DownloadRequest.Adder(text: id.bytes + Array(marked.request.utf8), mark: mark)
+        return request
+    }
+
+    /// Writes a request. Whoever is unlocked marks an upload, so that no other program can choose where a file goes that it cannot open itself.
+    ///
+    /// - Throws: what is wrong with the keybag.
+    func encode(_ request: DownloadRequest, _ id: DownloadID) throws(DownloadError) -> Data {
+        let stored = StoredRequest(request)
+        guard request.upload != nil else { return try encode(stored, .request, id) }
+        let text = String(decoding: try json(stored), as: UTF8.self)
+        let mark = try protected { () throws(DataProtectionError) in
+            try keybag.markUpload(id.bytes + Array(text.utf8))
+        }
+        let marked = mark.map { StoredMark(request: text, generation: $0.generation, tag: Hexadecimal.text($0.tag)) }
+        return try encode(StoredRequest(request, marked), .request, id)
     }
 
     /// Opens and reads a value; nil if there is none.
@@ -130,10 +156,12 @@ extension DownloadStore {
 
     /// Writes and seals a value.
     func encode(_ value: some Encodable, _ column: SealedColumn, _ id: DownloadID) throws(DownloadError) -> Data {
-        let json: Data
-        do { json = try JSONEncoder().encode(value) } catch {
+        Data(try seal(Array(try json(value)), column, row: id.bytes))
+    }
+
+    private func json(_ value: some Encodable) throws(DownloadError) -> Data {
+        do { return try JSONEncoder().encode(value) } catch {
             throw .invalidRequest(reason: "it cannot be written down: \(error)")
         }
-        return Data(try seal(Array(json), column, row: id.bytes))
     }
 }

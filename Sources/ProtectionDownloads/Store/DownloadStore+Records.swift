@@ -89,7 +89,7 @@ extension DownloadStore {
             let id = try DownloadID.random()
             var credentials: [SealedCredential] = []
             for credential in request.credentials { credentials.append(try seal(credential, for: id)) }
-            rows.append((id, try encode(StoredRequest(request), .request, id), credentials))
+            rows.append((id, try encode(request, id), credentials))
         }
         let now = Self.now
         return try write { database in

@@ -20,6 +20,22 @@ public final class ProtectedFileBody: HTTPBody {
         length = UInt64(try file.size())
     }
 
+    /// Refuses a request that somebody locked may have written: with the key of the list, which is there since the first unlock, anybody with this
+    /// user's id can add one. A file that opens while locked hides nothing from them.
+    ///
+    /// - Throws: `failed`; `locked`.
+    func requireAdder(of request: DownloadRequest, _ keybag: Keybag) throws {
+        guard [.complete, .completeUnlessOpen].contains(try file.openedClass()) else { return }
+        if let adder = request.adder,
+            try keybag.isUpload(adder.text, markedBy: adder.mark, of: request.target)
+        {
+            return
+        }
+        throw DownloadError.failed(
+            DownloadFailure(
+                .damaged, "it was added while \(request.target) was locked, or by an earlier version: add it again"))
+    }
+
     deinit { try? file.close() }  // nothing was written
 
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {

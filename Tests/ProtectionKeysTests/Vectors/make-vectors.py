@@ -182,6 +182,8 @@ def derivations():
     yield derivation(19, "backup kek", stretched_passphrase, UUID, 32, None, of_passphrase, wraps(backup_key))
     yield derivation(20, "backup class key wrap", backup_key, UUID, use=wraps(CLASS_KEY), before={"keybag": UUID})
     yield derivation(21, "backup mac", backup_key, UUID, use=tags(run(0, 100)), before={"keybag": UUID})
+    name = {"keybag": UUID, "class": A, "generation": 7}
+    yield derivation(22, "upload mac", CLASS_KEY, UUID + named(A, 7), use=tags(run(0, 100)), before=name)
 
 
 def recovery_codes():

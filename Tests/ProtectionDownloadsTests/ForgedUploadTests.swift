@@ -1,0 +1,84 @@
+import Foundation
+import GRDB
+import ProtectionKeys
+import Testing
+
+@testable import DataProtection
+@testable import ProtectionDownloads
+
+/// While locked, anybody with the user's id can write to the list: its key is of class C.
+@Suite("An upload that somebody locked has added") struct ForgedUploadTests {
+    private let bytes = noise(300_000)
+
+    private func request(_ bed: DownloadBed) -> DownloadRequest {
+        DownloadRequest(uploading: bed.path("file"), to: URL(string: "https://server.test/file")!)
+    }
+
+    @Test(
+        "Whoever cannot open the file adds no upload: refused, and not sent after the unlock if it is written past that",
+        arguments: [ProtectionClass.complete, .completeUnlessOpen])
+    func addedWhileLocked(protectionClass: ProtectionClass) async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: protectionClass)
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        try bed.keybag.lock()
+        let error = await #expect(throws: DownloadError.self) { try await queue.add(request(bed)) }
+        guard case .protection(.locked)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        // What anybody with the list's key can do.
+        let id = try queue.store.add(request(bed))
+        try bed.unlock()
+        try await queue.run(untilIdle: true)
+        #expect(taker.bodies.isEmpty)
+        let upload = try await queue.download(id)
+        #expect(upload.state == .failed && upload.failure?.message.contains("add it again") == true)
+        // It is still there for that.
+        let again = try #require(upload.request)
+        let second = try await queue.add(again).id
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(second).state == .finished)
+        #expect(taker.bodies == [bytes])
+    }
+
+    @Test("A mark is of one upload: altered, or in another row, it sends nothing, and beside it nothing counts")
+    func foreignMark() async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: .complete)
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let store = queue.store
+        let good = try await queue.add(request(bed)).id
+        try await queue.pause(good)
+        let rows = try store.read { try Row.fetchAll($0, sql: "SELECT request FROM downloads") }
+        let stored: StoredRequest = try #require(try store.decode(rows[0]["request"], .request, good))
+        let mark = try #require(stored.marked)
+        let evil = DownloadRequest(uploading: bed.path("file"), to: URL(string: "https://evil.test/file")!)
+        let altered = StoredMark(
+            request: mark.request.replacingOccurrences(of: "server.test", with: "evil.test"),
+            generation: mark.generation, tag: mark.tag)
+        #expect(altered.request != mark.request)
+        try bed.keybag.lock()
+        for marked in [altered, mark] {
+            let id = try store.add(request(bed))
+            let sealed = try store.encode(StoredRequest(evil, marked), .request, id)
+            try store.write {
+                try $0.execute(
+                    sql: "UPDATE downloads SET request = ? WHERE id = ?", arguments: [sealed, Data(id.bytes)])
+            }
+        }
+        let sealed = try store.encode(StoredRequest(evil, mark), .request, good)
+        try store.write {
+            try $0.execute(sql: "UPDATE downloads SET request = ? WHERE id = ?", arguments: [sealed, Data(good.bytes)])
+        }
+        try bed.unlock()
+        try await queue.run(untilIdle: true)
+        #expect(taker.bodies.isEmpty)
+        try await queue.resume(good)
+        #expect(try await queue.download(good).request?.url.host() == "server.test")
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(good).state == .finished)
+    }
+}
