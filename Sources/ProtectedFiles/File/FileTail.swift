@@ -83,7 +83,7 @@ extension FileState {
         guard let keys, layout.isHome(place) else { return nil }
         // The last one of all may be shorter.
         let sealed = try file.bytes(at: place, count: Int(min(step, length - place)))
-        guard sealed.count > ChunkLayout.overhead, sealed.contains(where: { $0 != 0 }) else { return nil }
+        guard sealed.count > ChunkLayout.overhead, !sealed.isZero(upTo: sealed.count) else { return nil }
         let text = WipedBuffer(count: sealed.count - ChunkLayout.overhead)
         return try sealed.lendBytes { sealed throws(DataProtectionError) in
             try keys.opens((place - layout.home(0)) / step, sealed, into: text) ? place + UInt64(sealed.count) : nil
@@ -142,8 +142,9 @@ extension FileState {
         let bytes = try file.bytes(at: start, count: Int(min(limit - start + UInt64(mark.count - 1), length - start)))
         // What begins at `place` itself has been looked at.
         let next = bytes.firstPlace(of: mark, from: start == place ? 1 : 0).map { start + UInt64($0) } ?? limit
-        let first = bytes.prefix(Int(next - start)).firstIndex { $0 != 0 }
-        return (first.map { start + UInt64($0) }, next)
+        let count = min(Int(next - start), bytes.count)
+        guard !bytes.isZero(upTo: count) else { return (nil, next) }
+        return (bytes.prefix(count).firstIndex { $0 != 0 }.map { start + UInt64($0) }, next)
     }
 }
 
@@ -164,11 +165,27 @@ extension FileKeys {
 }
 
 extension [UInt8] {
+    /// Whether the first `count` bytes are all zero. By memcmp(3): a tail can be long.
+    fileprivate func isZero(upTo count: Int) -> Bool {
+        withUnsafeBytes { bytes in
+            guard count > 0, let start = bytes.baseAddress else { return true }
+            return bytes[0] == 0 && memcmp(start, start + 1, count - 1) == 0
+        }
+    }
+
     /// Where `other`, which is not empty, lies in these bytes for the first time from `start` on.
     fileprivate func firstPlace(of other: [UInt8], from start: Int) -> Int? {
-        guard count - other.count >= start else { return nil }
-        return (start...count - other.count).first {
-            self[$0] == other[0] && self[$0..<$0 + other.count].elementsEqual(other)
+        withUnsafeBytes { bytes in
+            guard let begin = bytes.baseAddress else { return nil }
+            var place = start
+            while bytes.count - other.count >= place,
+                let found = memchr(begin + place, Int32(other[0]), bytes.count - other.count + 1 - place)
+            {
+                place = UnsafeRawPointer(found) - begin
+                if memcmp(found, other, other.count) == 0 { return place }
+                place += 1
+            }
+            return nil
         }
     }
 }
