@@ -88,7 +88,7 @@ struct RotationFailureTests {
                     do {
                         try bag.rotate()
                         rotations += 1
-                    } catch DataProtectionError.keyringUnavailable(.diskQuotaExceeded) {
+                    } catch DataProtectionError.because(KeybagFailure.keyringUnavailable(.diskQuotaExceeded)) {
                         failures += 1
                         #expect(try bag.newestGenerations() == before)
                     }
