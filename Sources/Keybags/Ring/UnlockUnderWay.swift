@@ -62,7 +62,7 @@ package struct UnlockUnderWay: Sendable {
         do throws(Errno) {
             directories = Set(try notes().filter { $0.keybag == keybag && $0.directory != own }.map(\.directory))
         } catch {
-            return .keyringUnavailable(error)
+            return .because(KeybagFailure.keyringUnavailable(error))
         }
         var failure: DataProtectionError?
         for directory in directories {
