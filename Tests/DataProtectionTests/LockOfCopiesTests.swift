@@ -60,7 +60,8 @@ struct LockOfCopiesTests {
         defer { note.end() }
         let holder = try StormProcess(bag.directory, ["turns", "stay"])
         #expect(try holder.line() == "ready")
-        let expected = DataProtectionError.lockUnproven(keybag: bag.directory, .held(processes: [holder.pid]))
+        let expected = DataProtectionError.because(
+            KeybagFailure.lockUnproven(keybag: bag.directory, .held(processes: [holder.pid])))
         #expect(throws: expected) { try copy.lock() }
         #expect(bag.ringContents == [2])
         #expect(throws: expected) { try Keybag.lock(copy.uuid) }
@@ -73,7 +74,8 @@ struct LockOfCopiesTests {
         let bag = try TestKeybag(state: .unlocked)
         let place = bag.scratchPath.appending("away")
         let note = try UnlockUnderWay(of: bag.keybag.uuid, in: place)
-        let expected = DataProtectionError.lockUnproven(keybag: place, .unwritable(.noSuchFileOrDirectory))
+        let expected = DataProtectionError.because(
+            KeybagFailure.lockUnproven(keybag: place, .unwritable(.noSuchFileOrDirectory)))
         #expect(throws: expected) { try bag.keybag.lock() }
         #expect(bag.ringContents == [2])
         note.end()
