@@ -24,7 +24,7 @@ import Testing
         let queue = try DownloadQueue(bed.keybag, transport: taker)
         try bed.keybag.lock()
         let error = await #expect(throws: DownloadError.self) { try await queue.add(request(bed)) }
-        guard case .protection(.locked)? = error else {
+        guard case .protection(.because(KeybagFailure.locked))? = error else {
             Issue.record("\(String(describing: error))")
             return
         }
