@@ -113,8 +113,10 @@ struct RotationFailureTests {
         try bed.keybag.changePasscode(from: secret(TestKeybag.passcode), to: secret("passcode 0"), iterations: 1000)
         // The keyring has the new keys at the first one already. At the second one the first copy of the keybag has them too.
         let call = StormProcess.Call(name: "rename", number: number, path: bed.bag.file("keybag.new"))
-        let worker = try StormProcess(bed, "rotate-once", seed: 0, first: 0, [], until: call)
-        #expect(try worker.line() == nil, "it was killed")
+        let file = try bed.make("file", .complete, Self.text)
+        let worker = try StormProcess(bed, "rotate-once", seed: 0, first: 0, [file.string], until: call)
+        let answer = try worker.line()
+        try #require(answer == nil, "it was not killed")
         let health = KeybagHealth(of: bed.keybag.directory)
         #expect(health.newerGeneration == nil)
         #expect(health.interruptedRotation == (number == 1 ? 2 : nil))
@@ -123,5 +125,6 @@ struct RotationFailureTests {
         #expect(try Set(bed.bag.newestGenerations()).count == 1)
         #expect(KeybagHealth(of: bed.keybag.directory).interruptedRotation == nil)
         #expect(bed.keybag.ring.unfinishedRotation == nil)
+        #expect(try bed.read(file) == Self.text)
     }
 }

@@ -57,7 +57,9 @@ struct EndToEndThreadTests {
         }
         try succeed(["class", "--rekey", files[1].string])
         try succeed(["verify", "--recursive", tree.string])
-        try succeed(["backup", "--to", user.home.appending("backup").string, tree.string])
+        try succeed(
+            ["backup", "--to", user.home.appending("backup").string, "--passphrase-fd", "0", tree.string],
+            input: Array("a long passphrase for tests\n".utf8))
         for file in files { try user.expectReads(file, bytes) }
         try succeed(["unprotect", "--recursive", tree.string])
         for file in files { #expect(try file.storedBytes() == bytes) }

@@ -45,8 +45,7 @@ struct AgentOfAnotherUserTests {
         let agent = try start(grace: grace, in: .freshKeyring)  // as a service of systemd
         // Threads that are left over from its start would hide that it needs another one.
         sleep(6)
-        let limited = try EndToEndRun(
-            ["prlimit", "--pid", "\(agent.pid)", "--nproc=1:1"], environment: user.environment)
+        let limited = try user.run(["prlimit", "--pid", "\(agent.pid)", "--nproc=1:1"])
         #expect(limited.status == 0, "\(limited)")
         try bus.lock("1")
         #expect(waits { log.contains(grace == 0 ? "the session was locked: locked" : "locked '") }, "\(log)")
