@@ -22,7 +22,7 @@ struct KeptClassTests {
     /// A writer that has the bytes 2 and 3, for the file that is there.
     private func begin(as protectionClass: ProtectionClass? = nil) throws -> ProtectedFileWriter {
         let writer = try ProtectedFileWriter(path, as: protectionClass, keybag: bed.keybag, replacing: true)
-        try [2, 3].withUnsafeBytes { try writer.append($0) }
+        try ([2, 3] as [UInt8]).withUnsafeBytes { try writer.append($0) }
         return writer
     }
 

@@ -8,7 +8,7 @@ import Testing
     /// Scenarios in each folder: successes and refusals.
     static let folders: [String: [Int]] = [
         "aes-256-cbc": [1, 0], "aes-256-gcm": [4, 8], "aes-key-wrap": [1, 6], "class-b-wrap": [2, 8],
-        "derivation": [24, 0],
+        "derivation": [25, 0],
         "file-key-wrap": [3, 5], "hkdf": [3, 0], "hmac": [7, 3], "pbkdf2": [2, 0], "pbkdf2-sha1": [5, 0],
         "recovery-code": [8, 10], "sha-256": [5, 0], "x25519": [2, 8], "x25519-iterated": [2, 0],
         "x25519-pairs": [1, 0],

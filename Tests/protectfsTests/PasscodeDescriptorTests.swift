@@ -65,11 +65,11 @@ struct PasscodeDescriptorTests {
         let sandbox = try CommandSandbox(makesKeybag: false)
         let option = words.last ?? ""
         for (value, reason) in [
-            ("9", "descriptor 9 is not open"), ("1", "descriptor 1 is not open for reading"),
+            ("9", "descriptor 9 is not open"), ("8", "descriptor 8 is not open for reading"),
             ("x", "it is not the number of a descriptor"), ("+3", "it is not the number of a descriptor"),
             ("3x", "it is not the number of a descriptor"), ("99999999999", "it is not the number of a descriptor"),
         ] {
-            let done = try sandbox.run(words + [value])
+            let done = try sandbox.shell(#"exec "$PROTECTFS" "$@" 8>/dev/null"#, ["sh"] + words + [value])
             #expect(done.status == 64, "\(words) \(value)")
             #expect(
                 done.errors.hasPrefix(

@@ -33,8 +33,8 @@ extension Keybag {
         _ extent: OpenedKeys.Extent, _ passcode: borrowing SecretBytes, _ seconds: UInt32?
     ) throws(DataProtectionError) {
         // First of all: a lock from now on stops this unlock, whichever copy of the keybag it is told of.
-        let note = try UnlockUnderWay(of: uuid, in: directory)
-        defer { note.end() }
+        let note = ring.process == nil ? try UnlockUnderWay(of: uuid, in: directory) : nil
+        defer { note?.end() }
         let counter = try transition.readStrictly().counter
         var loaded = try file.load()
         let key = try openWithPasscode(passcode, loaded)

@@ -45,6 +45,8 @@ final class EditedFile {
             try ProtectedFile.open(path, keybag: keybag).close()
             return keybag
         }
+        // A `none` file becomes `first-unlock` and not `complete`: what the editor saves while locked still goes into it.
+        keybag.fallbackProtection = .completeUntilFirstUserAuthentication
         protectionClass = try ProtectedFileWriter(path, keybag: keybag).protectionClass
         if let wantedClass, wantedClass != protectionClass {
             throw Failure(

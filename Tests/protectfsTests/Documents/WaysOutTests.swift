@@ -6,12 +6,20 @@ struct WaysOutTests {
     /// Errors whose words are elsewhere: the lock state's, the system's, and a bug of ours.
     private static let elsewhere: Set<String> = ["locked", "system", "cryptography"]
 
-    /// What `Messages.swift` says of each error, as source: the name of its case, and the text up to the next case.
+    /// The files with the words, each up to what follows its messages.
+    private static let words = [
+        ("Messages", "extension Mangling"), ("KeybagFailure+Words", "private func lockedMessage"),
+        ("FileFailure+Words", "\n    }\n"), ("TreeFailure+Words", "\n    }\n"),
+    ]
+
+    /// What they say of each error, as source: the name of its case, and the text up to the next case.
     private func messages() throws -> [(name: String, source: String)] {
-        let file = try Checkout.text("Sources/DataProtection/Words/Messages.swift")
-        let switches = try #require(file.components(separatedBy: "private func lockedMessage").first)
-        return switches.components(separatedBy: "\n        case .").dropFirst().map { text in
-            (String(text.prefix { $0.isLetter }), text)
+        try Self.words.flatMap { file, end -> [(name: String, source: String)] in
+            let text = try Checkout.text("Sources/DataProtection/Words/\(file).swift")
+            let messages = try #require(text.components(separatedBy: end).first)
+            return messages.components(separatedBy: "\n        case .").dropFirst().map { text in
+                (String(text.prefix { $0.isLetter }), text)
+            }
         }
     }
 
