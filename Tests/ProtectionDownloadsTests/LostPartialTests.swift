@@ -123,4 +123,22 @@ import Testing
         #expect(try bed.contents() == bytes)
         #expect(try bed.names() == ["file"])
     }
+
+    /// The list calls a file whole that no longer exists. That does not count as a failure of the next try.
+    @Test func wholeAndGone() async throws {
+        let bed = try bed()
+        let queue = try bed.queue()
+        var request = bed.request()
+        request.retry.maximumFailures = 1
+        let id = try await queue.add(request).id
+        let part = SegmentRecord(
+            number: 0, start: 0, synced: UInt64(bytes.count), fileID: [UInt8](repeating: 1, count: 16))
+        let record = PartialRecord(
+            resource: ResourceIdentity(length: UInt64(bytes.count)), parts: [part], isWhole: true)
+        try queue.store.note(record, of: id)
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(id).failure == nil)
+        #expect(try bed.contents() == bytes)
+        #expect(try bed.names() == ["file"])
+    }
 }

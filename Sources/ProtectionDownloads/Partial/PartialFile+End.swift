@@ -10,7 +10,7 @@ extension PartialFile {
 
     /// What is not as it was to be; nil: all is well. Reads everything again where it has not all come by.
     ///
-    /// - Throws: ``Locked`` where it is not in one file that is open; *damaged* where less is there than the list knows of.
+    /// - Throws: ``Locked`` where it is not in one file that is open; ``Vanished``; *damaged* where less is there than the list knows of.
     func check() throws -> DownloadFailure? {
         if isInMemory {
             let checks = try RunningChecks(request.checks, keys: keys)
@@ -22,7 +22,8 @@ extension PartialFile {
         switch storage {
         case .open(let last) where last.isOnly: part = last
         case .open, .closed: throw Locked()
-        case .unread, .nothing, .inMemory: throw lost(name.path(0))
+        // The file was removed, or an earlier try published it and then failed.
+        case .unread, .nothing, .inMemory: throw Vanished()
         }
         guard isWhole else { throw lost(part.file.path) }
         defer { part.checks = nil }

@@ -9,6 +9,8 @@ import Synchronization
 final class PartialFile {
     /// Nothing can be done before the next unlock.
     struct Locked: Error {}
+    /// The bytes that had come are gone, and must be downloaded again.
+    struct Vanished: Error {}
 
     /// Where the bytes that have come are.
     enum Storage {

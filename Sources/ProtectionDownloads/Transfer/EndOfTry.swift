@@ -21,6 +21,7 @@ enum EndOfTry {
     init(_ error: any Error) {
         switch error {
         case is PartialFile.Locked: self = .locked
+        case is PartialFile.Vanished: self = .askForAll
         case is Superseded, is CancellationError: self = .stopped
         case let error as HTTPError: self = Self.end(of: error)
         case let error as DownloadError: self = Self.end(of: error)
