@@ -147,8 +147,8 @@ let package = Package(
         .executableTarget(
             name: "protectfs-download",
             dependencies: [
-                "CommandLanguage", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog", "CSecretMemory",
-                arguments, logging, system,
+                "POSIXThreads", "CommandLanguage", "ProtectionDownloads", "TrustedHTTP", "DataProtection", "LineLog",
+                "CSecretMemory", arguments, logging, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-secrets",
@@ -219,9 +219,8 @@ let package = Package(
             name: "ProtectionDownloadsTests",
             dependencies: [
                 "ProtectionDownloads", "TrustedHTTP", "DataProtection", "ProtectionFormat", "ProtectionKeys",
-                "SharedDatabase", "FaultServer", "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "TestEffort",
-                "TestScratch",
-                "download-worker", grdb, system,
+                "SharedDatabase", "FaultServer", "KeyQuota", "PowerCutDisk", "ProtectionSecrets", "POSIXThreads",
+                "TestEffort", "TestScratch", "download-worker", grdb, system,
             ]),
         .testTarget(
             name: "ProtectionSecretsTests",

@@ -17,6 +17,7 @@ enum ProtectfsDownload {
             var command = try Root.parseAsRoot(LongArgumentLists.shortened(words))
             guard let verb = command as? any DownloadVerb else { return try command.run() }
             Keybag.clearRemnants()
+            try SpareThreads.require()
             try await verb.perform()
         } catch {
             CommandEnd.leave(Root.self, because: error, words)

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import POSIXThreads
 import Testing
 
 @testable import ProtectionDownloads
@@ -101,6 +102,26 @@ import Testing
         for thread in 0..<4 {
             #expect(numbers.filter { $0 / 1000 == thread } == (0..<100).map { thread * 1000 + $0 })
         }
+    }
+
+    /// The system makes no thread for the moment: nothing waits for a later change, and nothing waits for ever.
+    @Test(.timeLimit(.minutes(1))) func withoutAThread() throws {
+        let bed = try Bed()
+        let commits = GroupCommit(
+            bed.database, startThread: { _ throws(POSIXThread.Refusal) in throw POSIXThread.Refusal(code: EAGAIN) })
+        commits.soon { try bed.add(1, $0) }
+        #expect(try bed.numbers == [1])
+        // Within a commit, and one within that again.
+        try commits(isLasting: true) { database in
+            commits.soon { database in
+                try bed.add(3, database)
+                commits.soon { try bed.add(4, $0) }
+            }
+            try bed.add(2, database)
+        }
+        #expect(try bed.numbers == [1, 2, 3, 4])
+        try commits(isLasting: false) { try bed.add(5, $0) }
+        #expect(try bed.numbers == [1, 2, 3, 4, 5])
     }
 
     /// Its list is closed before its moment has come: it is not made, and nothing else happens.

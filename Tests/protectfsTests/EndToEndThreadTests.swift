@@ -90,4 +90,17 @@ struct EndToEndThreadTests {
         let doctor = try user.run(["protectfs", "doctor"])
         #expect(!doctor.text.contains("older copy") && !doctor.text.contains("interrupted"), "\(doctor.text)")
     }
+
+    /// Most of what a download does waits for others, on threads that the system would have to make.
+    @Test("A download says so at once, and is there for the next run")
+    func download() throws {
+        let file = user.home.appending("downloaded")
+        let added = try user.run(["protectfs", "download", "add", "https://127.0.0.1:1/file", "-o", file.string])
+        #expect(added.status == 0, "\(added)")
+        let done = try run(["download", "run"])
+        #expect(done.status == 71, "\(done)")
+        #expect(done.errors.contains("ulimit -u"), "\(done)")
+        let listed = try user.run(["protectfs", "download", "list"])
+        #expect(listed.status == 0 && listed.text.contains("waiting"), "\(listed)")
+    }
 }

@@ -1,5 +1,7 @@
 import Dispatch
 import GRDB
+import Glibc
+import POSIXThreads
 import Synchronization
 
 /// Changes of the list that several downloads make at the same moment: one transaction and one flush for all of them.
@@ -33,14 +35,27 @@ final class GroupCommit: Sendable {
         var waiting: [Change] = []
         var isCommitting = false
         var isAlarmSet = false
+        /// There is no thread for an alarm: whoever commits goes on with what nobody waits for.
+        var isOverdue = false
     }
+    /// Runs a body on a thread of its own.
+    typealias StartThread = @Sendable (@escaping @Sendable () -> Void) throws(POSIXThread.Refusal) -> Void
+
     private let state = Mutex(State())
     private let database: DatabaseQueue
     private let check: @Sendable (Database) throws -> Void
+    private let startThread: StartThread
 
-    /// - Parameter check: called first in each transaction; what it throws ends that.
-    init(_ database: DatabaseQueue, checking check: @escaping @Sendable (Database) throws -> Void = { _ in }) {
-        (self.database, self.check) = (database, check)
+    /// - Parameters:
+    ///   - check: called first in each transaction; what it throws ends that.
+    ///   - startThread: for the moment after which ``soon(_:)`` has made its change.
+    init(
+        _ database: DatabaseQueue, checking check: @escaping @Sendable (Database) throws -> Void = { _ in },
+        startThread: @escaping StartThread = { body throws(POSIXThread.Refusal) in
+            try POSIXThread.detach(blocksSignals: true, body)
+        }
+    ) {
+        (self.database, self.check, self.startThread) = (database, check, startThread)
     }
 
     /// How many changes wait for the next commit.
@@ -63,8 +78,9 @@ final class GroupCommit: Sendable {
     /// A change was neither made nor refused.
     private struct NotMade: Error {}
 
-    /// Makes a change with the next one that somebody waits for, or after a moment; before any that is asked for later. Errors
-    /// are nobody's: it is for what only people want to know.
+    /// Makes a change with the next one that somebody waits for, or after a moment; before any that is asked for later. Where the
+    /// system makes no thread that waits for the moment: at once, or behind the commit under way. Errors are nobody's: it is for
+    /// what only people want to know.
     func soon(_ body: @escaping @Sendable (Database) throws -> Void) {
         let isFirst = state.withLock { state in
             state.waiting.append(Change(false, isAwaited: false, body))
@@ -72,7 +88,19 @@ final class GroupCommit: Sendable {
             return !state.isAlarmSet
         }
         guard isFirst else { return }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.moment) { [weak self] in self?.makeWaiting() }
+        do throws(POSIXThread.Refusal) {
+            try startThread { [weak self] in
+                usleep(Self.moment)
+                self?.makeWaiting()
+            }
+        } catch {
+            // The commit under way may be this caller's own: it must not wait for it.
+            let isLeft = state.withLock { state in
+                (state.isAlarmSet, state.isOverdue) = (false, state.isCommitting)
+                return state.isCommitting
+            }
+            if !isLeft { makeWaiting() }
+        }
     }
 
     /// Makes what waits, and what nobody waits for.
@@ -84,7 +112,8 @@ final class GroupCommit: Sendable {
         if isNeeded { try? self(isLasting: false) { _ in } }
     }
 
-    private static let moment = DispatchTimeInterval.milliseconds(50)
+    /// In microseconds.
+    private static let moment: UInt32 = 50_000
 
     private func wait(for change: Change) throws {
         let begins = state.withLock { state in
@@ -94,14 +123,23 @@ final class GroupCommit: Sendable {
         }
         if !begins { change.done?.wait() }
         // Woken with it done, or because it is the first of those who wait.
-        if change.result == nil { commitAll() }
+        if change.result == nil { repeat { commitWaiting() } while hasOverdue() }
         guard let result = change.result else { throw NotMade() }
         try result.get()
     }
 
-    private func commitAll() {
+    /// Whether the caller has to commit once more.
+    private func hasOverdue() -> Bool {
+        state.withLock { state in
+            let isOverdue = state.isOverdue && !state.isCommitting && !state.waiting.isEmpty
+            if isOverdue { state.isCommitting = true }
+            return isOverdue
+        }
+    }
+
+    private func commitWaiting() {
         let changes = state.withLock { state in
-            defer { state.waiting = [] }
+            defer { (state.waiting, state.isOverdue) = ([], false) }
             return state.waiting
         }
         var failure: (any Error)?

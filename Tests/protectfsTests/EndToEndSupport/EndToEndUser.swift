@@ -153,7 +153,9 @@ final class EndToEndUser {
     /// then, and the copy cannot be run that long (ETXTBSY).
     private func copyPrograms() throws {
         try programs.makeDirectory()
-        let names = ["protectfs", "protectfs-agent", "protectfs-mount", "protectfs-secrets", "storm-worker"]
+        let names = [
+            "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets", "storm-worker",
+        ]
         for name in names {
             let (original, copy) = (Self.builtPrograms.appending(name).string, programs.appending(name).string)
             // 30 MB each: a second name will do, where this is the same file system.
