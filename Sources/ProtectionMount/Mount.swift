@@ -11,19 +11,26 @@ package final class Mount {
     private let session: FuseSession
     private let note: HeldMountNote?
     private let files: MountedTree
+    private let below: DirectoryBelowListener
 
     /// Mounts `source` at `point`. The kernel waits until ``serve()`` answers it.
     package init(
         _ source: FilePath, at point: MountPoint, keybag: Keybag, isReadOnly: Bool = true
     ) throws(MountError) {
         let tree: LowerTree
-        do throws(DataProtectionError) { tree = try LowerTree(try LowerDirectory(source)) } catch {
+        do throws(DataProtectionError) {
+            // By its descriptor: a mount over the directory hides it from everybody who goes by its name.
+            tree = try LowerTree(try LowerDirectory(source).namedByDescriptor())
+        } catch {
             point.restore()
             throw .unusable(source, error.errno)
         }
         // Before anything is mounted: a lock must not depend on a thread that the system may not make then.
         let files: MountedTree
-        do throws(Errno) { files = try MountedTree(tree, keybag: keybag) } catch {
+        do throws(Errno) {
+            files = try MountedTree(tree, keybag: keybag)
+            below = try DirectoryBelowListener()
+        } catch {
             point.restore()
             throw .noThread(error)
         }
@@ -34,9 +41,15 @@ package final class Mount {
         }
         point.close()
         // Before anything is read: if this process is killed, a lock must know of what the kernel has cached.
+        let device: String
         do throws(DataProtectionError) {
-            note = try HeldMountNote.hold(try MountNote(at: point.path), inKeybag: keybag.directory)
+            let made = try MountNote(at: point.path)
+            note = try HeldMountNote.hold(made, inKeybag: keybag.directory)
+            device = made.device
         } catch { throw .unusable(keybag.directory, error.errno) }
+        do throws(Errno) { try below.begin(tree.root, device: device, isOver: point.isInPlace) } catch {
+            throw .failed(error)
+        }
         files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
     }
 
@@ -45,6 +58,7 @@ package final class Mount {
         defer {
             // Where the connection was cut, nobody has closed what was written.
             files.files.writers.commit()
+            below.end()
             note?.end()
         }
         do throws(Errno) { try session.run(threads: 4) } catch { throw .failed(error) }

@@ -13,6 +13,10 @@ package enum MountError: Error, Hashable, Sendable {
     case inUse(FilePath)
     /// One of the two is inside the other, or they are the same.
     case nested(FilePath, point: FilePath)
+    /// A mount over the directory would hide another mount of protectfs in it.
+    case containsMount(FilePath, point: FilePath)
+    /// A mount over the directory would hide the keybag, which its own server needs.
+    case containsKeybag(FilePath, keybag: FilePath)
     /// It is shown by a mount of protectfs already: pages would be cached a second time, and no lock would drop them.
     case isMount(FilePath)
     /// The system gives no thread, or no file descriptor, that a lock would need.
@@ -23,18 +27,21 @@ package enum MountError: Error, Hashable, Sendable {
     case failed(Errno)
 }
 
-/// The directory in which a mount shows the plaintext. It is empty, and nobody can write to it while nothing is mounted: a program that
-/// saves there after an unmount would leave plaintext.
+/// The directory in which a mount shows the plaintext: the one with the protected files itself, or an empty one. Nobody can write to an empty one
+/// while nothing is mounted: a program that saves there after an unmount would leave plaintext.
 package struct MountPoint: Sendable {
     package let path: FilePath
-    private let directory: LowerDirectory
-    /// As it was found.
-    private let mode: mode_t
+    /// The empty directory, and its mode as it was found; nil if the mount is over the directory with the protected files.
+    private let empty: (directory: LowerDirectory, mode: mode_t)?
+
+    /// Whether the mount is over the directory with the protected files.
+    var isInPlace: Bool { empty == nil }
 
     /// - Parameters:
-    ///   - path: an empty directory of this user.
+    ///   - path: an empty directory of this user, or the one that is to be mounted.
     ///   - source: the directory that is to be mounted.
-    package init(_ path: FilePath, for source: FilePath) throws(MountError) {
+    ///   - keybag: the directory of the keybag.
+    package init(_ path: FilePath, for source: FilePath, keybag: FilePath) throws(MountError) {
         let source = try Self.resolved(source)
         // Found without a look at it: a server that has died, or hangs, cannot be asked.
         let mounts: MountTable
@@ -44,12 +51,38 @@ package struct MountPoint: Sendable {
         }
         if mounts.mounts.contains(where: { $0.point == named && $0.type == MountNote.type }) { throw .inUse(named) }
         let point = try Self.resolved(path)
-        guard !point.starts(with: source), !source.starts(with: point) else { throw .nested(source, point: point) }
+        guard point == source || !point.starts(with: source) && !source.starts(with: point) else {
+            throw .nested(source, point: point)
+        }
         for place in [source, point] {
             guard let mount = mounts.mount(of: place), mount.type == MountNote.type else { continue }
             throw mount.point == point ? MountError.inUse(point) : MountError.isMount(place)
         }
         self.path = point
+        if point == source {
+            try Self.requireNothingNeeded(in: source, mounts, keybag: keybag)
+            empty = nil
+        } else {
+            empty = try Self.requireEmpty(point)
+        }
+    }
+
+    /// - Throws: what a mount over the directory would hide.
+    private static func requireNothingNeeded(
+        in source: FilePath, _ mounts: MountTable, keybag: FilePath
+    ) throws(MountError) {
+        for place in [keybag, Locations.deviceKey] {
+            guard let place = try? place.resolved() else { continue }
+            guard !place.starts(with: source), !source.starts(with: keybag) else {
+                throw .containsKeybag(source, keybag: keybag)
+            }
+        }
+        let other = mounts.mounts.first { $0.type == MountNote.type && $0.point.starts(with: source) }
+        if let other { throw .containsMount(source, point: other.point) }
+    }
+
+    private static func requireEmpty(_ point: FilePath) throws(MountError) -> (LowerDirectory, mode_t) {
+        let directory: LowerDirectory
         let status: stat
         let isFirstOnItsFileSystem: Bool
         var isEmpty = true
@@ -64,16 +97,18 @@ package struct MountPoint: Sendable {
         } catch { throw .unusable(point, error.errno) }
         if isFirstOnItsFileSystem { throw .inUse(point) }
         guard isEmpty else { throw .notEmpty(point) }
-        mode = status.st_mode & 0o7777
         // fusermount3(1) mounts only on a directory that the user can write to.
         guard fchmod(directory.descriptor, 0o700) == 0 else { throw .unusable(point, Errno(rawValue: errno)) }
+        return (directory, status.st_mode & 0o7777)
     }
 
     /// Call this when the mount is there: it changes the directory below.
-    func close() { _ = fchmod(directory.descriptor, 0o500) }  // an empty directory as it was is all that is lost
+    func close() { setMode(0o500) }  // an empty directory as it was is all that is lost
 
     /// Nothing is mounted there.
-    func restore() { _ = fchmod(directory.descriptor, mode) }
+    func restore() { if let empty { setMode(empty.mode) } }
+
+    private func setMode(_ mode: mode_t) { if let empty { _ = fchmod(empty.directory.descriptor, mode) } }
 
     private static func resolved(_ path: FilePath) throws(MountError) -> FilePath {
         do throws(DataProtectionError) { return try path.resolved() } catch { throw .unusable(path, error.errno) }

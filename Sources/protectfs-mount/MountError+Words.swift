@@ -10,6 +10,10 @@ extension MountError: SpokenError {
         case .notEmpty(let path): "\(quoted(path)) is not empty, and a mount would hide its files"
         case .inUse(let path): "something is mounted at \(quoted(path)) already"
         case .nested(let source, let point): "\(quoted(source)) and \(quoted(point)) must not be inside each other"
+        case .containsMount(let source, let point):
+            "\(quoted(source)) cannot be mounted over itself: the mount at \(quoted(point)) is in it"
+        case .containsKeybag(let source, let keybag):
+            "\(quoted(source)) cannot be mounted over itself: the keybag \(quoted(keybag)) is in it"
         case .isMount(let path): "\(quoted(path)) is in a mount of protectfs"
         case .noThread(let errno): "there is no thread for the mount: \(errno.spoken)"
         case .failed(let errno): "the connection to the kernel failed: \(errno.spoken)"
@@ -24,7 +28,9 @@ extension MountError: SpokenError {
         case .unusable, .nested, .failed: nil
         case .noThread: "end some processes of this user, or raise its limits: ulimit -u, ulimit -n"
         case .isMount: "name the directory that is mounted there, or one in it"
-        case .notEmpty: "name an empty directory"
+        case .notEmpty: "name an empty directory, or none: then the directory itself shows the plaintext"
+        case .containsMount(_, let point): "unmount it first: protectfs unmount \(quoted(point))"
+        case .containsKeybag: "mount the directories in it, one by one"
         case .inUse(let path): "unmount it first: protectfs unmount \(quoted(path))"
         case .refused:
             switch Self.deviceRefusal {
@@ -51,7 +57,7 @@ extension MountError: SpokenError {
         switch self {
         case .unusable(_, .noSuchFileOrDirectory): .notFound
         case .unusable(_, .permissionDenied), .unusable(_, .notPermitted): .refused
-        case .unusable, .nested, .isMount: .usage
+        case .unusable, .nested, .isMount, .containsMount, .containsKeybag: .usage
         case .failed, .noThread: .systemRefused
         case .notEmpty, .inUse: .exists
         case .refused: .unavailable

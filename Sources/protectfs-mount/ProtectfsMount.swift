@@ -4,7 +4,7 @@ import Glibc
 import ProtectionMount
 
 /// The program that serves a mount. `protectfs mount` becomes or starts it when it has checked the arguments:
-/// `protectfs-mount KEYBAG DIR POINT`, and `--background` and `--read-write` before them.
+/// `protectfs-mount KEYBAG DIR POINT`, and `--background` and `--read-write` before them. POINT is DIR for a mount over the directory itself.
 @main
 struct ProtectfsMount {
     static func main() {
@@ -26,7 +26,7 @@ struct ProtectfsMount {
             let paths = Array(words)
             let unmounting = try UnmountAtSignal()
             let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
-            let point = try MountPoint(paths[2], for: paths[1])
+            let point = try MountPoint(paths[2], for: paths[1], keybag: keybag.directory)
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             unmounting.begin(point.path)
             if isInBackground { leaveTerminal() }

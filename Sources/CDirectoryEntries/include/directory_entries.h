@@ -30,4 +30,8 @@ int protectfs_rename_new(int from, const char *old, int to, const char *new);
 // 0 too where the file system knows no such thing.
 int protectfs_is_fixed(int fd);
 
+// The number of the mount that `path` leads to, a link too, as /proc/PID/mountinfo has it: statx(2), without asking the server of a network
+// or FUSE file system. 0 if there is nothing, or before Linux 5.8.
+unsigned long long protectfs_mount_of(const char *path);
+
 #endif

@@ -44,6 +44,13 @@ package struct PathArgument: ExpressibleByArgument {
     }
 }
 
+extension PathArgument {
+    /// Where the file is stored, or is to be: it may have been named in a mount. For everything but the plaintext.
+    ///
+    /// - Throws: `mountUnanswered`.
+    package func stored() throws(DataProtectionError) -> FilePath { try StoredPlace.of(path) }
+}
+
 /// One path of a list, or a long run of them.
 package struct PathsArgument: ExpressibleByArgument {
     fileprivate let paths: [FilePath]
@@ -64,6 +71,13 @@ package struct PathsArgument: ExpressibleByArgument {
 extension [PathsArgument] {
     /// All of them.
     package var paths: [FilePath] { flatMap(\.paths) }
+
+    /// Where they are stored: as ``PathArgument/stored()``.
+    package func stored() throws(DataProtectionError) -> [FilePath] {
+        var stored: [FilePath] = []
+        for path in paths { stored.append(try StoredPlace.of(path)) }
+        return stored
+    }
 }
 
 extension ProtectionClass: ExpressibleByArgument {

@@ -24,7 +24,7 @@ extension KeybagFailure {
     fileprivate var exitStatus: ExitStatus {
         switch self {
         case .locked, .throttled, .lockedMeanwhile, .lockIncomplete, .lockUnproven, .keysElsewhere, .keysUnreadable,
-            .keysIncomplete, .outOfReachOfLocks, .tooManyNamespaces:
+            .keysIncomplete, .outOfReachOfLocks, .tooManyNamespaces, .mountUnanswered:
             .notNow
         case .keybagDamaged: .damaged
         case .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound

@@ -19,7 +19,12 @@ package struct NamedItem: Sendable {
 
     /// lstat(2).
     package init(_ path: FilePath) throws(DataProtectionError) {
-        try self.init(path, function: "lstat") { lstat($0, &$1) }
+        // An open directory, as a path, is a link too.
+        if path.isDescriptor {
+            try self.init(following: path)
+        } else {
+            try self.init(path, function: "lstat") { lstat($0, &$1) }
+        }
     }
 
     /// stat(2): what a link leads to.

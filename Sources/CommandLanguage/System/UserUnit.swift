@@ -9,19 +9,30 @@ package struct UserUnit {
     /// The command, as an absolute path, and what it is told.
     let program: FilePath
     let words: String
-    /// How long after a failure it is started again, and after which statuses not.
-    let restartDelay: String
-    let finalStatuses: String
-    /// Which sockets it needs.
-    let addressFamilies: String
+    /// What runs as long as the session; nil if the program is run once.
+    private let service: Service?
+
+    private struct Service {
+        /// How long after a failure it is started again, and after which statuses not.
+        let restartDelay: String
+        let finalStatuses: String
+        /// Which sockets it needs.
+        let addressFamilies: String
+    }
 
     package init(
         _ name: String, _ summary: String, running program: FilePath, _ words: String, restartDelay: String,
         finalStatuses: String, addressFamilies: String
     ) {
         (self.name, self.summary, self.program, self.words) = (name, summary, program, words)
-        (self.restartDelay, self.finalStatuses) = (restartDelay, finalStatuses)
-        self.addressFamilies = addressFamilies
+        service = Service(
+            restartDelay: restartDelay, finalStatuses: finalStatuses, addressFamilies: addressFamilies)
+    }
+
+    /// Runs a program once at each login. What it starts ends with the unit, by SIGTERM.
+    package init(once name: String, _ summary: String, running program: FilePath, _ words: String) {
+        (self.name, self.summary, self.program, self.words) = (name, summary, program, words)
+        service = nil
     }
 
     /// Whether the machine was started by systemd. sd_booted(3).
@@ -38,29 +49,44 @@ package struct UserUnit {
         Documentation=man:protectfs(1)
 
         [Service]
-        Type=exec
-        \(command)
-        Restart=on-failure
-        RestartSec=\(restartDelay)
-        RestartPreventExitStatus=\(finalStatuses)
+        \(service.map(lasting) ?? once)
         Environment=SWIFT_BACKTRACE=enable=no
         KeyringMode=inherit
         LimitCORE=0
+        UMask=0077
+
+        [Install]
+        WantedBy=default.target
+
+        """
+    }
+
+    /// Without hardening: each of systemd's settings would take fusermount3(1) its setuid bit.
+    private var once: String {
+        """
+        Type=oneshot
+        RemainAfterExit=yes
+        \(command)
+        """
+    }
+
+    private func lasting(_ service: Service) -> String {
+        """
+        Type=exec
+        \(command)
+        Restart=on-failure
+        RestartSec=\(service.restartDelay)
+        RestartPreventExitStatus=\(service.finalStatuses)
         LockPersonality=yes
         MemoryDenyWriteExecute=yes
         NoNewPrivileges=yes
-        RestrictAddressFamilies=\(addressFamilies)
+        RestrictAddressFamilies=\(service.addressFamilies)
         RestrictNamespaces=yes
         RestrictRealtime=yes
         RestrictSUIDSGID=yes
         SystemCallArchitectures=native
         SystemCallFilter=@system-service memfd_secret
         SystemCallErrorNumber=EPERM
-        UMask=0077
-
-        [Install]
-        WantedBy=default.target
-
         """
     }
 

@@ -17,7 +17,7 @@ package indirect enum JSON {
 
     /// The name of a file: `path`, and `pathBase64` too where it is not UTF-8 and `path` only resembles it.
     package static func members(of path: FilePath, named name: String = "path") -> [(String, JSON)] {
-        let bytes = path.bytes
+        let bytes = StoredPlace.shown(path).bytes
         let text = (name, JSON.string(String(decoding: bytes, as: UTF8.self)))
         guard String(validating: bytes, as: UTF8.self) == nil else { return [text] }
         return [text, (name + "Base64", .string(Base64.encode(bytes)))]

@@ -102,6 +102,6 @@ package struct OutputLines {
 
 /// A name for a list: as it is for programs, quoted for a terminal where it would do something there.
 package func listed(_ path: FilePath, toTerminal: Bool = StandardOutput.isTerminal) -> [UInt8] {
-    let bytes = path.bytes
+    let bytes = StoredPlace.shown(path).bytes
     return toTerminal && hasUnprintable(bytes) ? Array(quoted(path).utf8) : bytes
 }

@@ -68,6 +68,8 @@ extension KeybagFailure {
         case .outOfReachOfLocks(let keybag):
             "keybag \(quoted(keybag)) is used outside this user namespace; a lock there could not evict keys loaded here"
         case .configuration(let path, let line, let reason): "\(quoted(path)), line \(line): \(reason)"
+        case .mountUnanswered(let point, let errno):
+            "the mount at \(quoted(point)) does not say where its files are stored: \(errno.spoken)"
         }
     }
 
@@ -89,7 +91,8 @@ extension KeybagFailure {
             .configuration(_, _, let reason):
             reason
         case .keyringUnavailable(let errno), .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
-            .keybagUnconfirmed(_, let errno), .lockUnproven(_, .unwritable(let errno)):
+            .keybagUnconfirmed(_, let errno), .lockUnproven(_, .unwritable(let errno)),
+            .mountUnanswered(_, let errno):
             errno.spoken
         default: nil
         }
@@ -115,6 +118,8 @@ extension KeybagFailure {
             "the kernel's keyctl(2) is refused here, as some containers do; allow keyctl and add_key in its profile"
         case .lockIncomplete:
             "try again: protectfs lock --all; if that fails too, a restart of the machine removes the key"
+        case .mountUnanswered(let point, _):
+            "if its server was killed: protectfs unmount \(quoted(point))"
         case .weakDerivation:
             "somebody may have changed the file to learn your passcode: put back an export or a backup of it"
         case .keysUnreadable(let directory): "evict it: protectfs lock\(ProposedKeybag.words(for: directory))"

@@ -1,8 +1,9 @@
 import DurableFiles
+import Keybags
 package import SystemPackage
 
 /// A path as a shell reads it back, in single quotes; with `$'…'` where it holds what a terminal must not get.
-package func quoted(_ path: FilePath) -> String { quoted(path.bytes) }
+package func quoted(_ path: FilePath) -> String { quoted(StoredPlace.shown(path).bytes) }
 
 /// The same for text that came from a file.
 package func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }

@@ -29,20 +29,11 @@ extension FilePath {
         return directory.isEmpty ? "." : directory
     }
 
-    /// The same place without links and dots. The C call is `realpath`; the place must be there.
-    package func resolved() throws(DataProtectionError) -> FilePath {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard withPlatformString({ realpath($0, &buffer) }) != nil else {
-            throw .system(self, operation: "realpath", Errno(rawValue: errno))
-        }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
-    }
-
-    /// lstat(2); nil if there is nothing.
+    /// lstat(2); nil if there is nothing. Of an open directory its own, and not that of the link in /proc.
     package func status() throws(DataProtectionError) -> stat? {
         var status = Glibc.stat()
         do throws(DataProtectionError) {
-            _ = try retrying(self, "lstat") { withPlatformString { lstat($0, &status) } }
+            _ = try retrying(self, "lstat") { withPlatformString { fstatat(AT_FDCWD, $0, &status, isDescriptor ? 0 : AT_SYMLINK_NOFOLLOW) } }
             return status
         } catch .system(_, _, .noSuchFileOrDirectory) {
             return nil

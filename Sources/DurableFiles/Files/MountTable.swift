@@ -1,3 +1,4 @@
+import CDirectoryEntries
 import Glibc
 import SystemPackage
 
@@ -7,6 +8,8 @@ package struct MountTable: Sendable {
         /// The number that `mnt_id` in proc_pid_fdinfo(5) names, too.
         package let id: UInt64
         package let point: FilePath
+        /// What is shown there: a directory of its file system, `/` as a rule.
+        package let root: FilePath
         /// `ext4`, `fuse.sshfs` …
         package let type: String
         /// A device, or a name.
@@ -15,6 +18,8 @@ package struct MountTable: Sendable {
         package let device: String
         /// Whether the file system is read-only wherever it is mounted, not only here.
         package let isReadOnlyFileSystem: Bool
+        /// Of a FUSE file system, the uid that it was mounted for.
+        package let user: uid_t?
     }
     package let mounts: [Mount]
 
@@ -28,10 +33,11 @@ package struct MountTable: Sendable {
                 dash + 2 < fields.count, let id = UInt64(String(decoding: fields[0], as: UTF8.self))
             else { return nil }
             let texts = fields.map { String(decoding: $0, as: UTF8.self) }
+            let options = texts.dropFirst(dash + 3).first?.split(separator: ",") ?? []
             return Mount(
-                id: id, point: FilePath(bytes: fields[4]), type: texts[dash + 1], source: texts[dash + 2],
-                device: texts[2],
-                isReadOnlyFileSystem: texts.dropFirst(dash + 3).first?.split(separator: ",").first == "ro")
+                id: id, point: FilePath(bytes: fields[4]), root: FilePath(bytes: fields[3]), type: texts[dash + 1],
+                source: texts[dash + 2], device: texts[2], isReadOnlyFileSystem: options.first == "ro",
+                user: options.first { $0.hasPrefix("user_id=") }.flatMap { uid_t($0.dropFirst("user_id=".count)) })
         }
     }
 
@@ -44,12 +50,23 @@ package struct MountTable: Sendable {
     }
 
     /// The mount that an open file or directory of this process is on; nil if /proc does not say. proc_pid_fdinfo(5).
-    static func mount(ofDescriptor descriptor: Int32) -> Mount? {
+    package static func mount(ofDescriptor descriptor: Int32) -> Mount? {
         guard let about = try? LowerFile(FilePath("/proc/self/fdinfo/\(descriptor)"), flags: O_RDONLY).text(),
-            let line = about.split(separator: "\n").first(where: { $0.hasPrefix("mnt_id:") }),
-            let number = line.split(separator: "\t").last.flatMap({ UInt64($0) })
+            let number = number(in: about)
         else { return nil }
         return try? seen().mounts.first { $0.id == number }
+    }
+
+    /// ``Mount/id`` of the mount that an open file is on, from what proc_pid_fdinfo(5) says of it.
+    package static func number(in about: String) -> UInt64? {
+        about.split(separator: "\n").first { $0.hasPrefix("mnt_id:") }?.split(separator: "\t").last
+            .flatMap { UInt64($0) }
+    }
+
+    /// The same of what a path leads to, a link too. No server of a file system is asked: statx(2) with AT_STATX_DONT_SYNC. Nil before Linux 5.8.
+    package static func number(ofMountAt path: FilePath) -> UInt64? {
+        let number = path.withPlatformString { protectfs_mount_of($0) }
+        return number == 0 ? nil : number
     }
 
     /// The mount that `path`, absolute and without links, is on: of several at one place the last one hides the others.

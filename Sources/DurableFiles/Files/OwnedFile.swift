@@ -3,7 +3,7 @@ import SystemPackage
 
 extension LowerFile {
     /// O_PATH of fcntl.h, which hides it behind _GNU_SOURCE.
-    static let pathOnly: Int32 = 0o10_000_000
+    package static let pathOnly: Int32 = 0o10_000_000
 
     /// Opens a regular file to change its heads, also where its mode lets nobody write.
     ///

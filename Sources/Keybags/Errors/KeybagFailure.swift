@@ -53,6 +53,11 @@ public enum KeybagFailure: LayerFailure {
     /// Fewer than 600,000 PBKDF2 iterations are not accepted: the number may have been forged. No passcode was tried.
     case weakDerivation(FilePath, iterations: Int)
 
+    // MARK: mounts
+
+    /// The server of a mount that shows the file does not say where it is stored: it is stopped, or has died.
+    case mountUnanswered(FilePath, Errno)
+
     // MARK: the keyring
 
     /// Somebody locked while the passcode was being checked; the lock wins.
@@ -92,7 +97,7 @@ extension KeybagFailure {
         case .tooManyGenerations: .noSpace
         case .lockUnproven(_, let doubt): doubt.errno
         case .keyringUnavailable(let errno), .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
-            .keybagUnconfirmed(_, let errno):
+            .keybagUnconfirmed(_, let errno), .mountUnanswered(_, let errno):
             errno
         }
     }

@@ -20,9 +20,10 @@ package struct MountHolder: Hashable, Sendable {
         let pids = ((try? DirectoryListing.components(of: "/proc")) ?? []).compactMap { Int32($0.string) }
         return pids.sorted().compactMap { pid in
             let process = RunningProcess(pid: pid)
-            let open = process.openFiles(of: mount, at: point)
+            let numbers = process.numbers(of: mount, device: device)
+            let open = process.openFiles(of: numbers)
             let mapped = process.mappedFiles(of: device)
-            let works = process.directories.contains { $0.starts(with: point) }
+            let works = process.isInDirectory(of: numbers, at: point)
             guard works || !open.isEmpty || !mapped.isEmpty else { return nil }
             let files = Set(open).union(mapped).map { ($0.bytes, $0) }
             return MountHolder(
@@ -77,17 +78,32 @@ private struct RunningProcess {
         String(decoding: text("comm").prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
-    var directories: [FilePath] { ["cwd", "root"].compactMap { target($0) } }
+    /// The numbers of a mount: in another mount namespace it has another one. Paths tell nothing: a file below a mount over its own directory
+    /// has the same as the one that the mount shows.
+    func numbers(of mount: UInt64, device: String) -> Set<UInt64> {
+        let process = "\(pid)"
+        guard MountNote.namespace(of: process) != MountNote.namespace(of: "self"),
+            let table = try? MountTable.seen(by: process)
+        else { return [mount] }
+        return Set(table.mounts.filter { $0.device == device && $0.type == MountNote.type }.map(\.id) + [mount])
+    }
 
-    func openFiles(of mount: UInt64, at point: FilePath) -> [FilePath] {
+    /// Whether it works in a directory of the mount.
+    func isInDirectory(of mounts: Set<UInt64>, at point: FilePath) -> Bool {
+        ["cwd", "root"].contains { name in
+            if let number = MountTable.number(ofMountAt: FilePath("/proc/\(pid)/\(name)")) {
+                return mounts.contains(number)
+            }
+            return target(name)?.starts(with: point) == true
+        }
+    }
+
+    func openFiles(of mounts: Set<UInt64>) -> [FilePath] {
         let numbers = ((try? DirectoryListing.components(of: FilePath("/proc/\(pid)/fd"))) ?? []).map(\.string)
         return numbers.compactMap { number in
             guard let path = target("fd/\(number)"), path.isAbsolute else { return nil }
-            // In another mount namespace it has another number, and unmounted lazily another path. The point itself is also the path of the
-            // directory that the mount hides.
-            if path.starts(with: point), path != point { return path }
             let about = String(decoding: text("fdinfo/\(number)"), as: UTF8.self)
-            return about.split(separator: "\n").contains("mnt_id:\t\(mount)") ? path : nil
+            return MountTable.number(in: about).map(mounts.contains) == true ? path : nil
         }
     }
 

@@ -23,7 +23,7 @@ package struct ClassChangeIntent {
         // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.
         let unnamed = try UnnamedFile(name)
         try unnamed.file.write(
-            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolved()).bytes, at: 0)
+            Array("\(status.st_dev) \(status.st_ino) ".utf8) + (try file.path.resolvedName()).bytes, at: 0)
         if isLasting { try unnamed.file.flushAll() }
         try unnamed.takeName(unnamed.entry)
         note = unnamed.file

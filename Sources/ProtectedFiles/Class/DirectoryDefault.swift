@@ -83,7 +83,7 @@ extension DirectoryDefault {
         while let here = next {
             let isOwn = try here.status().st_uid == geteuid()
             if let value = try value(in: here) {
-                let place = isFirst ? directory : (try? here.descriptorPath.resolved()) ?? here.path
+                let place = isFirst ? directory : (try? here.descriptorPath.resolvedName()) ?? here.path
                 return Nearest(value: value, directory: place, isOwn: isOwn)
             }
             next = isOwn ? try here.parent() : nil

@@ -26,20 +26,37 @@ package struct FileReference: Hashable {
     ///
     /// - Throws: `damaged` if a file id is wanted and cannot be read, `system`.
     package func find() throws(DataProtectionError) -> LowerFile? {
-        if let file = try findInPlace() { return file }
-        guard DirectoryDefault.isDirectory(path.directory) else { return nil }
-        for name in try DirectoryListing.components(of: path.directory) {
-            let candidate = path.directory.appending(name)
-            guard let status = try candidate.status(), UInt64(status.st_ino) == inode,
-                let file = try Self.openRegular(candidate), try isMeant(file)
-            else { continue }
-            return file
+        try stored { path throws(DataProtectionError) in
+            if let file = try open(path) { return file }
+            guard DirectoryDefault.isDirectory(path.directory) else { return nil }
+            for name in try DirectoryListing.components(of: path.directory) {
+                let candidate = path.directory.appending(name)
+                guard let status = try candidate.status(), UInt64(status.st_ino) == inode,
+                    let file = try open(candidate)
+                else { continue }
+                return file
+            }
+            return nil
         }
-        return nil
     }
 
     /// The file under its old name; nil if it is not there. One that was restored from a backup is meant too.
     package func findInPlace() throws(DataProtectionError) -> LowerFile? {
+        try stored { path throws(DataProtectionError) in try open(path) }
+    }
+
+    /// Opens it where it is stored: a mount may show its plaintext there.
+    private func stored(
+        _ body: (FilePath) throws(DataProtectionError) -> LowerFile?
+    ) throws(DataProtectionError) -> LowerFile? {
+        try StoredPlace.find(path) { place throws(DataProtectionError) in
+            guard let file = try body(place) else { return nil }
+            // Nothing may need the place later.
+            return place == path ? file : LowerFile(path: path, descriptor: try file.duplicate())
+        }
+    }
+
+    private func open(_ path: FilePath) throws(DataProtectionError) -> LowerFile? {
         guard let file = try Self.openRegular(path), try isMeant(file) else { return nil }
         return file
     }
@@ -65,7 +82,7 @@ extension FileReference {
     /// A protected file that may have no name yet: `path` is what it is to be called.
     package init(_ file: LowerFile, _ fileID: FileID, named path: FilePath) throws(DataProtectionError) {
         let status = try file.status()
-        let directory = try path.directory.resolved()
+        let directory = try path.directory.resolvedName()
         self.init(
             device: UInt64(status.st_dev), inode: UInt64(status.st_ino),
             path: path.lastComponent.map { directory.appending($0) } ?? directory, fileID: fileID)

@@ -62,7 +62,7 @@ package enum KeptBeside {
     ) throws(DataProtectionError) -> FilePath? {
         guard try file.status().st_nlink > 0 else { return nil }
         // Where the file is by now, and not by the links that may have led to it.
-        let named = if let entry { entry } else { try DirectoryEntry(file.descriptorPath.resolved()) }
+        let named = if let entry { entry } else { try DirectoryEntry(file.place()) }
         let kept = try UnnamedFile(named)
         for range in ranges {
             var place = range.lowerBound

@@ -30,8 +30,8 @@ package final class BackupPass {
         earlier = EarlierCopies(backup)
         file = BackupFile(keybag: keybag, stored: stored, backup: backup.path, earlier: earlier)
         leftOut = [
-            (try backup.directory.descriptorPath.resolved(), try backup.directory.status()),
-            (try keybag.directory.resolved(), try LowerDirectory(keybag.directory).status()),
+            (try backup.directory.descriptorPath.resolvedName(), try backup.directory.status()),
+            (try keybag.directory.resolvedName(), try LowerDirectory(keybag.directory).status()),
         ]
     }
 
@@ -52,7 +52,7 @@ package final class BackupPass {
     }
 
     private func copy(root: FilePath) throws(DataProtectionError) {
-        let place = try root.resolved()
+        let (found, place) = (try root.resolved(), try root.resolvedName())
         guard !leftOut.contains(where: { place.starts(with: $0.path) }) else {
             throw .because(TreeFailure.notForBackup(root))
         }
@@ -60,7 +60,12 @@ package final class BackupPass {
         try to.make(Backup.filesName)
         if let name = place.lastComponent {
             for component in place.components.dropLast() { try to.make(component) }
-            let source = DirectoryEntry(name, in: try LowerDirectory(place.directory))
+            // The directory of a mount has no name above it that leads there.
+            if found.isDescriptor {
+                try copyTree(try LowerDirectory(found), name, &to)
+                return try to.flush()
+            }
+            let source = DirectoryEntry(name, in: try LowerDirectory(found.directory))
             guard let status = try source.directory.status(of: name) else {
                 throw .system(root, operation: "lstat", .noSuchFileOrDirectory)
             }

@@ -32,10 +32,12 @@ package struct UpgradePass: Sendable {
         self.options = options
         plan = UpgradePlan(
             protectionClass: protectionClass, rules: rules, includes: options.includes)
-        root = try LowerDirectory(directory)
-        place = try directory.resolved()
+        // A mount may show the plaintext there, which must not be encrypted once more.
+        let stored = try StoredPlace.of(directory)
+        root = try LowerDirectory(stored)
+        place = try stored.resolvedName()
         names = UnprotectableNames(keybag: keybag.directory)
-        if let source = rules?.source, try source.resolved().starts(with: place) {
+        if let source = rules?.source, try source.resolvedName().starts(with: place) {
             throw .because(TreeFailure.rulesWithin(directory, rules: source))
         }
     }

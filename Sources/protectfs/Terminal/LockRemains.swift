@@ -141,16 +141,7 @@ extension UnansweredMount {
         .object(
             JSON.members(of: point, named: "point") + [
                 ("server", .number(Int64(server))), ("served", .bool(isServed)),
-                (
-                    "programs",
-                    .array(
-                        holders.map { holder in
-                            .object([
-                                ("pid", .number(Int64(holder.pid))), ("program", .string(holder.program)),
-                                ("files", .array(holder.files.map { .object(JSON.members(of: $0)) })),
-                            ])
-                        })
-                ),
+                ("programs", .array(holders.map(\.json))),
             ])
     }
 }
@@ -158,6 +149,14 @@ extension UnansweredMount {
 extension MountHolder {
     /// For a sentence.
     var spoken: String { "\(quoted(program)) (process \(pid))" }
+
+    /// For a list.
+    var json: JSON {
+        .object([
+            ("pid", .number(Int64(pid))), ("program", .string(program)),
+            ("files", .array(files.map { .object(JSON.members(of: $0)) })),
+        ])
+    }
 }
 
 extension KeybagClient {

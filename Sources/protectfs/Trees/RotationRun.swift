@@ -12,7 +12,13 @@ struct RotationRoots: ParsableArguments {
     @OptionGroup var jobs: JobsOption
 
     /// Where to look.
-    var paths: [FilePath] { roots.isEmpty ? [Locations.home] : roots.map(\.path) }
+    var paths: [FilePath] {
+        get throws(DataProtectionError) {
+            try (roots.isEmpty ? [Locations.home] : roots.map(\.path)).map { path throws(DataProtectionError) in
+                try StoredPlace.of(path)
+            }
+        }
+    }
     /// What names them on another command line.
     var words: String { roots.map { " --root \(quoted($0.path))" }.joined() }
 

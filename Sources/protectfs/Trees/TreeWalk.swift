@@ -78,7 +78,8 @@ struct TreeWalk {
             let directory = descent.directory
             do throws(DataProtectionError) {
                 guard let item = try NamedItem(DirectoryEntry(name, in: directory)) else { continue }
-                if item.kind == .directory, item.device != device, !crossesFileSystems {
+                let below = try stored(below: item, on: device)
+                if below == nil, item.kind == .directory, item.device != device, !crossesFileSystems {
                     leavesOut(item)
                     continue
                 }
@@ -87,7 +88,7 @@ struct TreeWalk {
                 case .leaveOut: continue
                 case .goOn: if item.kind != .directory { continue }
                 }
-                let inner = try directory.directory(name, staying: !crossesFileSystems)
+                let inner = if let below { below } else { try directory.directory(name, staying: !crossesFileSystems) }
                 let names = try inner.names()
                 try descent.enter(name, inner)
                 waiting.append(names[...])
@@ -96,6 +97,16 @@ struct TreeWalk {
             }
         }
         return true
+    }
+
+    /// The stored files of a directory over which a mount shows their plaintext; nil for anything else.
+    private func stored(
+        below item: NamedItem, on device: dev_t
+    ) throws(DataProtectionError) -> LowerDirectory? {
+        guard item.kind == .directory, item.device != device, let entry = item.entry else { return nil }
+        guard let below = try StoredPlace.directory(mountedOver: entry, device: item.device) else { return nil }
+        let isHere = try below.status().st_dev == device
+        return crossesFileSystems || isHere ? below : nil
     }
 
     /// The paths in a directory, in the order of their bytes. In the working directory named `.`, without the dot.

@@ -39,7 +39,7 @@ struct BackUp: ParsableCommand {
     func run() throws {
         let keybag = try keybag.open()
         // Before anybody types, and before anything is made.
-        let roots = paths.paths
+        let roots = try paths.stored()
         for root in roots { _ = try NamedItem(following: root) }
         if roots.isEmpty, !newKeybag, (try? Backup(at: directory.path, for: .restore)) != nil {
             throw Failure(.usage, "name files or directories to back up", hint: "protectfs backup --help")

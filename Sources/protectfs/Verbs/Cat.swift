@@ -31,7 +31,7 @@ struct Cat: ParsableCommand {
             buffer.deallocate()
         }
         let outcome = Outcome()
-        for file in files.paths {
+        for file in try files.stored() {
             do {
                 try copy(file, keybags, through: buffer)
             } catch let failure as OutputFailure {

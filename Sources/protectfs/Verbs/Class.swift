@@ -29,8 +29,8 @@ struct Class: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let paths = arguments.paths
-        if paths.count > 1, let name = String(validating: paths[paths.count - 1]),
+        let paths = try arguments.stored()
+        if paths.count > 1, let name = arguments.paths.last.flatMap({ String(validating: $0) }),
             let protectionClass = ProtectionClass(name: name)
         {
             try change(paths.dropLast(), to: protectionClass)
@@ -66,7 +66,7 @@ struct Class: ParsableCommand {
 
     /// What is not there may have been meant as a class.
     private func failure(ofLast path: FilePath, _ error: DataProtectionError) -> any Error {
-        guard case .system(_, _, .noSuchFileOrDirectory) = error, path.components.count == 1 else { return error }
+        guard case .system(_, _, .noSuchFileOrDirectory) = error, StoredPlace.shown(path).components.count == 1 else { return error }
         let names = ProtectionClass.allValueStrings.joined(separator: ", ")
         return Failure(error.exitStatus, error.message, hint: "if a class is meant, they are: \(names)")
     }

@@ -34,7 +34,7 @@ struct Edit: ParsableCommand {
 
     func run() throws {
         EditDirectory.removeLeftovers()
-        let file = try EditedFile(try resolved(file.path), as: protectionClass, Keybags(keybag))
+        let file = try EditedFile(try resolved(file.stored()), as: protectionClass, Keybags(keybag))
         let editor = try Editor.chosen(editor)
         let directory = try EditDirectory(in: try MemoryStorage.directory())
         defer { directory.remove() }

@@ -26,9 +26,9 @@ struct Explain: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let keybags = Keybags(keybag)
-        if stored { return try StoredMetadata(keybags).print(of: paths.paths, asJSON: json) }
-        try Report.print(on: paths.paths, asJSON: json, recording: Outcome()) { path throws(DataProtectionError) in
+        let (keybags, paths) = (Keybags(keybag), try paths.stored())
+        if stored { return try StoredMetadata(keybags).print(of: paths, asJSON: json) }
+        try Report.print(on: paths, asJSON: json, recording: Outcome()) { path throws(DataProtectionError) in
             try explanation(of: path, keybags).report
         }
     }

@@ -46,7 +46,7 @@ struct Ls: ParsableCommand {
             }
             return outputFailure == nil
         }
-        for path in paths.isEmpty ? ["."] : paths.paths {
+        for path in paths.isEmpty ? [try StoredPlace.of(".")] : try paths.stored() {
             do throws(DataProtectionError) {
                 try visit(path, outcome, add)
             } catch {

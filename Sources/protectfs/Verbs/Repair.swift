@@ -26,7 +26,7 @@ struct Repair: ParsableCommand {
         Interruption.watch()
         let outcome = Outcome()
         var entries: [JSON] = []
-        let roots = (paths.isEmpty ? ["."] : paths.paths).map(Self.root)
+        let roots = try (paths.isEmpty ? [StoredPlace.of(".")] : paths.stored()).map(Self.root)
         let progress = Progress("repairing", total: isatty(2) == 1 ? RotationRun.count(below: roots) : 0)
         for root in roots {
             TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in

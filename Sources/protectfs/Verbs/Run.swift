@@ -29,7 +29,7 @@ struct Run: ParsableCommand {
     }
 
     func run() throws {
-        let paths = files.paths
+        let paths = try files.stored()
         let words = Self.command()
         let keybags = Keybags(keybag)
         let holders = PlaintextHolders(program: FilePath(bytes: words[0]).lastComponent?.string ?? "")

@@ -1,17 +1,41 @@
 import ArgumentParser
 import DataProtection
 
-/// Ends a mount.
+/// Ends mounts.
 struct Unmount: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unmount", abstract: "End a mount.",
         discussion: "Fails with status 75 while a program has a file open there, or works in a directory there.")
 
     @Argument(help: "Where the plaintext is shown.", completion: .directory)
-    var point: PathArgument
+    var point: PathArgument?
+    @Flag(help: "End all mounts of this user.")
+    var all = false
+    @Flag(help: "Do not mount the directory at login any more, either.")
+    var atLogin = false
+
+    func validate() throws {
+        if all == (point != nil) { throw ValidationError("name a mount, or give --all") }
+        if all, atLogin { throw ValidationError("--at-login is for one directory") }
+    }
 
     func run() throws {
-        let mount = try found()
+        guard let point else { return try unmountAll() }
+        guard atLogin else { return try unmount(found(point)) }
+        try MountList.remove(point.path)
+        if let mount = try? found(point) { try unmount(mount) }
+    }
+
+    private func unmountAll() throws {
+        let outcome = Outcome()
+        // One that lies in another goes first.
+        for mount in try MountTable.own().reversed() {
+            do { try unmount(mount) } catch { outcome.record(error) }
+        }
+        try outcome.leave()
+    }
+
+    private func unmount(_ mount: MountTable.Mount) throws {
         let words = [Array("-u".utf8), mount.point.bytes]
         let program = try StartedProgram("fusermount3", words: words, tellsErrors: true)
         let said = try program.text("fusermount3")
@@ -31,11 +55,11 @@ struct Unmount: ParsableCommand {
             : nil
         let reason = line.isEmpty ? "fusermount3 ended with status \(status)" : printable(line)
         return Failure(
-            isRefused ? .refused : .systemRefused, "\(quoted(point.path)) cannot be unmounted: \(reason)", hint: hint)
+            isRefused ? .refused : .systemRefused, "\(quoted(mount.point)) cannot be unmounted: \(reason)", hint: hint)
     }
 
     /// The mount, found without a look at it: its server may be dead, or hang.
-    private func found() throws(Failure) -> MountTable.Mount {
+    private func found(_ point: PathArgument) throws(Failure) -> MountTable.Mount {
         guard case .known(let table) = MountTable.reading() else {
             throw Failure(.systemRefused, "/proc/self/mountinfo cannot be read")
         }
@@ -53,9 +77,9 @@ struct Unmount: ParsableCommand {
     private func inUse(_ mount: MountTable.Mount) -> Failure {
         let holders = MountHolder.all(of: mount.id, device: mount.device, at: mount.point)
         return Failure(
-            .notNow, "\(quoted(point.path)) is in use",
+            .notNow, "\(quoted(mount.point)) is in use",
             hint: holders.isEmpty
-                ? "end the programs that use it; to find them: fuser -vm \(quoted(point.path))"
+                ? "end the programs that use it; to find them: fuser -vm \(quoted(mount.point))"
                 : "end these programs, or let them work elsewhere: "
                     + holders.map(\.spoken).joined(separator: ", "))
     }

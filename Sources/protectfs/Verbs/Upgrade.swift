@@ -57,7 +57,7 @@ struct Upgrade: ParsableCommand {
         options.isDryRun = dryRun
         options.jobs = jobs.jobs
         let keybag = try keybag.open()
-        let pass = try pass(over: directory.path, options, keybag)
+        let pass = try pass(over: directory.stored(), options, keybag)
         Interruption.watch()
         let run = UpgradeRun(directory.path, isDryRun: dryRun, isJSON: json)
         try run.perform(pass, keybag)

@@ -29,7 +29,7 @@ struct Verify: ParsableCommand {
 
     func run() throws {
         Interruption.watch()
-        let roots = try paths.paths.compactMap(root)
+        let roots = try paths.stored().compactMap(root)
         let total = isatty(2) == 1 ? bytes(below: roots) : 0
         let run = VerificationRun(
             keybags: Keybags(keybag), threads: jobs.threads, isStrict: strict,

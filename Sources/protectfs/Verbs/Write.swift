@@ -52,13 +52,14 @@ struct Write: ParsableCommand {
 
     func run() throws {
         Interruption.watch()
+        let path = try file.stored()
         if append {
             try Append(
-                path: file.path, protectionClass: protectionClass, raiseTo: raiseTo, inSegments: segments,
+                path: path, protectionClass: protectionClass, raiseTo: raiseTo, inSegments: segments,
                 keybags: Keybags(keybag)
             ).run()
         } else {
-            try replace(file.path)
+            try replace(path)
         }
     }
 

@@ -1,0 +1,80 @@
+import Glibc
+import SystemPackage
+
+/// Paths that begin at an open directory of this process: `/proc/self/fd/N`, and `/proc/self/fd/N/a/b`. They lead to what is there, whatever is
+/// mounted over that directory.
+extension FilePath {
+    private static let descriptors: FilePath = "/proc/self/fd"
+
+    /// The beginning, `/proc/self/fd/N`; nil for any other path.
+    fileprivate var openDirectory: FilePath? {
+        guard starts(with: Self.descriptors), let number = components.dropFirst(3).first, Int32(number.string) != nil
+        else { return nil }
+        return Self.descriptors.appending(number)
+    }
+
+    /// Whether it begins at an open directory.
+    package var isBelowDescriptor: Bool { openDirectory != nil }
+
+    /// Whether it is an open directory itself.
+    package var isDescriptor: Bool { openDirectory == self }
+
+    /// The same place without links and dots. A path that begins at an open directory goes on to, as long as it stays below that: through its
+    /// name it could lead to what is mounted there. The C calls are `realpath`, `open` and `readlink`; the place must be there.
+    package func resolved() throws(DataProtectionError) -> FilePath {
+        let name = try resolvedName()
+        guard let openDirectory else { return name }
+        var rest = name
+        guard rest.removePrefix(try Self.target(of: openDirectory)) else { return name }
+        return openDirectory.pushing(rest)
+    }
+
+    /// The same place as others name it, and as it may be written down: it never begins at an open directory. It need not lead back there.
+    package func resolvedName() throws(DataProtectionError) -> FilePath {
+        guard isBelowDescriptor else { return try realPath() }
+        let opened = try retrying(self, "open") { withPlatformString { open($0, LowerFile.pathOnly | O_CLOEXEC) } }
+        defer { close(opened) }
+        return try Self.target(of: Self.descriptors.appending("\(opened)"))
+    }
+
+    private func realPath() throws(DataProtectionError) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        guard withPlatformString({ realpath($0, &buffer) }) != nil else {
+            throw .system(self, operation: "realpath", Errno(rawValue: errno))
+        }
+        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// What a link says: readlink(2).
+    private static func target(of link: FilePath) throws(DataProtectionError) -> FilePath {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = try retrying(link, "readlink") {
+            link.withPlatformString { readlink($0, &buffer, buffer.count - 1) }
+        }
+        return FilePath(bytes: buffer[..<count].map { UInt8(bitPattern: $0) })
+    }
+}
+
+extension LowerFile {
+    /// Where the file is by now, and not by the links that may have led to it. It begins at an open directory if ``path`` does.
+    package func place() throws(DataProtectionError) -> FilePath {
+        let name = try descriptorPath.resolvedName()
+        guard let root = path.openDirectory else { return name }
+        var rest = name
+        return rest.removePrefix(try root.resolvedName()) ? root.pushing(rest) : name
+    }
+}
+
+extension LowerDirectory {
+    /// The same directory, whose path is that of its descriptor: names below it are found in it, also when something is mounted over it.
+    package func namedByDescriptor() throws(DataProtectionError) -> LowerDirectory {
+        let own = try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        return LowerDirectory(FilePath("/proc/self/fd/\(own)"), descriptor: own)
+    }
+
+    /// The same directory once more, with this path.
+    package func again(as path: FilePath) throws(DataProtectionError) -> LowerDirectory {
+        let own = try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        return LowerDirectory(path, descriptor: own)
+    }
+}

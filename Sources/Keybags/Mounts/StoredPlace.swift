@@ -1,0 +1,125 @@
+import DurableFiles
+import Glibc
+import Synchronization
+import SystemPackage
+
+/// Where the stored file is that a mount shows as plaintext: what works on protected files works on that one, wherever somebody names it.
+package enum StoredPlace {
+    private struct Known {
+        /// The directories of mounts that were asked for, by the device of the mount. They stay open as long as the process.
+        var directories: [String: (directory: LowerDirectory, isOver: Bool)] = [:]
+        /// What people call a path that begins at one of them.
+        var names: [(stored: FilePath, shown: FilePath)] = []
+    }
+    private static let known = Mutex(Known())
+
+    /// Where the file is stored that this path leads to, by links too, or may be made by it; the path itself if no mount shows it. A path in a mount
+    /// begins at an open directory: see ``SystemPackage/FilePath/isBelowDescriptor``.
+    ///
+    /// - Throws: `mountUnanswered`.
+    package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+        guard !path.isBelowDescriptor, case let mounts = try MountTable.own(), !mounts.isEmpty else { return path }
+        var (place, name): (FilePath, FilePath.Component?) = (path, nil)
+        var found = open(place)
+        if found == nil, let last = path.lastComponent, last.kind == .regular {
+            (place, name) = (path.directory, last)
+            found = open(place)
+        }
+        guard let found, let mount = MountTable.mount(ofDescriptor: found.descriptor), mounts.contains(mount) else {
+            return path
+        }
+        var stored = try self.stored(try found.place(), in: mount)
+        if let name { stored.append(name) }
+        if stored != path { known.withLock { $0.names.append((stored, path)) } }
+        return stored
+    }
+
+    private static func open(_ path: FilePath) -> LowerFile? { try? LowerFile(path, flags: LowerFile.pathOnly) }
+
+    private static func stored(
+        _ place: FilePath, in mount: MountTable.Mount
+    ) throws(DataProtectionError) -> FilePath {
+        let root = try directory(below: mount).directory
+        return root.path.pushing(rest(of: place, in: mount))
+    }
+
+    /// The path from the root of the mount's file system.
+    private static func rest(of place: FilePath, in mount: MountTable.Mount) -> FilePath {
+        var (shown, rest) = (mount.root, place)
+        _ = rest.removePrefix(mount.point)
+        _ = shown.removePrefix("/")
+        return shown.pushing(rest)
+    }
+
+    private static func directory(
+        below mount: MountTable.Mount
+    ) throws(DataProtectionError) -> (directory: LowerDirectory, isOver: Bool) {
+        if let found = known.withLock({ $0.directories[mount.device] }) { return found }
+        let asked = try DirectoryBelow.ask(mount)
+        return known.withLock { known in
+            if let found = known.directories[mount.device] { return found }
+            known.directories[mount.device] = asked
+            known.names.append((asked.directory.path, mount.point))
+            return asked
+        }
+    }
+
+    /// What people call a path that ``of(_:)`` has given, or one below it; any other path as it is.
+    package static func shown(_ path: FilePath) -> FilePath {
+        guard path.isBelowDescriptor else { return path }
+        let names = known.withLock { $0.names }
+        guard let name = names.filter({ path.starts(with: $0.stored) }).max(by: { $0.stored.length <= $1.stored.length })
+        else { return path }
+        var rest = path
+        _ = rest.removePrefix(name.stored)
+        if rest.isEmpty { return name.shown }
+        return name.shown == "." ? rest : name.shown.pushing(rest)
+    }
+
+    /// The directory with the stored files of a mount that is over the directory itself; nil if there is no such mount.
+    ///
+    /// - Parameter device: the device of what is mounted there.
+    /// - Throws: `mountUnanswered`.
+    package static func directory(
+        mountedOver entry: DirectoryEntry, device: dev_t
+    ) throws(DataProtectionError) -> LowerDirectory? {
+        let name = MountTable.device(UInt64(device))
+        guard let mount = try MountTable.own().last(where: { $0.device == name }) else { return nil }
+        let (directory, isOver) = try self.directory(below: mount)
+        guard isOver else { return nil }
+        known.withLock { $0.names.append((directory.path, entry.path)) }
+        return try directory.again(as: directory.path)
+    }
+
+    /// The directory that a mount of this user shows.
+    ///
+    /// - Throws: `mountUnanswered`.
+    package static func source(
+        of mount: MountTable.Mount
+    ) throws(DataProtectionError) -> (path: FilePath, isOver: Bool) {
+        let (directory, isOver) = try DirectoryBelow.ask(mount)
+        return (try directory.path.resolvedName(), isOver)
+    }
+
+    /// Calls `body` with the place where the file of a path is stored that was written down, absolute and without links. No file system is asked
+    /// for the place: a server that hangs holds nobody up. Nothing stays open.
+    ///
+    /// - Throws: `mountUnanswered`, and what `body` throws.
+    package static func find<R>(
+        _ path: FilePath, _ body: (FilePath) throws(DataProtectionError) -> R
+    ) throws(DataProtectionError) -> R {
+        guard let mount = try MountTable.seen().mount(of: path), try MountTable.own().contains(mount) else {
+            return try body(path)
+        }
+        let directory = try DirectoryBelow.ask(mount).directory
+        defer { withExtendedLifetime(directory) {} }
+        return try body(directory.path.pushing(rest(of: path, in: mount)))
+    }
+}
+
+extension MountTable {
+    /// The mounts of protectfs that this user has.
+    package static func own() throws(DataProtectionError) -> [Mount] {
+        try seen().mounts.filter { $0.type == MountNote.type && $0.user == geteuid() }
+    }
+}
