@@ -74,11 +74,9 @@ struct FuseRequest {
     }
 
     /// Runs what replies, or replies with the errno that it throws.
-    ///
-    /// This process itself gets EDEADLK: where its threads wait for answers, nobody gives any.
     func answer(_ body: () throws(Errno) -> Void) {
         do throws(Errno) {
-            if protectfs_is_own_request(request) != 0 { throw Errno(rawValue: EDEADLK) }
+            if served.refusesOwn, protectfs_is_own_request(request) != 0 { throw Errno(rawValue: EDEADLK) }
             try body()
         } catch { fuse_reply_err(request, error.rawValue) }
     }

@@ -12,8 +12,10 @@ package final class FuseSession: Sendable {
     /// What libfuse's callbacks get at their file system by.
     final class Served: Sendable {
         let files: any FuseFileSystem
+        /// Whether requests of this process get EDEADLK.
+        let refusesOwn: Bool
         let retrievals = Retrievals()
-        init(_ files: any FuseFileSystem) { self.files = files }
+        init(_ files: any FuseFileSystem, refusesOwn: Bool) { (self.files, self.refusesOwn) = (files, refusesOwn) }
     }
 
     private let served: Served
@@ -22,10 +24,15 @@ package final class FuseSession: Sendable {
 
     /// Mounts `files` for this user alone, without setuid programs and devices; by fusermount3(1) where the caller is not root.
     ///
-    /// - Parameter isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
+    /// - Parameters:
+    ///   - isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
+    ///   - answersItself: whether this process may use the mount. Where all of its threads wait for answers, nobody gives any, so otherwise it
+    ///     gets EDEADLK.
     /// - Throws: `Errno.ioError` if libfuse refused; it has printed why to standard error.
-    package init(_ files: some FuseFileSystem, at point: FilePath, isReadOnly: Bool = true) throws(Errno) {
-        let served = Served(files)
+    package init(
+        _ files: some FuseFileSystem, at point: FilePath, isReadOnly: Bool = true, answersItself: Bool = false
+    ) throws(Errno) {
+        let served = Served(files, refusesOwn: !answersItself)
         self.served = served
         var operations = FuseOperations.make()
         let options = "nosuid,nodev,default_permissions,fsname=protectfs,subtype=protectfs"

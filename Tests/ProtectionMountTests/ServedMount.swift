@@ -24,7 +24,7 @@ final class ServedMount {
         point = FileManager.default.temporaryDirectory.path + "/protectfs-mount-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: point, withIntermediateDirectories: true)
         files = try MountedTree(try LowerTree(try LowerDirectory(source)), keybag: keybag)
-        session = try FuseSession(files, at: FilePath(point))
+        session = try FuseSession(files, at: FilePath(point), answersItself: true)
         files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
         let session = session
         server = try POSIXThread { do throws(Errno) { try session.run(threads: 3) } catch {} }

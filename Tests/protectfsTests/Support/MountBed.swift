@@ -34,13 +34,19 @@ final class MountBed {
         try #require(done.status == 0, "\(done.errors)")
     }
 
+    /// Mounts `d` over itself.
+    func mountInPlace(_ options: String...) throws {
+        let done = try sandbox.run(["mount"] + options + ["d"])
+        try #require(done.status == 0, "\(done.errors)")
+    }
+
     /// Makes a plaintext file of any bytes.
     func store(_ bytes: Data, at name: String) throws {
         try sandbox.put("", at: name)
         try bytes.write(to: URL(fileURLWithPath: sandbox.path(name)))
     }
 
-    deinit { _ = try? sandbox.shell("fusermount3 -u -z point 2>/dev/null") }
+    deinit { _ = try? sandbox.shell("fusermount3 -u -z point 2>/dev/null; fusermount3 -u -z d 2>/dev/null; fusermount3 -u -z d/sub 2>/dev/null") }
 
     /// Runs a line of Python with the name of a file below the mount, and returns what it prints.
     func python(_ script: String, _ arguments: String...) throws -> Finished {
@@ -91,12 +97,16 @@ final class MountBed {
 
     /// Runs a script that begins with ``prelude``. The passcode is descriptor 9.
     ///
-    /// - Parameter isInside: whether it runs in the mount, and not beside it.
-    func script(_ script: String, _ arguments: String..., isInside: Bool = true) throws -> Finished {
+    /// - Parameters:
+    ///   - isInside: whether it runs in the mount, and not beside it.
+    ///   - directory: the one that it runs in, then.
+    func script(
+        _ script: String, _ arguments: String..., isInside: Bool = true, in directory: String = "point"
+    ) throws -> Finished {
         try sandbox.shell(
             """
             printf %s "$1" >passcode && exec 9<passcode && cd "$2" && script=$0 && shift 2 && exec python3 -c "$script" "$@"
             """,
-            [Self.prelude + script, CommandSandbox.passcode, isInside ? "point" : "."] + arguments)
+            [Self.prelude + script, CommandSandbox.passcode, isInside ? directory : "."] + arguments)
     }
 }
