@@ -55,6 +55,7 @@ struct ExitStatusTests {
         (.lockUnproven(keybag: "d", .held(processes: [1, 2])), 75),
         (.lockUnproven(keybag: "d", .unwritable(.noSpace)), 75),
         (.lockUnproven(keybag: "d", .unwritable(.ioError)), 75), (.keysElsewhere(keybag: "d", namespaces: [1]), 75),
+        (.mountUnanswered("d", .connectionRefused), 75),
         (.tooManyNamespaces(keybag: "d", namespaces: [1, 2]), 75), (.keysUnreadable(keybag: "d"), 75),
         (.keysIncomplete(keybag: "d"), 75), (.outOfReachOfLocks(keybag: "d"), 75), (.tooManyGenerations("d"), 77),
         (.weakDerivation("d", iterations: 1), 77),

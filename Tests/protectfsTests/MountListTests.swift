@@ -47,10 +47,12 @@ struct MountListTests {
         #expect(wrong.errors.contains("line 3: expected read-only DIR or read-write DIR"), "\(wrong.errors)")
     }
 
-    @Test("What makes no sense is refused, and nothing is mounted", arguments: [
-        ["--at-login"], ["--read-write"], ["--at-login", "d", "point"], ["--all", "d"], ["--json", "d"],
-        ["--at-login", "--keybag", "elsewhere", "d"],
-    ])
+    @Test(
+        "What makes no sense is refused, and nothing is mounted",
+        arguments: [
+            ["--at-login"], ["--read-write"], ["--at-login", "d", "point"], ["--all", "d"], ["--json", "d"],
+            ["--at-login", "--keybag", "elsewhere", "d"],
+        ])
     func usage(words: [String]) throws {
         let done = try sandbox.run(["mount"] + words)
         #expect(done.status == 64, "\(done.errors)")

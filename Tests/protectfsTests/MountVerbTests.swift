@@ -33,15 +33,19 @@ struct MountVerbTests {
 
     private func isProtected(_ bytes: Data) -> Bool { bytes.starts(with: [0x89, 0x50, 0x46, 0x53]) }
 
-    @Test("protect, upgrade and write encrypt once, whatever the path, and say the path that was given", arguments: places)
+    @Test(
+        "protect, upgrade and write encrypt once, whatever the path, and say the path that was given", arguments: places
+    )
     func converting(_ place: String) throws {
         try mount(place)
         try run("protect", "\(place)/plain")
         #expect(try sandbox.shell("cat \(place)/plain").text == "plain\n")
         _ = try sandbox.shell("echo two >\(place)/first-unlock.txt; cp \(place)/plain \(place)/sub/copy")
         let upgraded = try run("upgrade", "--class", "complete", "--json", place)
-        #expect(upgraded.text.contains("\"\(place)/complete\"") || !upgraded.text.contains("/proc/"), "\(upgraded.text)")
-        #expect(try sandbox.shell("cat \(place)/plain \(place)/first-unlock \(place)/sub/copy").text == "plain\nc\nplain\n")
+        #expect(
+            upgraded.text.contains("\"\(place)/complete\"") || !upgraded.text.contains("/proc/"), "\(upgraded.text)")
+        #expect(
+            try sandbox.shell("cat \(place)/plain \(place)/first-unlock \(place)/sub/copy").text == "plain\nc\nplain\n")
         #expect(try sandbox.run(["write", "--class", "none", "\(place)/written"], input: Data("w".utf8)).status == 0)
         #expect(try sandbox.shell("cat \(place)/written").text == "w")
         let again = try sandbox.run("protect", "\(place)/plain")
@@ -57,8 +61,9 @@ struct MountVerbTests {
         try mount(place)
         #expect(try run("class", "\(place)/none").text == "none\n")
         try run("class", "\(place)/none", "first-unlock")
-        #expect(try run("class", "\(place)/none", "\(place)/complete").text
-            == "first-unlock\t\(place)/none\ncomplete\t\(place)/complete\n")
+        #expect(
+            try run("class", "\(place)/none", "\(place)/complete").text
+                == "first-unlock\t\(place)/none\ncomplete\t\(place)/complete\n")
         #expect(try run("cat", "\(place)/first-unlock", "\(place)/link").text.hasPrefix("c\n"))
         let list = try run("ls", place).text
         #expect(list.contains("complete") && list.contains("\(place)/complete\n"), "\(list)")
@@ -110,7 +115,8 @@ struct MountVerbTests {
         let verified = try run("verify", "--recursive", "--json", "tree")
         #expect(verified.text.contains("\"tree/d/sub/unless-open\""), "\(verified.text)")
         #expect(!verified.errors.contains("another file system"), "\(verified.errors)")
-        let rotated = try sandbox.run(["rotate", "--root", "tree", "--passcode-fd", "0", "--json"],
+        let rotated = try sandbox.run(
+            ["rotate", "--root", "tree", "--passcode-fd", "0", "--json"],
             input: Data(CommandSandbox.passcode.utf8))
         #expect(rotated.status == 0, "\(rotated.errors)")
         #expect(rotated.text.contains("\"rewrapped\": 6"), "\(rotated.text)")
@@ -121,7 +127,8 @@ struct MountVerbTests {
     func backup(_ place: String) throws {
         try mount(place)
         let done = try sandbox.run(
-            ["backup", "--to", "copies", "--passphrase-fd", "0", place], input: Data("a long passphrase for tests\n".utf8))
+            ["backup", "--to", "copies", "--passphrase-fd", "0", place],
+            input: Data("a long passphrase for tests\n".utf8))
         #expect(done.status == 0, "\(done.errors)")
         let found = try sandbox.shell("find copies/files -name complete -size -200k | head -1")
         let copy = found.text.split(separator: "\n").first.map(String.init) ?? ""

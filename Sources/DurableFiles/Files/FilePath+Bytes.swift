@@ -33,7 +33,9 @@ extension FilePath {
     package func status() throws(DataProtectionError) -> stat? {
         var status = Glibc.stat()
         do throws(DataProtectionError) {
-            _ = try retrying(self, "lstat") { withPlatformString { fstatat(AT_FDCWD, $0, &status, isDescriptor ? 0 : AT_SYMLINK_NOFOLLOW) } }
+            _ = try retrying(self, "lstat") {
+                withPlatformString { fstatat(AT_FDCWD, $0, &status, isDescriptor ? 0 : AT_SYMLINK_NOFOLLOW) }
+            }
             return status
         } catch .system(_, _, .noSuchFileOrDirectory) {
             return nil

@@ -64,17 +64,3 @@ extension LowerFile {
         return rest.removePrefix(try root.resolvedName()) ? root.pushing(rest) : name
     }
 }
-
-extension LowerDirectory {
-    /// The same directory, whose path is that of its descriptor: names below it are found in it, also when something is mounted over it.
-    package func namedByDescriptor() throws(DataProtectionError) -> LowerDirectory {
-        let own = try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-        return LowerDirectory(FilePath("/proc/self/fd/\(own)"), descriptor: own)
-    }
-
-    /// The same directory once more, with this path.
-    package func again(as path: FilePath) throws(DataProtectionError) -> LowerDirectory {
-        let own = try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-        return LowerDirectory(path, descriptor: own)
-    }
-}

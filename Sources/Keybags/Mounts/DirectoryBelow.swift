@@ -129,7 +129,9 @@ private final class AbstractSocket: Sendable {
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
         let length = MemoryLayout<sa_family_t>.size + name.count
-        let result = withUnsafeBytes(of: &address) { call($0.assumingMemoryBound(to: sockaddr.self).baseAddress!, socklen_t(length)) }
+        let result = withUnsafeBytes(of: &address) {
+            call($0.assumingMemoryBound(to: sockaddr.self).baseAddress!, socklen_t(length))
+        }
         guard result == 0 else { throw Errno(rawValue: errno) }
     }
 

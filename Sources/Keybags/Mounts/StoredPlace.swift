@@ -68,7 +68,8 @@ package enum StoredPlace {
     package static func shown(_ path: FilePath) -> FilePath {
         guard path.isBelowDescriptor else { return path }
         let names = known.withLock { $0.names }
-        guard let name = names.filter({ path.starts(with: $0.stored) }).max(by: { $0.stored.length <= $1.stored.length })
+        guard
+            let name = names.filter({ path.starts(with: $0.stored) }).max(by: { $0.stored.length <= $1.stored.length })
         else { return path }
         var rest = path
         _ = rest.removePrefix(name.stored)

@@ -12,7 +12,8 @@ struct MountList {
 
         /// Nil if it makes no sense.
         init?(_ line: [UInt8]) {
-            for (word, isReadOnly) in [("read-only /", true), ("read-write /", false)] where line.starts(with: word.utf8) {
+            for (word, isReadOnly) in [("read-only /", true), ("read-write /", false)]
+            where line.starts(with: word.utf8) {
                 self.init(FilePath(bytes: Array(line[(word.utf8.count - 1)...])), isReadOnly: isReadOnly)
                 return
             }

@@ -38,9 +38,10 @@ enum MountReport {
 
     private static func members(_ mount: MountTable.Mount) -> JSON {
         let source = source(of: mount)
-        let directory = if case .success(let found) = source { JSON.members(of: found.path, named: "directory") } else {
-            [("directory", JSON.null)]
-        }
+        let directory =
+            if case .success(let found) = source { JSON.members(of: found.path, named: "directory") } else {
+                [("directory", JSON.null)]
+            }
         let isServed = if case .success = source { true } else { false }
         return .object(
             JSON.members(of: mount.point, named: "point") + directory + [

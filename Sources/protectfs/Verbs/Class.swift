@@ -66,7 +66,9 @@ struct Class: ParsableCommand {
 
     /// What is not there may have been meant as a class.
     private func failure(ofLast path: FilePath, _ error: DataProtectionError) -> any Error {
-        guard case .system(_, _, .noSuchFileOrDirectory) = error, StoredPlace.shown(path).components.count == 1 else { return error }
+        guard case .system(_, _, .noSuchFileOrDirectory) = error, StoredPlace.shown(path).components.count == 1 else {
+            return error
+        }
         let names = ProtectionClass.allValueStrings.joined(separator: ", ")
         return Failure(error.exitStatus, error.message, hint: "if a class is meant, they are: \(names)")
     }

@@ -41,10 +41,14 @@ struct Mount: ParsableCommand {
 
     func validate() throws {
         let changes = readWrite || foreground || atLogin
-        if all, directory != nil || changes || json { throw ValidationError("--all takes no directory and no other option") }
+        if all, directory != nil || changes || json {
+            throw ValidationError("--all takes no directory and no other option")
+        }
         if directory == nil, changes { throw ValidationError("name a directory") }
         if json, directory != nil { throw ValidationError("--json is for the list: name no directory") }
-        if atLogin, point != nil || foreground { throw ValidationError("--at-login takes neither POINT nor --foreground") }
+        if atLogin, point != nil || foreground {
+            throw ValidationError("--at-login takes neither POINT nor --foreground")
+        }
         if atLogin, keybag.isExplicit {
             throw ValidationError("--at-login is for the default keybag: set PROTECTFS_KEYBAG for another one")
         }

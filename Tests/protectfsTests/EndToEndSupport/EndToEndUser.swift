@@ -154,7 +154,8 @@ final class EndToEndUser {
     private func copyPrograms() throws {
         try programs.makeDirectory()
         let names = [
-            "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets", "storm-worker",
+            "protectfs", "protectfs-agent", "protectfs-download", "protectfs-mount", "protectfs-secrets",
+            "storm-worker",
         ]
         for name in names {
             let (original, copy) = (Self.builtPrograms.appending(name).string, programs.appending(name).string)

@@ -46,7 +46,10 @@ final class MountBed {
         try bytes.write(to: URL(fileURLWithPath: sandbox.path(name)))
     }
 
-    deinit { _ = try? sandbox.shell("fusermount3 -u -z point 2>/dev/null; fusermount3 -u -z d 2>/dev/null; fusermount3 -u -z d/sub 2>/dev/null") }
+    deinit {
+        _ = try? sandbox.shell(
+            "fusermount3 -u -z point 2>/dev/null; fusermount3 -u -z d 2>/dev/null; fusermount3 -u -z d/sub 2>/dev/null")
+    }
 
     /// Runs a line of Python with the name of a file below the mount, and returns what it prints.
     func python(_ script: String, _ arguments: String...) throws -> Finished {
