@@ -89,8 +89,10 @@ final class MountBed {
                 time.sleep(0.01)
             return False
         def gone(process):
+            # The first thread can be a zombie while others still have files open and locked.
             try:
-                with open('/proc/%d/stat' % process) as file: return file.read().rsplit(')', 1)[1].split()[0] == 'Z'
+                with open('/proc/%d/stat' % process) as file: state = file.read().rsplit(')', 1)[1].split()[0]
+                return state == 'Z' and len(os.listdir('/proc/%d/task' % process)) <= 1
             except OSError: return True
         def kill(process):
             os.kill(process, signal.SIGKILL)
