@@ -42,7 +42,6 @@ package struct MountPoint: Sendable {
     ///   - source: the directory that is to be mounted.
     ///   - keybag: the directory of the keybag.
     package init(_ path: FilePath, for source: FilePath, keybag: FilePath) throws(MountError) {
-        let source = try Self.resolved(source)
         // Found without a look at it: a server that has died, or hangs, cannot be asked.
         let mounts: MountTable
         let named: FilePath
@@ -50,7 +49,7 @@ package struct MountPoint: Sendable {
             throw .unusable(path, error.errno)
         }
         if mounts.mounts.contains(where: { $0.point == named && $0.type == MountNote.type }) { throw .inUse(named) }
-        let point = try Self.resolved(path)
+        let (source, point) = (try Self.resolved(source), try Self.resolved(path))
         guard point == source || !point.starts(with: source) && !source.starts(with: point) else {
             throw .nested(source, point: point)
         }

@@ -5,7 +5,7 @@ import Testing
 @testable import DataProtection
 @testable import Keybags
 
-/// The notes by which a lock knows of mounts. No mount is made here.
+/// The notes by which a lock knows of mounts. No mount of protectfs is made here.
 @Suite("Notes of mounts")
 struct MountNoteTests {
     private let bag: TestKeybag
@@ -61,11 +61,29 @@ struct MountNoteTests {
         #expect(names == [])
     }
 
-    @Test("A dead server's mount whose files somebody has open is not clean, until they are closed")
+    /// Runs a program that succeeds.
+    private static func command(_ words: String...) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = words
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "\(words)")
+    }
+
+    @Test(
+        "A dead server's mount whose files somebody has open is not clean, until they are closed",
+        .enabled(if: geteuid() == 0, "only root can mount another file system"))
     func held() throws {
         let point = bag.scratchPath.appending("point")
         mkdir(point.string, 0o700)
-        try leave(try note(point: point).encoded)
+        // The directory that a mount hides has the same path, and may be open.
+        let hidden = try LowerDirectory(point)
+        try Self.command("mount", "-t", "tmpfs", "tmpfs", point.string)
+        defer { try? Self.command("umount", "--lazy", point.string) }
+        var note = try note(point: point)
+        note.mount = try #require(try MountTable.seen().mounts.last { $0.point == point }?.id)
+        try leave(note.encoded)
         let file = try LowerFile(point.appending("file"), flags: O_RDONLY | O_CREAT)
         let report = try bag.keybag.lock(waiting: 0)
         #expect(!report.isClean)
@@ -75,8 +93,6 @@ struct MountNoteTests {
         #expect(own.files == [point.appending("file")])
         #expect(names == ["4711.1"])
         try file.close()
-        // The directory that the mount hid may be open.
-        let hidden = try LowerDirectory(point)
         #expect(try bag.keybag.lock(waiting: 0).isClean)
         #expect(names == [])
         withExtendedLifetime(hidden) {}

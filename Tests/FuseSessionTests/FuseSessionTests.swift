@@ -142,7 +142,7 @@ private final class MemoryMount {
     init() throws {
         point = FileManager.default.temporaryDirectory.path + "/protectfs-fuse-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: point, withIntermediateDirectories: true)
-        session = try FuseSession(files, at: FilePath(point))
+        session = try FuseSession(files, at: FilePath(point), answersItself: true)
         let (session, failure) = (session, Failure())
         self.failure = failure
         server = try POSIXThread {
