@@ -136,4 +136,18 @@ struct MountInPlaceTests {
             """, in: "d")
         #expect(done.text == "c\nmore ['first-unlock.appended-1']\nforeign\n", "\(done.errors)")
     }
+
+    @Test("Messages name files as the user knows them, and a log with segments is refused")
+    func names() throws {
+        try bed.mountInPlace("--read-write")
+        let done = try bed.script(
+            """
+            descriptor = os.open('d/sub/unless-open', os.O_RDONLY)
+            lock = verb('lock')
+            print(lock.returncode, os.getcwd() + "/d/sub/unless-open'" in lock.stderr, '/proc/' in lock.stderr)
+            log = verb('write', '--append', '--segments', 'd/log')
+            print(log.returncode, "'d/log' is in a mount" in log.stderr, os.path.exists('d/log'))
+            """, isInside: false)
+        #expect(done.text == "0 True False\n77 True False\n", "\(done.errors)")
+    }
 }

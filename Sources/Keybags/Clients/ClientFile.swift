@@ -70,7 +70,10 @@ package struct ClientFile {
 
     /// Names a file in one of the places, or none there.
     package func name(_ path: FilePath?, at slot: Int) {
-        let absolute = path.map { path in (try? path.absolute()) ?? path }
+        // By the name that others know it by.
+        let absolute = path.map { path in
+            (try? path.isBelowDescriptor ? path.resolvedName() : path.absolute()) ?? StoredPlace.shown(path)
+        }
         try? file.write(OpenFileName.encode(absolute?.bytes ?? []), at: UInt64(OpenFileName.offset(of: slot)))
     }
 

@@ -53,6 +53,12 @@ struct Write: ParsableCommand {
     func run() throws {
         Interruption.watch()
         let path = try file.stored()
+        // The note of a segment has the name of its log, which leads to the mount and not to the stored file.
+        if segments, path.isBelowDescriptor {
+            throw Failure(
+                .refused, "\(quoted(path)) is in a mount, where a log has no segments",
+                hint: "append to it without --segments, or unmount it")
+        }
         if append {
             try Append(
                 path: path, protectionClass: protectionClass, raiseTo: raiseTo, inSegments: segments,
