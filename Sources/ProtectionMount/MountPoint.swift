@@ -72,7 +72,7 @@ package struct MountPoint: Sendable {
     ) throws(MountError) {
         for place in [keybag, Locations.deviceKey] {
             guard let place = try? place.resolved() else { continue }
-            guard !place.starts(with: source), !source.starts(with: keybag) else {
+            guard !place.starts(with: source), !source.starts(with: place) else {
                 throw .containsKeybag(source, keybag: keybag)
             }
         }

@@ -128,12 +128,6 @@ extension LowerDirectory {
         return LowerDirectory(FilePath("/proc/self/fd/\(own)"), descriptor: own)
     }
 
-    /// The same directory once more, with this path.
-    package func again(as path: FilePath) throws(DataProtectionError) -> LowerDirectory {
-        let own = try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-        return LowerDirectory(path, descriptor: own)
-    }
-
     /// The same directory as a file, for what directories and files have in common: mode, times, attributes.
     package func asFile() throws(DataProtectionError) -> LowerFile {
         let own = try retrying(path, "openat") { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }

@@ -7,7 +7,7 @@ extension FilePath {
     private static let descriptors: FilePath = "/proc/self/fd"
 
     /// The beginning, `/proc/self/fd/N`; nil for any other path.
-    fileprivate var openDirectory: FilePath? {
+    private var openDirectory: FilePath? {
         guard starts(with: Self.descriptors), let number = components.dropFirst(3).first, Int32(number.string) != nil
         else { return nil }
         return Self.descriptors.appending(number)
@@ -22,11 +22,14 @@ extension FilePath {
     /// The same place without links and dots. A path that begins at an open directory goes on to, as long as it stays below that: through its
     /// name it could lead to what is mounted there. The C calls are `realpath`, `open` and `readlink`; the place must be there.
     package func resolved() throws(DataProtectionError) -> FilePath {
-        let name = try resolvedName()
+        try namedFromOpenDirectory(resolvedName())
+    }
+
+    /// A name of some place, as a path that begins at the open directory where this one begins, if the place is below that.
+    fileprivate func namedFromOpenDirectory(_ name: FilePath) throws(DataProtectionError) -> FilePath {
         guard let openDirectory else { return name }
         var rest = name
-        guard rest.removePrefix(try Self.target(of: openDirectory)) else { return name }
-        return openDirectory.pushing(rest)
+        return rest.removePrefix(try Self.target(of: openDirectory)) ? openDirectory.pushing(rest) : name
     }
 
     /// The same place as others name it, and as it may be written down: it never begins at an open directory. It need not lead back there.
@@ -58,9 +61,6 @@ extension FilePath {
 extension LowerFile {
     /// Where the file is by now, and not by the links that may have led to it. It begins at an open directory if ``path`` does.
     package func place() throws(DataProtectionError) -> FilePath {
-        let name = try descriptorPath.resolvedName()
-        guard let root = path.openDirectory else { return name }
-        var rest = name
-        return rest.removePrefix(try root.resolvedName()) ? root.pushing(rest) : name
+        try path.namedFromOpenDirectory(descriptorPath.resolvedName())
     }
 }

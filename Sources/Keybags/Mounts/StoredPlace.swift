@@ -9,7 +9,7 @@ package enum StoredPlace {
         /// The directories of mounts that were asked for, by the device of the mount. They stay open as long as the process.
         var directories: [String: (directory: LowerDirectory, isOver: Bool)] = [:]
         /// What people call a path that begins at one of them.
-        var names: [(stored: FilePath, shown: FilePath)] = []
+        var names: [FilePath: FilePath] = [:]
     }
     private static let known = Mutex(Known())
 
@@ -18,19 +18,18 @@ package enum StoredPlace {
     ///
     /// - Throws: `mountUnanswered`.
     package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        guard !path.isBelowDescriptor, case let mounts = try MountTable.own(), !mounts.isEmpty else { return path }
+        if path.isBelowDescriptor { return path }
+        if try MountTable.own().isEmpty { return path }
         var (place, name): (FilePath, FilePath.Component?) = (path, nil)
         var found = open(place)
         if found == nil, let last = path.lastComponent, last.kind == .regular {
             (place, name) = (path.directory, last)
             found = open(place)
         }
-        guard let found, let mount = MountTable.mount(ofDescriptor: found.descriptor), mounts.contains(mount) else {
-            return path
-        }
+        guard let found, let mount = MountTable.mount(ofDescriptor: found.descriptor), mount.isOwn else { return path }
         var stored = try self.stored(try found.place(), in: mount)
         if let name { stored.append(name) }
-        if stored != path { known.withLock { $0.names.append((stored, path)) } }
+        if stored != path { known.withLock { $0.names[stored] = path } }
         return stored
     }
 
@@ -59,7 +58,7 @@ package enum StoredPlace {
         return known.withLock { known in
             if let found = known.directories[mount.device] { return found }
             known.directories[mount.device] = asked
-            known.names.append((asked.directory.path, mount.point))
+            known.names[asked.directory.path] = mount.point
             return asked
         }
     }
@@ -68,13 +67,16 @@ package enum StoredPlace {
     package static func shown(_ path: FilePath) -> FilePath {
         guard path.isBelowDescriptor else { return path }
         let names = known.withLock { $0.names }
-        guard
-            let name = names.filter({ path.starts(with: $0.stored) }).max(by: { $0.stored.length <= $1.stored.length })
-        else { return path }
-        var rest = path
-        _ = rest.removePrefix(name.stored)
-        if rest.isEmpty { return name.shown }
-        return name.shown == "." ? rest : name.shown.pushing(rest)
+        var (stored, rest) = (path, FilePath())
+        while let name = stored.lastComponent {
+            if let shown = names[stored] {
+                if rest.isEmpty { return shown }
+                return shown == "." ? rest : shown.pushing(rest)
+            }
+            rest = FilePath(root: nil, [name]).pushing(rest)
+            stored.removeLastComponent()
+        }
+        return path
     }
 
     /// The directory with the stored files of a mount that is over the directory itself; nil if there is no such mount.
@@ -88,8 +90,8 @@ package enum StoredPlace {
         guard let mount = try MountTable.own().last(where: { $0.device == name }) else { return nil }
         let (directory, isOver) = try self.directory(below: mount)
         guard isOver else { return nil }
-        known.withLock { $0.names.append((directory.path, entry.path)) }
-        return try directory.again(as: directory.path)
+        known.withLock { $0.names[directory.path] = entry.path }
+        return directory
     }
 
     /// The directory that a mount of this user shows.
@@ -109,9 +111,7 @@ package enum StoredPlace {
     package static func find<R>(
         _ path: FilePath, _ body: (FilePath) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        guard let mount = try MountTable.seen().mount(of: path), try MountTable.own().contains(mount) else {
-            return try body(path)
-        }
+        guard let mount = try MountTable.seen().mount(of: path), mount.isOwn else { return try body(path) }
         let directory = try DirectoryBelow.ask(mount).directory
         defer { withExtendedLifetime(directory) {} }
         return try body(directory.path.pushing(rest(of: path, in: mount)))
@@ -120,7 +120,10 @@ package enum StoredPlace {
 
 extension MountTable {
     /// The mounts of protectfs that this user has.
-    package static func own() throws(DataProtectionError) -> [Mount] {
-        try seen().mounts.filter { $0.type == MountNote.type && $0.user == geteuid() }
-    }
+    package static func own() throws(DataProtectionError) -> [Mount] { try seen().mounts.filter(\.isOwn) }
+}
+
+extension MountTable.Mount {
+    /// Whether it is one of protectfs that this user has.
+    fileprivate var isOwn: Bool { type == MountNote.type && user == geteuid() }
 }

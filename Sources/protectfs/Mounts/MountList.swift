@@ -25,7 +25,6 @@ struct MountList {
     private var entries: [Entry]
 
     private static var path: FilePath { Locations.configuration.removingLastComponent().appending("mounts") }
-    private static let longest = 65_536
 
     /// - Throws: status 78, with the line that makes no sense.
     private init() throws {
@@ -33,7 +32,7 @@ struct MountList {
             entries = []
             return
         }
-        let bytes = try LowerFile(Self.path, flags: O_RDONLY | O_NONBLOCK).bytes(at: 0, count: Self.longest)
+        let bytes = try LowerFile(Self.path, flags: O_RDONLY | O_NONBLOCK).textBytes()
         entries = []
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (number, line) in lines.enumerated() where !line.isEmpty {

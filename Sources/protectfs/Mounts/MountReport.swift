@@ -11,8 +11,8 @@ enum MountReport {
             let access = mount.isReadOnlyFileSystem ? "read-only" : "read-write"
             try lines.add(listed(mount.point) + Array(": \(access), ".utf8) + words(of: source(of: mount)))
             for holder in holders(of: mount) {
-                let files = holder.files.prefix(16).map { quoted($0) }.joined(separator: ", ")
-                try lines.add(Array("    \(holder.spoken)\(files.isEmpty ? "" : ": \(files)")".utf8))
+                let files = holder.files.isEmpty ? "" : ": \(holder.listedFiles)"
+                try lines.add(Array("    \(holder.spoken)\(files)".utf8))
             }
         }
         try lines.finish()

@@ -91,8 +91,7 @@ struct LockRemains {
                 : "the server of the mount at \(point) (process \(mount.server)) was killed: "
                     + "what it showed may still be in memory")
         for holder in mount.holders where !holder.files.isEmpty {
-            let files = KeybagClient.listed(Array(holder.files.prefix(16)), of: holder.files.count)
-            StandardError.line(.warning, "\(holder.spoken) can still read what is cached of \(files)")
+            StandardError.line(.warning, "\(holder.spoken) can still read what is cached of \(holder.listedFiles)")
         }
     }
 
@@ -149,6 +148,9 @@ extension UnansweredMount {
 extension MountHolder {
     /// For a sentence.
     var spoken: String { "\(quoted(program)) (process \(pid))" }
+
+    /// Its first files, and how many more there are.
+    var listedFiles: String { KeybagClient.listed(Array(files.prefix(16)), of: files.count) }
 
     /// For a list.
     var json: JSON {
