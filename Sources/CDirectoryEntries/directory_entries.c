@@ -28,8 +28,8 @@ int protectfs_open_within_mount(int fd, const char *path) {
     return (int)syscall(SYS_openat2, fd, path, &how, sizeof how);
 }
 
-int protectfs_exchange(int fd, const char *one, const char *other) {
-    return renameat2(fd, one, fd, other, RENAME_EXCHANGE);
+int protectfs_exchange(int from, const char *one, int to, const char *other) {
+    return renameat2(from, one, to, other, RENAME_EXCHANGE);
 }
 
 int protectfs_rename_new(int from, const char *old, int to, const char *new) {

@@ -222,7 +222,7 @@ package final class CommandSubject: Subject {
     }
 
     /// Nothing of the user's is read or written: not the keybag, not the configuration, not the list of keybags.
-    private static func environment(_ stage: Stage) -> [[UInt8]] {
+    static func environment(_ stage: Stage) -> [[UInt8]] {
         var variables: [[UInt8]] = []
         var next = environ
         while let variable = next.pointee {

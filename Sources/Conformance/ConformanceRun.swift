@@ -6,11 +6,14 @@ package final class ConformanceRun {
     private let stage: Stage
     private let subject: any Subject
     private let backstage: LibrarySubject
+    /// Where each cell gets a directory.
+    private let place: FilePath
     private var count = 0
 
     /// - Parameter subject: who is held against the table.
     package init(_ stage: Stage, _ subject: any Subject) {
         (self.stage, self.subject, backstage) = (stage, subject, LibrarySubject(stage))
+        place = (subject as? MountSubject)?.tree ?? stage.scratch.path
     }
 
     /// What comes of a cell; nil for one that cannot arise.
@@ -19,7 +22,7 @@ package final class ConformanceRun {
         guard cell.expected != .cannotArise else { return nil }
         count += 1
         do {
-            let directory = try stage.scratch.makeDirectory("\(count)")
+            let directory = try Scratch.makeDirectory("\(count)", in: place)
             defer { Scratch.remove(directory) }
             return try Scene(subject, backstage, directory, cell).play(cell.attempt)
         } catch let error as NotApplicable {

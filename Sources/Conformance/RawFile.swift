@@ -11,6 +11,21 @@ enum RawFile {
         return try bytes(of: file, path)
     }
 
+    /// All bytes of an open file.
+    ///
+    /// - Throws: `Errno`.
+    static func bytes(of file: FileDescriptor) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = try piece.withUnsafeMutableBytes {
+                try file.read(fromAbsoluteOffset: Int64(bytes.count), into: $0)
+            }
+            if count == 0 { return bytes }
+            bytes += piece[..<count]
+        }
+    }
+
     /// All bytes from the place where the descriptor is.
     static func bytes(of descriptor: Int32, _ path: FilePath) throws -> [UInt8] {
         var bytes: [UInt8] = []

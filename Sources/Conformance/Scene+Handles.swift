@@ -68,6 +68,30 @@ extension Scene {
         contents = after
     }
 
+    /// Pages of an open file, through a mapping that is made at the moment or was made and read before.
+    func map(_ rehearsal: Rehearsal) throws -> Finding {
+        let isNew = moment == .beforeFirstUnlock && protectionClass == .completeUnlessOpen
+        if !isNew { try make() }
+        let held = isNew ? try holdNew() : try hold(for: .reading)
+        let expected = contents ?? []
+        let existing = rehearsal == .existingMapping ? try held.map(count: expected.count) : nil
+        _ = try existing?.read()
+        var mapping = existing
+        let finding = try act {
+            let mapped = try mapping ?? held.map(count: expected.count)
+            mapping = mapped
+            guard try mapped.read() == expected else { throw Contradiction("it shows something else") }
+        }
+        if finding == .locked {
+            try subject.enter(.unlocked)
+            guard try mapping?.read() == expected else {
+                return .other("ENOKEY, but after an unlock it shows something else")
+            }
+        }
+        try held.close()
+        return try settled(finding)
+    }
+
     func openAfterCreated() throws -> Finding {
         try holdNew().close()
         return try settled(

@@ -46,8 +46,9 @@ extension Scene {
         let other = directory.appending("other")
         let finding = try act {
             switch rehearsal {
-            case .rename: try call("rename") { old in other.withPlatformString { Glibc.rename(old, $0) } }
-            case .link: try call("link") { old in other.withPlatformString { Glibc.link(old, $0) } }
+            case .rename:
+                try call("rename") { old in subject.place(of: other).withPlatformString { Glibc.rename(old, $0) } }
+            case .link: try call("link") { old in subject.place(of: other).withPlatformString { Glibc.link(old, $0) } }
             default: try call("unlink") { Glibc.unlink($0) }
             }
             if rehearsal != .unlink { try requireClass(of: other) }
@@ -69,12 +70,14 @@ extension Scene {
     }
 
     private func call(_ name: String, _ body: (UnsafePointer<CChar>) -> CInt) throws {
-        guard file.withPlatformString(body) == 0 else { throw DataProtectionError.failed(file, name) }
+        guard subject.place(of: file).withPlatformString(body) == 0 else {
+            throw DataProtectionError.failed(file, name)
+        }
     }
 
     private func status(of path: FilePath) throws -> stat {
         var status = Glibc.stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
+        guard subject.place(of: path).withPlatformString({ lstat($0, &status) }) == 0 else {
             throw DataProtectionError.failed(path, "lstat")
         }
         return status

@@ -63,7 +63,8 @@ final class Scene {
         case .unprotect: try unprotect()
         case .rekey: try rekey()
         case .readItem, .addItem, .updateItem: try useItem(rehearsal)
-        case .newMapping, .existingMapping, .exchange:
+        case .newMapping, .existingMapping: try map(rehearsal)
+        case .exchange:
             throw NotApplicable("there is no such feature yet")
         }
     }

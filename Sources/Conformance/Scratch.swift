@@ -50,7 +50,11 @@ package final class Scratch: Sendable {
 
     /// Makes a directory in it.
     package func makeDirectory(_ name: String) throws(DataProtectionError) -> FilePath {
-        let directory = path.appending(name)
+        try Self.makeDirectory(name, in: path)
+    }
+
+    static func makeDirectory(_ name: String, in place: FilePath) throws(DataProtectionError) -> FilePath {
+        let directory = place.appending(name)
         guard directory.withPlatformString({ mkdir($0, 0o700) }) == 0 else { throw .failed(directory, "mkdir") }
         return directory
     }
@@ -77,8 +81,17 @@ package final class Scratch: Sendable {
             guard other >= 0 else { continue }
             defer { Glibc.close(other) }
             guard flock(other, LOCK_EX | LOCK_NB) == 0 else { continue }
+            unmount(below: path)
             if let keybag = try? Keybag(at: path.appending(Stage.keybagName)) { try? keybag.evictEverything() }
             remove(path)
+        }
+    }
+
+    /// Its mount lives on.
+    private static func unmount(below path: FilePath) {
+        for mount in (try? MountTable.own()) ?? [] where mount.point.starts(with: path) {
+            let words = ["/usr/bin/env", "fusermount3", "-u", "-z"].map { Array($0.utf8) } + [mount.point.bytes]
+            _ = try? CommandProcess(words, environment: [Array("PATH=/usr/bin:/bin".utf8)]).finish()
         }
     }
 

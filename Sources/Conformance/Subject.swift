@@ -42,8 +42,15 @@ package protocol Subject: AnyObject {
     func readItem(_ account: String) throws -> [UInt8]
     func updateItem(_ account: String, _ bytes: [UInt8]) throws
 
+    /// Where the subject finds a file: nothing but the path, unless a mount shows it elsewhere.
+    func place(of path: FilePath) -> FilePath
+
     /// What an error of the subject means; nil: it is not one of *locked* or *refused*.
     func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding?
+}
+
+extension Subject {
+    package func place(of path: FilePath) -> FilePath { path }
 }
 
 /// Secrets, for a subject that has none of its own: the library of files knows nothing of them.
@@ -70,6 +77,20 @@ package protocol HeldFile: AnyObject {
     func append(_ bytes: [UInt8]) throws
     func truncate(to size: Int) throws
     func sync() throws
+    /// Maps the first `count` bytes for reading.
+    func map(count: Int) throws -> any HeldMapping
     /// Twice is fine.
     func close() throws
+}
+
+extension HeldFile {
+    package func map(count: Int) throws -> any HeldMapping {
+        throw NotApplicable("only files of a mount can be mapped")
+    }
+}
+
+/// A mapping of an open file.
+package protocol HeldMapping: AnyObject {
+    /// All of its bytes, as they are now.
+    func read() throws -> [UInt8]
 }

@@ -115,6 +115,29 @@ extension FuseRequest {
             reply(try files.change(node, change, handle: info?.pointee.fh))
         }
     }
+
+    func setAttribute(
+        _ name: UnsafePointer<CChar>?, of node: fuse_ino_t, to value: UnsafePointer<CChar>?, _ count: Int, flags: Int32
+    ) {
+        answer { () throws(Errno) in
+            let bytes = UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : count)
+            try files.setAttribute(try attributeName(name), of: node, to: Array(bytes), flags: flags)
+            fuse_reply_err(request, 0)
+        }
+    }
+
+    func removeAttribute(_ name: UnsafePointer<CChar>?, of node: fuse_ino_t) {
+        answer { () throws(Errno) in
+            try files.removeAttribute(try attributeName(name), of: node)
+            fuse_reply_err(request, 0)
+        }
+    }
+
+    /// Names of attributes are text for us.
+    private func attributeName(_ name: UnsafePointer<CChar>?) throws(Errno) -> String {
+        guard let name = name.flatMap({ String(validatingCString: $0) }) else { throw .notSupported }
+        return name
+    }
 }
 
 extension FuseChange {
@@ -171,4 +194,8 @@ extension FuseFileSystem {
     package func change(
         _ node: FuseNode, _ change: FuseChange, handle: UInt64?
     ) throws(Errno) -> FuseAttributes { throw .readOnlyFileSystem }
+    package func setAttribute(
+        _ name: String, of node: FuseNode, to value: [UInt8], flags: Int32
+    ) throws(Errno) { throw .readOnlyFileSystem }
+    package func removeAttribute(_ name: String, of node: FuseNode) throws(Errno) { throw .readOnlyFileSystem }
 }

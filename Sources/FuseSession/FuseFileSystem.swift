@@ -81,6 +81,12 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     ///
     /// - Parameter handle: of an open file, for ftruncate(2).
     func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes
+    /// setxattr(2).
+    ///
+    /// - Parameter flags: XATTR_CREATE, XATTR_REPLACE or neither.
+    func setAttribute(_ name: String, of node: FuseNode, to value: [UInt8], flags: Int32) throws(Errno)
+    /// removexattr(2).
+    func removeAttribute(_ name: String, of node: FuseNode) throws(Errno)
 }
 
 /// What ``FuseFileSystem/open(_:flags:)`` gives the kernel.

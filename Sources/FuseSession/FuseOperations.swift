@@ -25,6 +25,8 @@ enum FuseOperations {
         operations.readdirplus = { FuseRequest($0).list($1, from: $3, capacity: $2, $4) }
         operations.releasedir = { request, _, info in FuseRequest(request).releaseDirectory(info) }
         operations.getxattr = { FuseRequest($0).attribute($2, of: $1, capacity: $3) }
+        operations.setxattr = { FuseRequest($0).setAttribute($2, of: $1, to: $3, $4, flags: $5) }
+        operations.removexattr = { FuseRequest($0).removeAttribute($2, of: $1) }
         operations.retrieve_reply = { request, cookie, _, _, pages in FuseRequest(request).retrieved(cookie, pages) }
         operations.create = { FuseRequest($0).create($2, in: $1, mode: $3, $4) }
         operations.write = { FuseRequest($0).write($1, $2, $3, at: $4, $5) }

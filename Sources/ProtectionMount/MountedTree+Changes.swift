@@ -136,11 +136,15 @@ extension MountedTree {
         _ name: FilePath.Component, in directory: FuseNode, to newName: FilePath.Component, in newDirectory: FuseNode,
         flags: UInt32
     ) throws(Errno) {
-        // RENAME_NOREPLACE of linux/fs.h. Exchanging two names is not offered.
-        guard flags & ~1 == 0 else { throw .invalidArgument }
+        // RENAME_NOREPLACE and RENAME_EXCHANGE of linux/fs.h.
+        guard [0, 1, 2].contains(flags) else { throw .invalidArgument }
         guard !Self.isHidden(name) else { throw .noSuchFileOrDirectory }
         let from = try tree.directory(directory)
         let to = try place(for: newName, in: newDirectory)
+        if flags == 2 {
+            return try exchange(
+                DirectoryEntry(name, in: from), directory, DirectoryEntry(newName, in: to), newDirectory)
+        }
         try refusing { () throws(DataProtectionError) in
             let source = try from.status(of: name)
             let target = try to.status(of: newName)
@@ -156,6 +160,20 @@ extension MountedTree {
             lost(name, least, in: from)
             if let target { tree.removed(target) }
             if let source { tree.moved(source, to: newName, in: newDirectory) }
+        }
+    }
+
+    private func exchange(
+        _ one: DirectoryEntry, _ directory: FuseNode, _ other: DirectoryEntry, _ otherDirectory: FuseNode
+    ) throws(Errno) {
+        try refusing { () throws(DataProtectionError) in
+            let (first, second) = (try one.directory.status(of: one.name), try other.directory.status(of: other.name))
+            if let first, let second, first.isRegular, second.isRegular {
+                try prepareToExchange(one, first, other, second)
+            }
+            try one.directory.exchange(one.name, with: other.name, in: other.directory)
+            if let first { tree.moved(first, to: other.name, in: otherDirectory) }
+            if let second { tree.moved(second, to: one.name, in: directory) }
         }
     }
 

@@ -55,15 +55,34 @@ extension MountedTree {
         var held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
         try held?.holdClass()
         guard let old = held?.file ?? writtenTarget?.lower else { return held }
+        try raise(entry, toClassOf: old)
+        return held
+    }
+
+    /// Before two files exchange their names: what was written to them is committed, and both get the stronger of their classes.
+    func prepareToExchange(
+        _ one: DirectoryEntry, _ first: stat, _ other: DirectoryEntry, _ second: stat
+    ) throws(DataProtectionError) {
+        for status in [first, second] {
+            guard let written = tree.node(of: status).flatMap({ files.writers[$0] }) else { continue }
+            try reporting { () throws(Errno) in try written.commit() }
+        }
+        for (entry, replaced) in [(one, other), (other, one)] {
+            let old = try replaced.directory.file(replaced.name, flags: O_RDONLY, path: replaced.path)
+            try raise(entry, toClassOf: old)
+        }
+    }
+
+    /// Gives a protected file the class of another one, if that is stronger.
+    private func raise(_ entry: DirectoryEntry, toClassOf old: LowerFile) throws(DataProtectionError) {
         let new = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
-        guard try new.isOneOfOurs() else { return held }
+        guard try new.isOneOfOurs() else { return }
         let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
-        guard let least = keybag.leastClass(inPlaceOf: old), least > own else { return held }
+        guard let least = files.keybag.leastClass(inPlaceOf: old), least > own else { return }
         let open = try new.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }
-        try keybag.setProtection(least, of: open, allowsWeaker: false)
-        return held
+        try files.keybag.setProtection(least, of: open, allowsWeaker: false)
     }
 }
 

@@ -198,49 +198,6 @@ final class MountedTree: FuseFileSystem {
 
     func release(_ handle: UInt64, of node: FuseNode) { files.release(handle, of: node) }
 
-    // MARK: extended attributes
-
-    func attribute(_ name: String, of node: FuseNode) throws(Errno) -> [UInt8] {
-        // ACLs of the files below mean nothing here: one user has the mount.
-        guard name.hasPrefix("user.") else { throw .notSupported }
-        let kind = try tree.status(of: node).st_mode & S_IFMT
-        if kind == S_IFREG, name == DirectoryDefault.attribute {
-            let file = try tree.file(node)
-            guard let info = try? ProtectedFileInfo(path: file.path, file: file) else { throw .noData }
-            return Array(info.protectionClass.shortName.utf8)
-        }
-        return try refusing { () throws(DataProtectionError) in
-            try ExtendedAttributes.value(name, of: try opened(node, kind))
-        }
-    }
-
-    /// The class is hidden: `cp -a` would carry it to copies that have a class of their own.
-    func attributeNames(of node: FuseNode) throws(Errno) -> [UInt8] {
-        let kind = try tree.status(of: node).st_mode & S_IFMT
-        guard kind == S_IFREG || kind == S_IFDIR else { return [] }
-        let names = try refusing { () throws(DataProtectionError) in
-            try ExtendedAttributes.names(of: try opened(node, kind))
-        }
-        return names.filter { $0.starts(with: "user.".utf8) && !$0.elementsEqual(DirectoryDefault.attribute.utf8) }
-            .flatMap { $0 + [0] }
-    }
-
-    /// A file or a directory, for its attributes. Links and devices have no attributes of users: xattr(7).
-    private func opened(_ node: FuseNode, _ kind: mode_t) throws(DataProtectionError) -> LowerFile {
-        try reporting { () throws(Errno) in
-            switch kind {
-            case S_IFDIR:
-                let directory = try tree.directory(node)
-                let descriptor = try refusing { () throws(DataProtectionError) in
-                    try retrying(directory.path, "fcntl") { fcntl(directory.descriptor, F_DUPFD_CLOEXEC, 0) }
-                }
-                return LowerFile(path: directory.path, descriptor: descriptor)
-            case S_IFREG: return try tree.file(node)
-            default: throw .noData
-            }
-        }
-    }
-
     func reporting<R>(_ body: () throws(Errno) -> R) throws(DataProtectionError) -> R {
         do throws(Errno) { return try body() } catch { throw .system(tree.root.path, operation: "open", error) }
     }

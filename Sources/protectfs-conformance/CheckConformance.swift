@@ -19,13 +19,18 @@ struct CheckConformance: ParsableCommand {
     /// Who is held against the table.
     enum Way: String, ExpressibleByArgument, CaseIterable {
         case library, command
+        case mount
+        case mountBeside = "mount-beside"
     }
 
     @Argument(help: "A directory on the file system to check.")
     var directory: PathArgument
     @Option(
         help: ArgumentHelp(
-            "Call the library, or start protectfs for each step (slower).", valueName: "way"))
+            """
+            Call the library; start protectfs for each step (slower); or use a mount, over the directory itself or \
+            beside it, as a program that knows nothing of protectfs.
+            """, valueName: "way"))
     var through = Way.library
     @Flag(help: "Print JSON: every cell, and the counts.")
     var json = false
@@ -50,10 +55,7 @@ struct CheckConformance: ParsableCommand {
                 .warning, "no keybag can be kept there, one among the temporary files is used: \(refusal.message)")
         }
         let command = try SiblingProgram.path("protectfs")
-        let subject: any Subject =
-            through == .library
-            ? LibrarySubject(stage, items: ItemsByCommand(stage, program: command))
-            : CommandSubject(stage, program: command)
+        let subject = try subject(stage, command)
         let run = ConformanceRun(stage, subject)
         var report = ConformanceReport(table)
         let cells = table.cells
@@ -65,6 +67,18 @@ struct CheckConformance: ParsableCommand {
         }
         progress.finish()
         return report
+    }
+
+    private func subject(_ stage: Stage, _ command: FilePath) throws -> any Subject {
+        switch through {
+        case .library: return LibrarySubject(stage, items: ItemsByCommand(stage, program: command))
+        case .command: return CommandSubject(stage, program: command)
+        case .mount, .mountBeside:
+            do { return try MountSubject(stage, program: command, over: through == .mount) } catch {
+                guard let refused = error as? MountSubject.Refused else { throw error }
+                throw Failure(ExitStatus(rawValue: refused.status) ?? .unavailable, refused.message)
+            }
+        }
     }
 
     /// The keybag is not remembered among the user's, and the user's configuration has no say.

@@ -31,7 +31,7 @@ struct Protectfs: ParsableCommand {
         do {
             try Dispatch.becomeProgram(namedBy: words)
             if let script = try Dispatch.completionScript(askedForBy: words) { return try StandardOutput.write(script) }
-            var command = try parseAsRoot(LongArgumentLists.shortened(Run.withoutCommand(words[...])))
+            var command = try parseAsRoot(LongArgumentLists.shortened(ReplacingCommand.removed(from: words)))
             Keybag.clearRemnants()
             try command.run()
         } catch {

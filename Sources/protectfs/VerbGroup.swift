@@ -31,7 +31,7 @@ struct VerbGroup {
             name: "For programs",
             first: [Run.self],
             // Repair is shown nowhere: no hint needs it.
-            further: [Wait.self, Watch.self, Queue.self, Password.self, RNCryptor.self, Repair.self]),
+            further: [Raw.self, Wait.self, Watch.self, Queue.self, Password.self, RNCryptor.self, Repair.self]),
     ]
 }
 

@@ -44,6 +44,77 @@ struct MountWriteClassTests {
                 """, "\(done.errors)")
     }
 
+    @Test("setfattr changes a class as the verb does: to a weaker one only if asked to, and while locked not at all")
+    func attribute() throws {
+        let done = try bed.script(
+            """
+            kind = 'user.protectfs.class'
+            def named(name): return attempt(lambda: os.getxattr(name, kind).decode())
+            def give(name, value, flags=0): return attempt(lambda: os.setxattr(name, kind, value, flags))
+            with open('f', 'w') as file:
+                file.write('text')
+                print(give('f', b'complete'), named('f'), verb('class', '../d/f').stdout)
+                print(give('f', b'none'), give('f', b'weaker:first-unlock'), named('f'), give('f', b'NSFileProtectionComplete'), named('f'))
+            print(open('f').read(), verb('verify', '../d/f').returncode)
+            print(give('f', b'strong'), give('f', b''), give('f', b'complete', os.XATTR_CREATE), give('f', b'complete', os.XATTR_REPLACE))
+            print(attempt(lambda: os.removexattr('f', kind)), named('f'), os.listxattr('f'))
+            print(named('plain'), give('plain', b'complete'), attempt(lambda: os.removexattr('plain', kind)), give('plain', b'none', os.XATTR_REPLACE))
+            os.mkdir('dir')
+            print(give('dir', b'none'), give('dir', b'complete'), named('dir'), give('dir', b'first-unlock'), os.listxattr('dir'))
+            with open('dir/new', 'w') as file: file.write('x')
+            print(named('dir/new'), give('dir', b'weaker:unless-open'), named('dir'), attempt(lambda: os.removexattr('dir', kind)), named('dir'))
+            run('lock', '--require-clean')
+            print(give('first-unlock', b'complete'), give('f', b'complete'), named('f'))
+            unlock()
+            print(give('first-unlock', b'complete'), named('first-unlock'))
+            """)
+        #expect(
+            done.text == """
+                None complete complete
+
+                EPERM None first-unlock None complete
+                text 0
+                EINVAL EINVAL EEXIST None
+                EPERM complete []
+                ENODATA ENOTSUP ENODATA ENODATA
+                EPERM None complete EPERM []
+                complete None unless-open None ENODATA
+                ENOKEY None complete
+                None complete
+
+                """, "\(done.errors)")
+    }
+
+    @Test("Files that exchange their names both get the stronger class; while locked those of different classes stay")
+    func exchanged() throws {
+        let done = try bed.script(
+            """
+            def named(name): return os.getxattr(name, 'user.protectfs.class').decode()
+            def exchange(one, two):
+                if libc.renameat2(-100, one.encode(), -100, two.encode(), 2) != 0: raise OSError(ctypes.get_errno(), '')
+            for name in ['w', 'v']:
+                with open(name, 'w') as file: file.write(name)
+            exchange('w', 'v')
+            print(named('w'), open('w').read())
+            run('lock', '--require-clean')
+            print(attempt(lambda: exchange('w', 'complete')), named('w'), open('w').read(), attempt(lambda: exchange('w', 'v')))
+            unlock()
+            exchange('w', 'complete')
+            print(named('w'), named('complete'), open('complete').read())
+            exchange('v', 'plain')
+            print(named('plain'), open('v').read(), verb('verify', '../d/plain').returncode)
+            """)
+        #expect(
+            done.text == """
+                first-unlock v
+                ENOKEY first-unlock v None
+                complete complete w
+                first-unlock plain
+                 0
+
+                """, "\(done.errors)")
+    }
+
     @Test("A file that takes the place of another gets its class if that is stronger, also by sed -i and mv")
     func replaced() throws {
         let done = try bed.script(

@@ -202,6 +202,49 @@ struct MountWriteTests {
             """)
     }
 
+    @Test("Names are exchanged in one step, of files, directories and links, open ones too, with the same errors")
+    func exchange() throws {
+        try expectSame(
+            """
+            store('a', b'one'); store('b', b'two'); os.mkdir('d'); store('d/in', b'three'); os.symlink('a', 'l')
+            held = os.open('a', os.O_RDWR)
+            os.pwrite(held, b'O', 0)
+            renameat2('a', 'd/in', 2)
+            print(contents('a'), contents('d/in'), os.pread(held, 9, 0), os.pwrite(held, b'o', 0), contents('d/in'))
+            renameat2('d', 'b', 2)
+            print(contents('d'), os.listdir('b'), contents('b/in'))
+            renameat2('l', 'd', 2)
+            print(os.readlink('d'), contents('l'), contents('d'))
+            print(attempt(lambda: renameat2('a', 'nothing', 2)), attempt(lambda: renameat2('b', 'b/in', 2)), attempt(lambda: renameat2('a', 'l', 3)))
+            renameat2('a', 'a', 2)
+            print(sorted(os.listdir()), contents('a'))
+            """)
+    }
+
+    @Test("Extended attributes are set, replaced and removed as on plain files and directories, with the same errors")
+    func attributesOfUsers() throws {
+        let can = try sandbox.shell("touch ordinary-attribute && setfattr -n user.a -v b ordinary-attribute")
+        guard can.status == 0 else { return print("skipped: the file system has no attributes: \(can.errors)") }
+        try expectSame(
+            """
+            store('f', b'text'); os.mkdir('d'); os.symlink('f', 'l')
+            for name in ['f', 'd']:
+                os.setxattr(name, 'user.a', b'one')
+                os.setxattr(name, 'user.b', b'')
+                os.setxattr(name, 'user.long', b'v' * 2000)
+                print(sorted(os.listxattr(name)), os.getxattr(name, 'user.a'), os.getxattr(name, 'user.b'), len(os.getxattr(name, 'user.long')))
+                print(attempt(lambda: os.setxattr(name, 'user.a', b'x', os.XATTR_CREATE)), attempt(lambda: os.setxattr(name, 'user.c', b'x', os.XATTR_REPLACE)))
+                os.setxattr(name, 'user.a', b'two', os.XATTR_REPLACE)
+                os.removexattr(name, 'user.b')
+                print(os.getxattr(name, 'user.a'), attempt(lambda: os.removexattr(name, 'user.b')), sorted(os.listxattr(name)))
+            print(attempt(lambda: os.setxattr('l', 'user.a', b'x', follow_symlinks=False)), os.getxattr('l', 'user.a'))
+            held = os.open('f', os.O_RDWR)
+            os.unlink('f')
+            os.setxattr(held, 'user.a', b'three')
+            print(os.getxattr(held, 'user.a'))
+            """)
+    }
+
     @Test("What is not offered has the errno of a file system without it")
     func notOffered() throws {
         let done = try bed.script(
@@ -212,8 +255,8 @@ struct MountWriteTests {
                 print(attempt(lambda: mmap.mmap(file.fileno(), 0)), libc.fallocate(file.fileno(), 0, ctypes.c_long(0), ctypes.c_long(99)), errno.errorcode[ctypes.get_errno()])
                 private = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
                 print(bytes(private))
-            print(attempt(lambda: os.open('.', os.O_TMPFILE | os.O_RDWR)), attempt(lambda: os.setxattr('x', 'user.a', b'b')))
-            result = libc.renameat2(-100, b'x', -100, b'plain', 2)
+            print(attempt(lambda: os.open('.', os.O_TMPFILE | os.O_RDWR)), attempt(lambda: os.setxattr('x', 'trusted.a', b'b')))
+            result = libc.renameat2(-100, b'x', -100, b'plain', 4)
             print(result, errno.errorcode[ctypes.get_errno()])
             for name in ['.x.protectfs-unfinished-1', '.x.protectfs-download-1']:
                 print(attempt(lambda: open(name, 'w')), attempt(lambda: os.rename('x', name)), attempt(lambda: os.unlink(name)))

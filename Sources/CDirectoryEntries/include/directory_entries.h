@@ -18,9 +18,9 @@ int protectfs_open_parent(int fd, int flags);
 // The descriptor, close-on-exec, or -1 with errno set: EXDEV on the way into or out of a mount, ENOSYS before Linux 5.6.
 int protectfs_open_within_mount(int fd, const char *path);
 
-// Exchanges two names in the directory `fd` in one step: renameat2(2) with RENAME_EXCHANGE.
+// Exchanges `one` in the directory `from` and `other` in the directory `to` in one step: renameat2(2) with RENAME_EXCHANGE.
 // 0, or -1 with errno set: EINVAL where the file system cannot do that.
-int protectfs_exchange(int fd, const char *one, const char *other);
+int protectfs_exchange(int from, const char *one, int to, const char *other);
 
 // Gives `old` in the directory `from` the name `new` in the directory `to`, if nothing has it: renameat2(2) with RENAME_NOREPLACE.
 // 0, or -1 with errno set: EEXIST; EINVAL where the file system cannot do that.

@@ -74,6 +74,20 @@ package enum ExtendedAttributes {
         }
     }
 
+    /// Sets a value of an open file or directory. The C call is `fsetxattr`.
+    ///
+    /// - Parameter flags: XATTR_CREATE, XATTR_REPLACE or neither.
+    package static func set(
+        _ name: String, to value: [UInt8], of file: LowerFile, flags: Int32
+    ) throws(DataProtectionError) {
+        _ = try retrying(file.path, "fsetxattr") { fsetxattr(file.descriptor, name, value, value.count, flags) }
+    }
+
+    /// Takes an attribute of an open file or directory away. The C call is `fremovexattr`.
+    package static func remove(_ name: String, of file: LowerFile) throws(DataProtectionError) {
+        _ = try retrying(file.path, "fremovexattr") { fremovexattr(file.descriptor, name) }
+    }
+
     /// Takes the attribute away. The C call is `removexattr`.
     package static func remove(_ name: String, of path: FilePath) throws(DataProtectionError) {
         _ = try retrying(path, "removexattr") { path.withPlatformString { removexattr($0, name) } }

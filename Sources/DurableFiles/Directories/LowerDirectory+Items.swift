@@ -56,4 +56,17 @@ extension LowerDirectory {
             }
         }
     }
+
+    /// renameat2(2) with RENAME_EXCHANGE.
+    ///
+    /// - Throws: `system`: ENOENT unless both names are there, EINVAL where the file system does not know that.
+    package func exchange(
+        _ one: FilePath.Component, with two: FilePath.Component, in other: LowerDirectory
+    ) throws(DataProtectionError) {
+        _ = try retrying(other.path.entry(two), "renameat2") {
+            one.withPlatformString { one in
+                two.withPlatformString { two in protectfs_exchange(descriptor, one, other.descriptor, two) }
+            }
+        }
+    }
 }

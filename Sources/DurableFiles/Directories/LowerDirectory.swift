@@ -177,11 +177,7 @@ package final class LowerDirectory: Sendable {
     /// - Returns: false where the file system cannot do that.
     package func exchange(_ one: FilePath.Component, _ other: FilePath.Component) throws(DataProtectionError) -> Bool {
         do throws(DataProtectionError) {
-            _ = try retrying(path.entry(other), "renameat2") {
-                one.withPlatformString { one in
-                    other.withPlatformString { other in protectfs_exchange(descriptor, one, other) }
-                }
-            }
+            try exchange(one, with: other, in: self)
             return true
         } catch {
             guard [.invalidArgument, .noFunction, .notSupported].contains(error.errno) else { throw error }

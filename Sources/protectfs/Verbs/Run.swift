@@ -25,12 +25,12 @@ struct Run: ParsableCommand {
     private static let firstDescriptor: Int32 = 3
 
     func validate() throws {
-        if Self.command().isEmpty { throw ValidationError("there is no command: write it after --") }
+        if ReplacingCommand.given() == nil { throw ValidationError("there is no command: write it after --") }
     }
 
     func run() throws {
+        guard let words = ReplacingCommand.given()?.words else { return }
         let paths = try files.stored()
-        let words = Self.command()
         let keybags = Keybags(keybag)
         let holders = PlaintextHolders(program: FilePath(bytes: words[0]).lastComponent?.string ?? "")
         let outcome = Outcome()
@@ -52,27 +52,15 @@ struct Run: ParsableCommand {
         }
         // A note that went before the exec would not count.
         try withExtendedLifetime(holders) {
-            try become(words.enumerated().map { $0 == 0 ? $1 : Self.filledIn($1, count: paths.count) })
+            try ReplacingCommand(
+                words: words.enumerated().map { $0 == 0 ? $1 : Self.filledIn($1, count: paths.count) }
+            ).become()
         }
     }
 
     private final class Opened {
         let plaintext: SealedPlaintext
         init(_ plaintext: consuming SealedPlaintext) { self.plaintext = plaintext }
-    }
-
-    /// What the parser is for: the words behind `--` are none of its business.
-    static func withoutCommand(_ arguments: ArraySlice<String>) -> [String] {
-        guard arguments.first == configuration.commandName else { return Array(arguments) }
-        return Array(arguments.prefix { $0 != "--" })
-    }
-
-    /// The words behind the first `--`, byte for byte.
-    private static func command() -> [[UInt8]] {
-        let words = (1..<max(1, Int(CommandLine.argc))).compactMap { index in
-            CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
-        }
-        return Array(words.drop { $0 != Array("--".utf8) }.dropFirst())
     }
 
     /// `{}` and `{1}` are /dev/fd/3, `{2}` is /dev/fd/4; `{9}` without a ninth file is what it is.
@@ -102,15 +90,5 @@ struct Run: ParsableCommand {
             return nil
         }
         return Int(String(decoding: digits, as: UTF8.self)).map { ($0, close) }
-    }
-
-    /// execvp(3): the limits and the environment stay; SIGPIPE is as it was before us.
-    private func become(_ words: [[UInt8]]) throws -> Never {
-        let arguments = CWords(words)
-        ProcessHardening.restoreBrokenPipe()
-        execvp(arguments.pointers[0]!, &arguments.pointers)
-        let error = Errno.current
-        let status: ExitStatus = error == .noSuchFileOrDirectory ? .commandNotFound : .commandNotRunnable
-        throw Failure(status, "cannot run \(quoted(String(decoding: words[0], as: UTF8.self))): \(error.spoken)")
     }
 }

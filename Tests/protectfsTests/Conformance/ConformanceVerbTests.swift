@@ -34,7 +34,8 @@ struct ConformanceVerbTests {
         let lines = done.text.split(separator: "\n").map(String.init)
         let table = try SemanticsTable.compiledIn()
         for row in table.operations {
-            let marks = row.unavailable == nil ? row.marks.map(Self.text) : ["n/a"]
+            let isTried = row.unavailable == nil && ![.newMapping, .existingMapping].contains(row.rehearsal)
+            let marks = isTried ? row.marks.map(Self.text) : ["n/a"]
             #expect(
                 lines.contains { $0.hasPrefix(row.rehearsal.rawValue + " ") && Self.columns($0) == marks }, "\(row)")
         }
@@ -43,7 +44,7 @@ struct ConformanceVerbTests {
             let marks = [change.closed, change.open].map(Self.text)
             #expect(lines.contains { $0.hasPrefix(name) && Self.columns($0) == marks }, "\(change)")
         }
-        #expect(lines.last == "784 cells: 660 agreed, 0 different, 76 cannot arise, 48 n/a")
+        #expect(lines.last == "784 cells: 660 agreed, 0 different, 81 cannot arise, 43 n/a")
         print("conformance: \(lines.last ?? "")")
     }
 
@@ -80,7 +81,7 @@ struct ConformanceVerbTests {
         #expect(last["state"] as? String == "locked")
         #expect(last["expected"] as? String == "it goes")
         #expect(last["found"] as? String == "setxattr: Operation not supported")
-        let counts = ["cells": 784, "agreed": 628, "different": 32, "cannotArise": 76, "notApplicable": 48]
+        let counts = ["cells": 784, "agreed": 628, "different": 32, "cannotArise": 81, "notApplicable": 43]
         #expect(answer["counts"] as? [String: Int] == counts)
         #expect(try sandbox.stored("left").isEmpty)
     }
