@@ -157,10 +157,8 @@ package final class MountSubject: Subject {
     private static let attribute = "user.protectfs.class"
 
     package func protectionClass(of path: FilePath) throws -> ProtectionClass {
-        var value = [UInt8](repeating: 0, count: 64)
-        let count = place(of: path).withPlatformString { getxattr($0, Self.attribute, &value, value.count) }
-        guard count >= 0 else { throw Errno(rawValue: Glibc.errno) }
-        let name = String(decoding: value[..<count], as: UTF8.self)
+        let value = ExtendedAttributes.get(Self.attribute, of: place(of: path))
+        let name = String(decoding: value ?? [], as: UTF8.self)
         guard let found = ProtectionClass(name: name) else { throw Contradiction("the attribute says \(name)") }
         return found
     }
@@ -179,7 +177,7 @@ package final class MountSubject: Subject {
             throw NotApplicable("no directory gives its files the class none")
         }
         let value = Array("weaker:\(protectionClass.shortName)".utf8)
-        try call(path) { setxattr($0, Self.attribute, value, value.count, 0) }
+        try ExtendedAttributes.set(Self.attribute, to: value, of: place(of: path))
     }
 
     // MARK: secrets
@@ -211,11 +209,10 @@ package final class MountSubject: Subject {
     // MARK: errors
 
     package func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding? {
-        switch (error as? Errno)?.rawValue {
-        case ENOKEY: .locked
-        case EINVAL: .refused
-        case let errno?: .other(String(cString: strerror(errno)))
-        case nil: nil
+        switch (error as? Errno) ?? (error as? DataProtectionError)?.errno {
+        case Errno(rawValue: ENOKEY): .locked
+        case .invalidArgument: .refused
+        default: nil
         }
     }
 }

@@ -25,17 +25,19 @@ package final class FuseSession: Sendable {
     /// Mounts `files` for this user alone, without setuid programs and devices; by fusermount3(1) where the caller is not root.
     ///
     /// - Parameters:
+    ///   - source: what the table of mounts has as its source.
     ///   - isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
     ///   - answersItself: whether this process may use the mount. Where all of its threads wait for answers, nobody gives any, so otherwise it
     ///     gets EDEADLK.
     /// - Throws: `Errno.ioError` if libfuse refused; it has printed why to standard error.
     package init(
-        _ files: some FuseFileSystem, at point: FilePath, isReadOnly: Bool = true, answersItself: Bool = false
+        _ files: some FuseFileSystem, at point: FilePath, source: String = "protectfs", isReadOnly: Bool = true,
+        answersItself: Bool = false
     ) throws(Errno) {
         let served = Served(files, refusesOwn: !answersItself)
         self.served = served
         var operations = FuseOperations.make()
-        let options = "nosuid,nodev,default_permissions,fsname=protectfs,subtype=protectfs"
+        let options = "nosuid,nodev,default_permissions,fsname=\(source),subtype=protectfs"
         let words = ["protectfs", "-o", isReadOnly ? "ro,\(options)" : options]
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         defer { for argument in arguments { free(argument) } }

@@ -35,21 +35,18 @@ package final class Mount {
             throw .noThread(error)
         }
         self.files = files
-        do throws(Errno) { session = try FuseSession(files, at: point.path, isReadOnly: isReadOnly) } catch {
+        do throws(Errno) {
+            session = try FuseSession(files, at: point.path, source: below.name, isReadOnly: isReadOnly)
+        } catch {
             point.restore()
             throw .refused(point.path)
         }
         point.close()
         // Before anything is read: if this process is killed, a lock must know of what the kernel has cached.
-        let device: String
         do throws(DataProtectionError) {
-            let made = try MountNote(at: point.path)
-            note = try HeldMountNote.hold(made, inKeybag: keybag.directory)
-            device = made.device
+            note = try HeldMountNote.hold(try MountNote(at: point.path), inKeybag: keybag.directory)
         } catch { throw .unusable(keybag.directory, error.errno) }
-        do throws(Errno) { try below.begin(tree.root, device: device, isOver: point.isInPlace) } catch {
-            throw .failed(error)
-        }
+        below.begin(tree.root, isOver: point.isInPlace)
         files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
     }
 

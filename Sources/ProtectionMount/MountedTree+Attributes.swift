@@ -95,10 +95,11 @@ extension MountedTree {
         }
     }
 
+    /// - Parameter flags: XATTR_CREATE (1), XATTR_REPLACE (2) of sys/xattr.h, or neither.
     /// - Throws: EEXIST and ENODATA as setxattr(2) has them.
     private static func require(_ isThere: Bool, _ flags: Int32) throws(Errno) {
-        if isThere, flags & Int32(XATTR_CREATE.rawValue) != 0 { throw .fileExists }
-        if !isThere, flags & Int32(XATTR_REPLACE.rawValue) != 0 { throw .noData }
+        if isThere, flags & 1 != 0 { throw .fileExists }
+        if !isThere, flags & 2 != 0 { throw .noData }
     }
 
     /// - Throws: EPERM for a class that is weaker, and for `none`, which no directory gives to its files.

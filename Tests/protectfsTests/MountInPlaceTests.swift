@@ -150,4 +150,18 @@ struct MountInPlaceTests {
             """, isInside: false)
         #expect(done.text == "0 True False\n77 True False\n", "\(done.errors)")
     }
+
+    @Test("The server is asked at a name that nobody can have taken before it")
+    func randomName() throws {
+        var names: Set<String> = []
+        for _ in 0..<2 {
+            try bed.mountInPlace()
+            let name = try sandbox.shell("findmnt --noheadings --output SOURCE d").text.trimmingCharacters(in: .newlines)
+            #expect(name.contains(#/^protectfs-[0-9a-f]{8,16}$/#), "\(name)")
+            #expect(try sandbox.shell("grep -c \"@$0\" /proc/net/unix", [name]).text == "1\n")
+            #expect(try sandbox.run("unmount", "d").status == 0)
+            names.insert(name)
+        }
+        #expect(names.count == 2)
+    }
 }

@@ -2,14 +2,16 @@ import Dispatch
 import DurableFiles
 import Glibc
 import POSIXThreads
+import ProtectionKeys
 import Synchronization
 import SystemPackage
 
 /// The directory with the stored files of a mount, which its server hands to other programs of the same user: over its own directory a mount hides
 /// it, and a program that found the plaintext there would encrypt it a second time.
 ///
-/// A socket of unix(7) in the abstract namespace, whose name has the user and the device number of the mount's files. Both sides look who the other
-/// one is. Whoever connects gets one message: a byte that says whether the mount is over the directory itself, and the directory.
+/// A socket of unix(7) in the abstract namespace. Its name is the source of the mount in /proc/self/mountinfo, and random: another user cannot have
+/// taken it. Both sides look who the other one is. Whoever connects gets one message: a byte that says whether the mount is over the directory
+/// itself, and the directory.
 package enum DirectoryBelow {
     /// The mount is over the directory itself.
     fileprivate static let isOver = UInt8(ascii: "o")
@@ -26,7 +28,7 @@ package enum DirectoryBelow {
         _ mount: MountTable.Mount
     ) throws(DataProtectionError) -> (directory: LowerDirectory, isOver: Bool) {
         do throws(Errno) {
-            let socket = try AbstractSocket(user: geteuid(), device: mount.device)
+            let socket = try AbstractSocket(mount.source)
             try socket.connect(patience: patience)
             guard socket.peer == geteuid() else { throw .permissionDenied }
             let (mark, descriptor) = try socket.receive()
@@ -50,18 +52,26 @@ package final class DirectoryBelowListener: Sendable {
         let directory: LowerDirectory
         let mark: UInt8
     }
+    private let socket: AbstractSocket
     private let served: Box
     private final class Box: Sendable {
         let value = Mutex<Served?>(nil)
         let hasBegun = DispatchSemaphore(value: 0)
     }
 
-    /// Makes the thread that will answer.
+    /// What the mount is to have as its source: `protectfs-` and 64 random bits in hexadecimal.
+    package let name: String
+
+    /// Makes the socket, and the thread that will answer. Until ``begin(_:isOver:)`` callers wait.
     ///
     /// - Throws: why the system makes none.
     package init() throws(Errno) {
         let box = Box()
         served = box
+        guard let number = try? Randomness.epoch() else { throw .ioError }
+        name = "protectfs-" + String(number, radix: 16)
+        socket = try AbstractSocket(name)
+        try socket.listen()
         do throws(POSIXThread.Refusal) {
             try POSIXThread.detach(blocksSignals: true) {
                 box.hasBegun.wait()
@@ -75,22 +85,8 @@ package final class DirectoryBelowListener: Sendable {
 
     /// Hands out `directory` from now on.
     ///
-    /// - Parameters:
-    ///   - device: of the mount's files, as `major:minor` in decimal.
-    ///   - isOver: whether the mount is over the directory itself.
-    /// - Throws: EADDRINUSE if another process has the name. Device numbers are used again, so the server of a mount that has just gone is waited
-    ///   for.
-    package func begin(_ directory: LowerDirectory, device: String, isOver: Bool) throws(Errno) {
-        let socket = try AbstractSocket(user: geteuid(), device: device)
-        for isLast in Array(repeating: false, count: 300) + [true] {
-            do throws(Errno) {
-                try socket.listen()
-                break
-            } catch {
-                guard error == .addressInUse, !isLast else { throw error }
-                usleep(10_000)
-            }
-        }
+    /// - Parameter isOver: whether the mount is over the directory itself.
+    package func begin(_ directory: LowerDirectory, isOver: Bool) {
         let mark = isOver ? DirectoryBelow.isOver : DirectoryBelow.isBeside
         served.value.withLock { $0 = Served(socket: socket, directory: directory, mark: mark) }
         served.hasBegun.signal()
@@ -114,8 +110,10 @@ private final class AbstractSocket: Sendable {
     /// Begins with a zero byte.
     private let name: [UInt8]
 
-    init(user: uid_t, device: String) throws(Errno) {
-        name = [0] + Array("protectfs-mount \(user) \(device)".utf8)
+    /// - Throws: ENAMETOOLONG beyond the 107 bytes that an address has room for.
+    init(_ name: String) throws(Errno) {
+        guard name.utf8.count <= 107 else { throw .fileNameTooLong }
+        self.name = [0] + Array(name.utf8)
         descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
     }
