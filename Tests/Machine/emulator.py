@@ -135,6 +135,7 @@ class Terminal:
     def login(self, user, password):
         self.type("")
         self.see(r"login: ")
+        time.sleep(1)  # what was typed before is thrown away by agetty(8)
         self.type(user)
         self.see(r"Password: ")
         self.type(password)
