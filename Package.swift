@@ -157,7 +157,7 @@ let package = Package(
                 system,
             ], linkerSettings: bindNow),
         // The kernel's FUSE driver. Knows nothing of protected files.
-        .target(name: "FuseSession", dependencies: ["POSIXThreads", "CFuse", system]),
+        .target(name: "FuseSession", dependencies: ["POSIXThreads", "CFuse", "CMemoryFiles", system]),
         .target(name: "MountRules", dependencies: ["ProtectionKeys", system]),
         .target(
             name: "ProtectionMount",
@@ -167,7 +167,7 @@ let package = Package(
             ]),
         .executableTarget(
             name: "protectfs-mount",
-            dependencies: ["POSIXThreads", "CommandLanguage", "DataProtection", "ProtectionMount"],
+            dependencies: ["POSIXThreads", "CommandLanguage", "DataProtection", "ProtectionMount", "CSpawn"],
             linkerSettings: bindNow),
         .testTarget(name: "FuseSessionTests", dependencies: ["FuseSession", "POSIXThreads", system]),
         .testTarget(name: "MountRulesTests", dependencies: ["MountRules", "ProtectionKeys", "TestEffort", system]),

@@ -14,8 +14,11 @@ package final class FuseSession: Sendable {
         let files: any FuseFileSystem
         /// Whether requests of this process get EDEADLK.
         let refusesOwn: Bool
+        let record: ConnectionRecord?
         let retrievals = Retrievals()
-        init(_ files: any FuseFileSystem, refusesOwn: Bool) { (self.files, self.refusesOwn) = (files, refusesOwn) }
+        init(_ files: any FuseFileSystem, refusesOwn: Bool, record: ConnectionRecord?) {
+            (self.files, self.refusesOwn, self.record) = (files, refusesOwn, record)
+        }
     }
 
     private let served: Served
@@ -27,14 +30,15 @@ package final class FuseSession: Sendable {
     /// - Parameters:
     ///   - source: what the table of mounts has as its source.
     ///   - isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
+    ///   - record: where the requests under way are noted.
     ///   - answersItself: whether this process may use the mount. Where all of its threads wait for answers, nobody gives any, so otherwise it
     ///     gets EDEADLK.
     /// - Throws: `Errno.ioError` if libfuse refused; it has printed why to standard error.
     package init(
         _ files: some FuseFileSystem, at point: FilePath, source: String = "protectfs", isReadOnly: Bool = true,
-        answersItself: Bool = false
+        record: ConnectionRecord? = nil, answersItself: Bool = false
     ) throws(Errno) {
-        let served = Served(files, refusesOwn: !answersItself)
+        let served = Served(files, refusesOwn: !answersItself, record: record)
         self.served = served
         var operations = FuseOperations.make()
         let options = "nosuid,nodev,default_permissions,fsname=\(source),subtype=protectfs"
@@ -61,19 +65,22 @@ package final class FuseSession: Sendable {
         fuse_session_destroy(session)
     }
 
+    /// The connection to the kernel.
+    package var descriptor: Int32 { fuse_session_fd(session) }
+
     /// Answers requests on `threads` threads until the file system is unmounted, or on as many as the system makes: the calling one at least.
     ///
     /// - Throws: the errno of a connection that broke.
     package func run(threads count: Int) throws(Errno) {
         let failure = Failure()
         var threads: [POSIXThread] = []
-        for _ in 0..<count {
+        for number in 0..<min(count, ConnectionRecord.threadCount) {
             let thread = try? POSIXThread(blocksSignals: true) { [self] in
-                do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } }
+                do throws(Errno) { try serve(number) } catch { failure.errno.withLock { $0 = error } }
             }
             if let thread { threads.append(thread) }
         }
-        if threads.isEmpty { do throws(Errno) { try serve() } catch { failure.errno.withLock { $0 = error } } }
+        if threads.isEmpty { do throws(Errno) { try serve(0) } catch { failure.errno.withLock { $0 = error } } }
         for thread in threads { thread.join() }
         served.retrievals.giveUp()
         if let errno = failure.errno.withLock({ $0 }) { throw errno }
@@ -85,17 +92,22 @@ package final class FuseSession: Sendable {
     }
 
     /// What the kernel says of itself and of the request comes before the bytes of the longest one. In bytes.
-    private static let headerRoom = 4096
+    static let requestRoom = FuseOperations.longestTransfer + 4096
 
     /// libfuse's own loop reads into memory of its own, which nobody wipes.
-    private func serve() throws(Errno) {
-        let buffer = try RequestBuffer(count: FuseOperations.longestTransfer + Self.headerRoom)
+    ///
+    /// - Parameter thread: its number in the record.
+    private func serve(_ thread: Int) throws(Errno) {
+        let buffer = try RequestBuffer(count: Self.requestRoom)
         while fuse_session_exited(session) == 0 {
             guard let count = try buffer.receive(from: fuse_session_fd(session)) else { return }
             var request = fuse_buf()
             request.mem = buffer.bytes.baseAddress
             request.size = count
+            // `unique` of `fuse_in_header`.
+            if count >= 16 { served.record?.takes(buffer.bytes.load(fromByteOffset: 8, as: UInt64.self), on: thread) }
             fuse_session_process_buf(session, &request)
+            served.record?.answered(on: thread)
         }
     }
 

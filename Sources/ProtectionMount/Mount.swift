@@ -36,7 +36,8 @@ package final class Mount {
         }
         self.files = files
         do throws(Errno) {
-            session = try FuseSession(files, at: point.path, source: below.name, isReadOnly: isReadOnly)
+            session = try FuseSession(
+                files, at: point.path, source: below.name, isReadOnly: isReadOnly, record: files.pages.record)
         } catch {
             point.restore()
             throw .refused(point.path)
@@ -48,6 +49,12 @@ package final class Mount {
         } catch { throw .unusable(keybag.directory, error.errno) }
         below.begin(tree.root, isOver: point.isInPlace)
         files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
+    }
+
+    /// What is left of it if this process is killed; nil where nobody could know.
+    package var remains: MountRemains? {
+        guard let record = files.pages.record else { return nil }
+        return MountRemains(connection: session.descriptor, record: record.descriptor, note: note?.path ?? "")
     }
 
     /// Answers programs until it is unmounted.

@@ -38,10 +38,13 @@ final class PageGuard: CommitsAtLock {
     private let thread: StandingThread
     /// Keeps the thread by which the client hears of locks, and has it made ahead.
     private let observation: LockListener.Observation
+    /// For whoever has to drop pages when this process is dead. Used under the lock of the state.
+    let record: ConnectionRecord?
 
     /// - Throws: why there is no thread for it.
     init(_ keybag: Keybag) throws(Errno) {
         self.keybag = keybag
+        record = try? ConnectionRecord()
         do throws(POSIXThread.Refusal) { thread = try StandingThread() } catch { throw Errno(rawValue: error.code) }
         do throws(DataProtectionError) {
             observation = try LockListener.shared.observe(keybag.directory, of: keybag.uuid) { _ in nil }
@@ -85,7 +88,12 @@ final class PageGuard: CommitsAtLock {
         if isLast { isDrained.signal() }
     }
 
-    func opens(_ node: FuseNode) { state.withLock { $0.sequence.opens(node) } }
+    func opens(_ node: FuseNode) {
+        state.withLock { state in
+            record?.note(node)
+            state.sequence.opens(node)
+        }
+    }
 
     func closes(_ node: FuseNode) {
         guard state.withLock({ $0.sequence.closes(node) }) else { return }
@@ -97,7 +105,12 @@ final class PageGuard: CommitsAtLock {
 
     func forget(_ nodes: [FuseNode]) {
         if nodes.isEmpty { return }
-        state.withLock { state in for node in nodes { state.sequence.forget(node) } }
+        state.withLock { state in
+            for node in nodes {
+                state.sequence.forget(node)
+                record?.forget(node)
+            }
+        }
     }
 
     // MARK: locks

@@ -4,13 +4,15 @@ import Glibc
 import ProtectionMount
 
 /// The program that serves a mount. `protectfs mount` becomes or starts it when it has checked the arguments:
-/// `protectfs-mount KEYBAG DIR POINT`, and `--background` and `--read-write` before them. POINT is DIR for a mount over the directory itself.
+/// `protectfs-mount KEYBAG DIR POINT`, and `--background` and `--read-write` before them. POINT is DIR for a mount over the directory itself. The
+/// server starts it again as its ``MountGuardian``.
 @main
 struct ProtectfsMount {
     static func main() {
         ProcessHardening.apply()
         do {
             var words = CommandLine.unsafeArguments.dropFirst()
+            if MountGuardian.isMeant(by: Array(words)) { return MountGuardian.watch(Array(words)) }
             let isInBackground = words.first == "--background"
             if isInBackground {
                 words = words.dropFirst()
@@ -29,8 +31,10 @@ struct ProtectfsMount {
             let point = try MountPoint(paths[2], for: paths[1], keybag: keybag.directory)
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             unmounting.begin(point.path)
+            let guardian = mount.remains.flatMap(MountGuardian.init)
             if isInBackground { leaveTerminal() }
             try mount.serve()
+            guardian?.dismiss()
         } catch {
             let failure = Failure(error)
             failure.report()

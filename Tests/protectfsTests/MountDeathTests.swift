@@ -1,4 +1,5 @@
 import Foundation
+import TestEffort
 import Testing
 
 /// What a lock says of a mount that nobody serves.
@@ -7,7 +8,80 @@ struct MountDeathTests {
     private let bed: MountBed
     init() throws { bed = try MountBed() }
 
-    @Test("A killed server: the mount point says it, a lock names who can still read what, and unmount cleans up")
+    @Test("When the server alone is killed, its guardian drops the pages, and a lock has nothing to say of the mount")
+    func guarded() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, descriptor, dead = mapped('point/complete'), os.open('point/complete', os.O_RDONLY), server()
+            print(resident(mapping) > 0, os.pread(descriptor, 2, 0))
+            keeper = guardian(dead)
+            end(dead)
+            print(waited(lambda: os.listdir(notes) == []), resident(mapping), attempt(lambda: os.pread(descriptor, 2, 0)))
+            print(waited(lambda: gone(keeper)), attempt(lambda: os.listdir('point')), attempt(lambda: open('point/none')))
+            run('lock', '--require-clean')
+            mapping.close()
+            os.close(descriptor)
+            run('unmount', 'point')
+            run('mount', 'd', 'point')
+            print(open('point/none').read())
+            """, isInside: false)
+        #expect(
+            done.text == """
+                True b'\\x00\\x07'
+                True 0 ENOTCONN
+                True ENOTCONN ENOTCONN
+                d
+
+
+                """, "\(done.errors)")
+    }
+
+    @Test("The pages go while programs read and write, whatever the killed server had begun")
+    func guardedUnderLoad() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            for round in range(int(sys.argv[1])):
+                mapping = mapped('point/complete')
+                done = threading.Event()
+                def works(number):
+                    while not done.is_set():
+                        try:
+                            with open('point/new%d' % number, 'w') as file: file.write('x' * 9000)
+                            with open('point/complete', 'rb') as file: file.read()
+                            os.listdir('point')
+                        except OSError: pass
+                workers = [threading.Thread(target=works, args=[number]) for number in range(6)]
+                for worker in workers: worker.start()
+                time.sleep(0.3)
+                end(server())
+                print(waited(lambda: os.listdir(notes) == []), resident(mapping))
+                run('lock', '--require-clean')
+                done.set()
+                for worker in workers: worker.join()
+                mapping.close()
+                run('unmount', 'point')
+                unlock()
+                run('mount', '--read-write', 'd', 'point')
+            """, "\(Effort.count(2, 50))", isInside: false)
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(Set(done.text.split(separator: "\n")) == ["True 0"], "\(done.text)")
+    }
+
+    @Test("A guardian leaves when its server ends in order, and does nothing")
+    func guardianLeaves() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            process, keeper = server(), guardian(server())
+            run('unmount', 'point')
+            print(keeper is not None, waited(lambda: gone(process)), waited(lambda: gone(keeper)), os.listdir(notes))
+            """, isInside: false)
+        #expect(done.text == "True True True []\n", "\(done.errors)")
+    }
+
+    @Test("Server and guardian killed: the mount point says it, a lock names who can read what, and unmount cleans up")
     func killed() throws {
         try bed.mount()
         let done = try bed.script(

@@ -76,6 +76,7 @@ package struct MountNote: Hashable, Sendable {
 package final class HeldMountNote: Sendable {
     private let note: MountNote
     private let file: LowerFile
+    package var path: FilePath { file.path }
 
     /// Writes it down.
     ///
@@ -126,10 +127,20 @@ extension MountNote {
     }
 }
 
+extension MountNote {
+    /// Removes the note of a mount whose server has died, and whose pages were dropped.
+    package static func removeCleared(at path: FilePath) {
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW),
+            let note = try? MountNote(decoding: file.bytes(at: 0, count: 8192))
+        else { return }
+        FoundMountNote(note: note, file: file).remove()
+    }
+}
+
 /// Another process's note, read.
 struct FoundMountNote {
     let note: MountNote
-    private let file: LowerFile
+    fileprivate let file: LowerFile
 
     /// All of a keybag, and whether these are all.
     ///

@@ -57,7 +57,7 @@ final class MountBed {
     }
 
     /// Python for scripts: `resident(mapping)` counts pages by mincore(2), `run` runs a verb that succeeds, `attempt` catches an errno,
-    /// `server` is the process of the mount, and `kill` waits until it has gone.
+    /// `server` is the process of the mount, `kill` ends it with its guardian, and `end` any process; both wait until it has gone.
     private static let prelude = """
         import ctypes, errno, json, mmap, os, signal, subprocess, sys, threading, time
         libc = ctypes.CDLL(None, use_errno=True)
@@ -94,9 +94,20 @@ final class MountBed {
                 with open('/proc/%d/stat' % process) as file: state = file.read().rsplit(')', 1)[1].split()[0]
                 return state == 'Z' and len(os.listdir('/proc/%d/task' % process)) <= 1
             except OSError: return True
-        def kill(process):
+        def guardian(process):
+            for name in os.listdir('/proc'):
+                try:
+                    with open('/proc/%s/stat' % name) as file: parent = int(file.read().rsplit(')', 1)[1].split()[1])
+                    with open('/proc/%s/cmdline' % name, 'rb') as file: words = file.read().split(b'\\0')
+                except (OSError, IndexError): continue
+                if parent == process and b'--guard' in words: return int(name)
+        def end(process):
             os.kill(process, signal.SIGKILL)
             assert waited(lambda: gone(process))
+        def kill(process):
+            # The guardian first, which would clear what is left.
+            if guardian(process): end(guardian(process))
+            end(process)
 
         """
 

@@ -1,0 +1,68 @@
+import CSpawn
+import CommandLanguage
+import DataProtection
+import Glibc
+import ProtectionMount
+
+/// A process that waits for the server's end, and clears what a killed server leaves: this program, in a session of its own. It has neither keys nor
+/// plaintext.
+struct MountGuardian {
+    /// Nobody else has this end of the pipe.
+    private let writer: Int32
+
+    private static let option = "--guard"
+    /// What the guardian has open: the end of the pipe, the connection and its record.
+    private static let (reader, connection, record): (Int32, Int32, Int32) = (3, 4, 5)
+
+    /// Nil where none can be started: then a lock says that the server was killed.
+    init?(of remains: MountRemains) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return nil }
+        writer = ends[1]
+        _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
+        // Above the numbers that they get, so that none takes another one's place.
+        let given = [ends[0], remains.connection, remains.record].map { fcntl($0, F_DUPFD_CLOEXEC, Self.record + 1) }
+        close(ends[0])
+        defer { for descriptor in given where descriptor >= 0 { close(descriptor) } }
+        guard given.allSatisfy({ $0 >= 0 }), Self.start(given, remains.note) else {
+            close(ends[1])
+            return nil
+        }
+    }
+
+    private static func start(_ given: [Int32], _ note: FilePath) -> Bool {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for stream: Int32 in 0...2 { posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0) }
+        for (descriptor, number) in zip(given, [reader, connection, record]) {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, number)
+        }
+        protectfs_spawn_in_directory(&actions, "/")
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setflags(&attributes, protectfs_spawn_in_new_session)
+        let words = CWords(["protectfs-mount", option].map { Array($0.utf8) } + [note.bytes])
+        var child: pid_t = 0
+        // The signals that end the server are blocked, in the guardian too.
+        return posix_spawn(&child, "/proc/self/exe", &actions, &attributes, &words.pointers, environ) == 0
+    }
+
+    /// The server ends in order.
+    func dismiss() { _ = write(writer, "\n", 1) }
+
+    /// Whether the arguments are those of the guardian.
+    static func isMeant(by words: [FilePath]) -> Bool { words.count == 2 && words[0] == FilePath(option) }
+
+    /// What the guardian does. It returns when there is nothing left to do.
+    static func watch(_ words: [FilePath]) {
+        var byte: UInt8 = 0
+        while true {
+            let count = read(reader, &byte, 1)
+            if count == 0 { break }
+            if count > 0 || errno != EINTR { return }
+        }
+        MountRemains(connection: connection, record: record, note: words[1]).clear()
+    }
+}
