@@ -193,9 +193,12 @@ package final class LowerFile: Sendable {
     /// Gives a byte lock back.
     package func unlockByte(_ byte: off_t) throws(DataProtectionError) { try setLock(byte, F_UNLCK, waiting: false) }
 
-    /// Whether another open file description holds a byte exclusively. Nobody is kept from anything by being asked.
-    package func isLockedElsewhere(_ byte: off_t) throws(DataProtectionError) -> Bool {
-        var lock = byteLock(byte, F_RDLCK)
+    /// Whether another open file description holds a lock on a byte that keeps this one from a lock of that kind: an exclusive one as a rule. Nobody is
+    /// kept from anything by being asked.
+    package func isLockedElsewhere(
+        _ byte: off_t, for kind: LockKind = .shared
+    ) throws(DataProtectionError) -> Bool {
+        var lock = byteLock(byte, kind == .shared ? F_RDLCK : F_WRLCK)
         _ = try retrying(path, "fcntl") { fcntl(descriptor, 36, &lock) }  // F_OFD_GETLK
         return lock.l_type != Int16(F_UNLCK)
     }

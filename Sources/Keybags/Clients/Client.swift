@@ -62,6 +62,8 @@ package final class Client: Sendable {
     private struct Shown {
         /// Nil: not made yet, or it cannot be made.
         var file: ClientFile?
+        /// What is said where it cannot be made.
+        var unnoted: UnnotedClient?
         /// The counter of the last lock that was answered, whether there was a file then or not.
         var acknowledged: UInt64 = 0
         /// By which it hears of locks.
@@ -168,6 +170,8 @@ package final class Client: Sendable {
                 let record = shown.file?.record ?? ClientRecord(pid: owner, program: Self.program)
                 shown.file?.remove()
                 shown.file = try? ClientFile(inKeybag: directory, record: record)
+                let isNoted = shown.file != nil
+                shown.unnoted = isNoted ? nil : shown.unnoted ?? UnnotedClient(ofKeybag: directory)
                 changed = paths.indices.filter { paths[$0] != nil }
             }
             for slot in changed { shown.file?.name(paths[slot], at: slot) }

@@ -30,6 +30,8 @@ extension Keybag {
         let report = LockReport(clients.filter(\.isAlive), areAll, after: counter)
         let silent = report.clients.filter { !$0.hasAnswered }.map(\.pid)
         let (mounts, areAllMounts) = UnansweredMount.all(ofKeybag: directory, silent: Set(silent))
-        return LockReport(clients: report.clients, areAll: areAll && areAllMounts, mounts: mounts)
+        let isAnyoneUnnoted = UnnotedClient.isThere(inKeybag: directory)
+        return LockReport(
+            clients: report.clients, areAll: areAll && areAllMounts && !isAnyoneUnnoted, mounts: mounts)
     }
 }

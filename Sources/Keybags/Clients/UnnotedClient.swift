@@ -1,0 +1,34 @@
+import DurableFiles
+import Glibc
+import SystemPackage
+
+/// A process that uses class keys and could not say so by a ``ClientFile``, for example on a full disk. It holds a lock on a file of the keybag
+/// instead, which needs no room. A lock of the keybag does not know what it has, and cannot ask it.
+final class UnnotedClient: Sendable {
+    private let file: LowerFile
+
+    /// Behind everything that the files hold.
+    private static let byte: off_t = 1 << 40
+    /// Neither need be there on a read-only medium.
+    private static let names = ["transition", "keybag.0", "keybag.1"]
+
+    /// Nil where no file can be locked.
+    init?(ofKeybag keybag: FilePath) {
+        for name in Self.names {
+            guard let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+                (try? file.tryByteLock(Self.byte, .shared)) == true
+            else { continue }
+            self.file = file
+            return
+        }
+        return nil
+    }
+
+    /// Whether there is one of a keybag, in any process.
+    static func isThere(inKeybag keybag: FilePath) -> Bool {
+        names.contains { name in
+            let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+            return (try? file?.isLockedElsewhere(byte, for: .exclusive)) == true
+        }
+    }
+}
