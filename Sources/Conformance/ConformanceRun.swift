@@ -3,7 +3,6 @@ import SystemPackage
 
 /// Runs cells of the table, each in a directory of its own, one after the other.
 package final class ConformanceRun {
-    private let stage: Stage
     private let subject: any Subject
     private let backstage: LibrarySubject
     /// Where each cell gets a directory.
@@ -12,7 +11,7 @@ package final class ConformanceRun {
 
     /// - Parameter subject: who is held against the table.
     package init(_ stage: Stage, _ subject: any Subject) {
-        (self.stage, self.subject, backstage) = (stage, subject, LibrarySubject(stage))
+        (self.subject, backstage) = (subject, LibrarySubject(stage))
         place = (subject as? MountSubject)?.tree ?? stage.scratch.path
     }
 

@@ -31,7 +31,7 @@ package final class MountSubject: Subject {
     /// - Throws: ``Refused``.
     package init(_ stage: Stage, program: FilePath, over isOver: Bool) throws {
         let directory = try stage.scratch.makeDirectory("tree")
-        point = isOver ? directory : try stage.scratch.makeDirectory("point")
+        point = try isOver ? directory : stage.scratch.makeDirectory("point")
         (self.stage, self.program, library) = (stage, program, LibrarySubject(stage))
         opened = try FileDescriptor.open(directory, .readOnly, options: [.directory, .closeOnExec])
         tree = FilePath("/proc/self/fd/\(opened.rawValue)")
@@ -209,10 +209,7 @@ package final class MountSubject: Subject {
     // MARK: errors
 
     package func finding(of error: any Error, at moment: Moment, classes: Set<ProtectionClass>) -> Finding? {
-        switch (error as? Errno) ?? (error as? DataProtectionError)?.errno {
-        case Errno(rawValue: ENOKEY): .locked
-        case .invalidArgument: .refused
-        default: nil
-        }
+        let errno = (error as? Errno) ?? (error as? DataProtectionError)?.errno
+        return errno == Errno(rawValue: ENOKEY) ? .locked : errno == .invalidArgument ? .refused : nil
     }
 }

@@ -105,7 +105,9 @@ extension MountedTree {
     /// - Throws: EPERM for a class that is weaker, and for `none`, which no directory gives to its files.
     private func setDefault(of node: FuseNode, to wanted: WantedClass, _ flags: Int32) throws(Errno) {
         guard wanted.protectionClass != .none else { throw .notPermitted }
-        let path = try tree.directory(node).descriptorPath
+        let directory = try tree.directory(node)
+        defer { withExtendedLifetime(directory) {} }
+        let path = directory.descriptorPath
         try Self.require(DirectoryDefault.named(by: path) != nil, flags)
         try refusing { () throws(DataProtectionError) in
             try DirectoryDefault.set(wanted.protectionClass, of: path, allowsWeaker: wanted.allowsWeaker)

@@ -31,7 +31,7 @@ struct ProtectfsMount {
             let point = try MountPoint(paths[2], for: paths[1], keybag: keybag.directory)
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             unmounting.begin(point.path)
-            let guardian = mount.remains.flatMap(MountGuardian.init)
+            let guardian = mount.remains.flatMap { MountGuardian(of: $0) }
             if isInBackground { leaveTerminal() }
             try mount.serve()
             guardian?.dismiss()

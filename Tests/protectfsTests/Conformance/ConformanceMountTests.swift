@@ -15,7 +15,7 @@ struct ConformanceMountTests {
     // A seventh of the cells each day, in one mount: the states are entered one after the other.
     @Test("A mount does what the table says, over the directory itself and beside it", arguments: [true, false])
     func cells(isOver: Bool) throws {
-        let cells = Effort.slice(of: try SemanticsTable.compiledIn().cells)
+        let cells = try Effort.slice(of: SemanticsTable.compiledIn().cells)
         try StagePool.shared.with { stage in
             let subject = try MountSubject(stage, program: FilePath(CommandSandbox.executable), over: isOver)
             let run = ConformanceRun(stage, subject)
@@ -34,9 +34,10 @@ struct ConformanceMountTests {
         _ = try sandbox.shell("mkdir somewhere")
         let done = try sandbox.run("conformance", "--through", "mount", "--json", "somewhere")
         #expect(done.status == 0 && done.errors.isEmpty, "\(done.errors)")
-        let cells = try #require(try done.json() as? [String: Any])["cells"] as? [[String: Any]] ?? []
+        let answer = try #require(try done.json() as? [String: Any])
+        let cells = try #require(answer["cells"] as? [[String: Any]])
         let left = cells.filter { $0["verdict"] as? String == "notApplicable" }
-        let rows = Set(left.compactMap { $0["operation"] as? String }.compactMap(Rehearsal.init))
+        let rows = Set(left.compactMap { $0["operation"] as? String }.compactMap { Rehearsal(rawValue: $0) })
         let withoutNone: Set<Rehearsal> = [
             .create, .createInherited, .readCreated, .writeCreated, .appendCreated, .truncateCreated, .openAfterCreated,
             .setDirectoryClass, .copy,
