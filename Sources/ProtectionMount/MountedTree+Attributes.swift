@@ -109,7 +109,7 @@ extension MountedTree {
         defer { withExtendedLifetime(directory) {} }
         let path = directory.descriptorPath
         try Self.require(DirectoryDefault.named(by: path) != nil, flags)
-        try refusing { () throws(DataProtectionError) in
+        try refusingWeaker { () throws(DataProtectionError) in
             try DirectoryDefault.set(wanted.protectionClass, of: path, allowsWeaker: wanted.allowsWeaker)
         }
     }
@@ -121,12 +121,21 @@ extension MountedTree {
         let isProtected = try refusing { () throws(DataProtectionError) in try file.isOneOfOurs() }
         try Self.require(isProtected, flags)
         guard isProtected else { throw .notSupported }
-        try refusing { () throws(DataProtectionError) in
+        try refusingWeaker { () throws(DataProtectionError) in
             let heads = try file.forHeads { () throws(DataProtectionError) in
                 try reporting { () throws(Errno) in try self.file(node, flags: O_RDWR) }
             }
             try files.keybag.setProtection(
                 wanted.protectionClass, of: heads, allowsWeaker: wanted.allowsWeaker)
+        }
+    }
+
+    /// A weaker class is EPERM: EINVAL is a value that names no class.
+    private func refusingWeaker(_ body: () throws(DataProtectionError) -> Void) throws(Errno) {
+        try refusing { () throws(DataProtectionError) in
+            do throws(DataProtectionError) { try body() } catch .because(FileFailure.wouldWeaken) {
+                throw .system(tree.root.path, operation: "setxattr", .notPermitted)
+            }
         }
     }
 }
