@@ -13,8 +13,10 @@ struct MountDeathTests {
         try bed.mount()
         let done = try bed.script(
             """
-            mapping, descriptor, dead = mapped('point/complete'), os.open('point/complete', os.O_RDONLY), server()
-            print(resident(mapping) > 0, os.pread(descriptor, 2, 0))
+            descriptor, dead = os.open('point/complete', os.O_RDONLY), server()
+            print(os.pread(descriptor, 2, 0))
+            mapping = mapped('point/complete')
+            print(resident(mapping) > 0)
             keeper = guardian(dead)
             end(dead)
             print(waited(lambda: os.listdir(notes) == []), resident(mapping), attempt(lambda: os.pread(descriptor, 2, 0)))
@@ -28,7 +30,8 @@ struct MountDeathTests {
             """, isInside: false)
         #expect(
             done.text == """
-                True b'\\x00\\x07'
+                b'\\x00\\x07'
+                True
                 True 0 ENOTCONN
                 True ENOTCONN ENOTCONN
                 d
@@ -52,7 +55,7 @@ struct MountDeathTests {
                             with open('point/complete', 'rb') as file: file.read()
                             os.listdir('point')
                         except OSError: pass
-                workers = [threading.Thread(target=works, args=[number]) for number in range(6)]
+                workers = [threading.Thread(target=works, args=[number], daemon=True) for number in range(6)]
                 for worker in workers: worker.start()
                 time.sleep(0.3)
                 end(server())

@@ -130,17 +130,22 @@ extension MountNote {
 extension MountNote {
     /// Removes the note of a mount whose server has died, and whose pages were dropped.
     package static func removeCleared(at path: FilePath) {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW),
-            let note = try? MountNote(decoding: file.bytes(at: 0, count: 8192))
-        else { return }
-        FoundMountNote(note: note, file: file).remove()
+        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW) else { return }
+        // The server may not have closed everything yet.
+        for _ in 0..<500 {
+            if (try? file.tryByteLock(0, .exclusive)) == true {
+                try? AtomicReplace.remove(path)
+                return
+            }
+            usleep(10_000)
+        }
     }
 }
 
 /// Another process's note, read.
 struct FoundMountNote {
     let note: MountNote
-    fileprivate let file: LowerFile
+    private let file: LowerFile
 
     /// All of a keybag, and whether these are all.
     ///
