@@ -13,9 +13,15 @@ package final class Stage: Sendable {
     private let elsewhere: Scratch?
     /// Random, and known to nobody else.
     private let passcode: SecretBytes
+    /// Opened once: a derivation for each cell would take minutes.
+    private let opened: OpenedKeybag
     static let keybagName = "keybag"
     /// The fewest that a reader accepts: nothing is kept under this passcode.
-    private static let iterations = 1_000
+    #if PROTECTFS_TESTING
+        private static let iterations = 1_000
+    #else
+        private static let iterations = KeybagSlot.leastIterations
+    #endif
 
     /// - Throws: what keeps a keybag from living there, and among the temporary files.
     package init(in scratch: Scratch) throws(DataProtectionError) {
@@ -29,6 +35,7 @@ package final class Stage: Sendable {
             keybag = try Self.makeKeybag(in: other, passcode)
             (refusal, elsewhere) = (error, other)
         }
+        opened = try keybag.open(passcode: passcode)
         self.passcode = passcode
     }
 
@@ -62,7 +69,11 @@ package final class Stage: Sendable {
     }
 
     /// Loads the keys; ends a lock that is armed.
-    func unlock() throws(DataProtectionError) { try keybag.unlock(passcode: passcode) }
+    func unlock() throws(DataProtectionError) {
+        let counter = try keybag.transition.readStrictly().counter
+        let keys = try OpenedKeys(try keybag.file.load(), opened.key, keybag.directory)
+        guard try keybag.load(keys, seconds: nil, ifCounterIs: counter) else { throw .busy(keybag.directory) }
+    }
 
     /// The ring without a key of this keybag, as it is after a boot.
     func forgetKeys() throws(DataProtectionError) { try keybag.evictEverything() }
