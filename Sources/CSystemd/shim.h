@@ -1,2 +1,3 @@
-// libsystemd's D-Bus client as Swift sees it.
+// libsystemd's D-Bus client, and what it says of logins, as Swift sees them.
 #include <systemd/sd-bus.h>
+#include <systemd/sd-login.h>

@@ -16,12 +16,6 @@ package final class Stage: Sendable {
     /// Opened once: a derivation for each cell would take minutes.
     private let opened: OpenedKeybag
     static let keybagName = "keybag"
-    /// The fewest that a reader accepts: nothing is kept under this passcode.
-    #if PROTECTFS_TESTING
-        private static let iterations = 1_000
-    #else
-        private static let iterations = KeybagSlot.leastIterations
-    #endif
 
     /// - Throws: what keeps a keybag from living there, and among the temporary files.
     package init(in scratch: Scratch) throws(DataProtectionError) {
@@ -42,8 +36,9 @@ package final class Stage: Sendable {
     private static func makeKeybag(
         in scratch: Scratch, _ passcode: borrowing SecretBytes
     ) throws(DataProtectionError) -> Keybag {
+        // Nothing is kept under this passcode.
         try Keybag.create(
-            at: scratch.path.appending(keybagName), passcode: passcode, iterations: iterations,
+            at: scratch.path.appending(keybagName), passcode: passcode, iterations: DerivationFloor.least,
             deviceKey: scratch.path.appending("device-key"))
     }
 

@@ -51,6 +51,9 @@ final class LoginManager: BusListener {
         return try believedEvents(of: message)
     }
 
+    /// Something has changed that logind sends no signal of.
+    func listAgain() throws(Errno) -> [SessionEvent] { owner == nil ? [] : sessions.list(try listed()) }
+
     private func ownerChanged(_ message: BusMessage) throws(Errno) -> [SessionEvent] {
         guard try message.string() == Self.name else { return [] }
         try message.skip("s")

@@ -32,6 +32,9 @@ final class SessionWatch {
     private let addresses: [Bus: String]
     private var lines: [Line] = [Line(bus: .system, source: .logind), Line(bus: .session, source: .screensaver)]
     private var sessions = LoginSessions()
+    private let monitor = LoginMonitor()
+    /// Whether the sessions have to be listed again.
+    private var isChanged = false
     private let tell: (SessionEvent) -> Void
 
     /// Connects to whatever there is.
@@ -87,6 +90,10 @@ final class SessionWatch {
     private func process(_ index: Int) {
         guard let listener = lines[index].listener else { return }
         do throws(Errno) {
+            if isChanged, let logind = listener as? LoginManager {
+                isChanged = false
+                for event in try logind.listAgain() { tell(event) }
+            }
             // A few at a time: who floods one bus must not keep the other one from being heard.
             for _ in 0..<Self.messagesInTurn {
                 guard let message = try listener.connection.next() else { return }
@@ -111,9 +118,15 @@ final class SessionWatch {
             descriptors.append(ready.descriptor)
             deadline = min(deadline, ready.deadline)
         }
+        let watched = try? monitor?.readiness()
+        if let watched { descriptors.append(watched) }
         let now = microseconds()
         let wait = deadline == UInt64.max ? -1 : deadline > now ? Int32(min((deadline - now) / 1000 + 1, 60_000)) : 0
         poll(&descriptors, nfds_t(descriptors.count), wait)
+        if watched != nil, descriptors.last?.revents != 0 {
+            monitor?.flush()
+            isChanged = true
+        }
         return descriptors[0].revents != 0
     }
 

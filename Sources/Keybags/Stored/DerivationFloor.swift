@@ -8,6 +8,13 @@ import SystemPackage
 /// The number is read from a file that nothing has authenticated yet, so an attacker who can write the file can lower it. A process of
 /// the same user that reads ``GuessTagKey`` could then test guesses against the tag of a wrong passcode, cheaply.
 package enum DerivationFloor {
+    /// The fewest that ``check(_:of:)`` lets through.
+    #if PROTECTFS_TESTING
+        package static let least = KeybagSlot.readableIterations.lowerBound
+    #else
+        package static let least = KeybagSlot.leastIterations
+    #endif
+
     /// Call before the derivation.
     ///
     /// - Throws: `weakDerivation` for fewer than 600,000 iterations. The project's own tests may use fewer.
