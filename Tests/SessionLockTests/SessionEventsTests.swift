@@ -97,6 +97,22 @@ struct SessionEventsTests {
         #expect(await log.until(["ended"]) == ["ended"])
     }
 
+    @Test("One without a seat has ended too, which logind writes down and says to nobody")
+    func lingeringWithoutSeat() async throws {
+        // A file that is no session's, beside those of logind, which only root can write.
+        let name = "/run/systemd/sessions/protectfs-test-\(getpid())"
+        guard FileManager.default.createFile(atPath: name + ".new", contents: nil) else {
+            return print("skipped: an end without a signal: \(name) cannot be made")
+        }
+        defer { unlink(name) }
+        let bus = try PrivateBus()
+        try bus.addSession("1")
+        let log = try EventLog(bus)
+        try bus.setProperty("State", "closing", of: "1")
+        #expect(rename(name + ".new", name) == 0)
+        #expect(await log.until(["ended"]) == ["ended"])
+    }
+
     @Test("Idle, when every session that says so is")
     func idle() async throws {
         let bus = try PrivateBus()
