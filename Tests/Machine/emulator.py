@@ -134,13 +134,16 @@ class Terminal:
             self.text = self.text[match.end() :]
             return match
 
+    def answer(self, question, text):
+        """Types once whoever asks listens: what was typed before is thrown away."""
+        self.see(question)
+        time.sleep(1)
+        self.type(text)
+
     def login(self, user, password):
         self.type("")
-        self.see(r"login: ")
-        time.sleep(1)  # what was typed before is thrown away by agetty(8)
-        self.type(user)
-        self.see(r"Password: ")
-        self.type(password)
+        self.answer(r"login: ", user)
+        self.answer(r"Password: ", password)
         self.see(r"ready> ")
 
     def run(self, command, seconds=60):
