@@ -158,20 +158,20 @@ class Machine:
     def __init__(self, files, options=""):
         """`files` has disk, kernel and initrd; `options` go to the kernel."""
         self.files = pathlib.Path(files)
-        sockets = {name: self.files / f"{name}.socket" for name in ("monitor", "agent", "first", "second")}
+        sockets = {name: self.files / f"{name}.socket" for name in ("monitor", "agent", "terminal")}
         for path in sockets.values():
             path.unlink(missing_ok=True)
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", f"{MEMORY >> 20}M", "-smp", "2", "-display", "none", "-nodefaults",
              "-no-user-config", "-drive", f"file={self.files}/disk,if=virtio,format=raw", "-kernel", f"{self.files}/kernel",
-             "-initrd", f"{self.files}/initrd", "-append", f"root=/dev/vda rw console=ttyS2 panic=-1 {options}",
-             "-serial", f"unix:{sockets['first']},server=on,wait=off", "-serial", f"unix:{sockets['second']},server=on,wait=off",
+             "-initrd", f"{self.files}/initrd", "-append", f"root=/dev/vda rw console=ttyS1 panic=-1 {options}",
+             "-serial", f"unix:{sockets['terminal']},server=on,wait=off",
              "-serial", f"file:{self.files}/kernel.log", "-qmp", f"unix:{sockets['monitor']},server=on,wait=off",
              "-device", "virtio-serial", "-chardev", f"socket,path={sockets['agent']},server=on,wait=off,id=agent",
              "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0", "-device", "virtio-rng-pci"],
             stdin=subprocess.DEVNULL)
         self.monitor, self.agent = Monitor(sockets["monitor"]), GuestAgent(sockets["agent"])
-        self.first, self.second = Terminal(sockets["first"]), Terminal(sockets["second"])
+        self.terminal = Terminal(sockets["terminal"])
 
     def root(self, command, seconds=120):
         """What root's shell prints, standard error included, and its status."""
