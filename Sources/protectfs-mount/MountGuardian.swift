@@ -46,7 +46,16 @@ struct MountGuardian {
         let words = CWords(["protectfs-mount", option].map { Array($0.utf8) } + [note.bytes])
         var child: pid_t = 0
         // The signals that end the server are blocked, in the guardian too.
-        return posix_spawn(&child, "/proc/self/exe", &actions, &attributes, &words.pointers, environ) == 0
+        return ownProgram.withPlatformString {
+            posix_spawn(&child, $0, &actions, &attributes, &words.pointers, environ) == 0
+        }
+    }
+
+    /// By its name, which lists of processes show; a program that was replaced since has none.
+    private static var ownProgram: FilePath {
+        let link: FilePath = "/proc/self/exe"
+        guard let named = try? link.resolvedName() else { return link }
+        return named.withPlatformString({ access($0, X_OK) }) == 0 ? named : link
     }
 
     /// The server ends in order.

@@ -53,9 +53,11 @@ struct MountUserTests {
     func ordinary() throws {
         let done = try run(
             """
-            mkdir d point; mv file d; "$PROTECTFS" mount d point; cat point/file; pid=$(pgrep -u "$(id -u)" protectfs-mount)
-            for name in mem environ maps; do cat /proc/$pid/$name >/dev/null 2>&1 && echo "$name can be read"; done
-            grep 'Max core' /proc/$pid/limits | tr -s ' '
+            mkdir d point; mv file d; "$PROTECTFS" mount d point; cat point/file; pids=$(pgrep -u "$(id -u)" protectfs-mount)
+            for pid in $pids; do for name in mem environ maps; do
+                cat /proc/$pid/$name >/dev/null 2>&1 && echo "$name can be read"
+            done; done
+            grep -h 'Max core' /proc/${pids%%[!0-9]*}/limits | tr -s ' '
             """,
             // As the kernel sees it, root is another user: no allow_other.
             thenAsRoot: "cat point/file || echo refused",
@@ -98,12 +100,13 @@ struct MountUserTests {
         #expect(done.errors.contains("cat: -: Required key not available"), "\(done.errors)")
     }
 
-    @Test("An ordinary user's killed server: lock names who can still read, and unmount cleans up")
+    @Test("An ordinary user's killed server and guardian: lock names who can still read, and unmount cleans up")
     func killedServer() throws {
         let done = try run(
             """
             mkdir d point; mv file d; "$PROTECTFS" mount d point; exec 3<point/file; head -c 5 <&3
-            kill -9 $(pgrep -u "$(id -u)" protectfs-mount)
+            pkill -9 -u "$(id -u)" -f '^protectfs-mount --guard'
+            pkill -9 -u "$(id -u)" -x protectfs-mount
             while cat point/file >/dev/null 2>&1; do sleep 0.05; done
             for try in held closed; do
                 "$PROTECTFS" lock --require-clean; echo "lock $?"; "$PROTECTFS" unmount point; echo "unmount $?"; exec 3<&-

@@ -62,7 +62,6 @@ package final class Client: Sendable {
     private struct Shown {
         /// Nil: not made yet, or it cannot be made.
         var file: ClientFile?
-        /// What is said where it cannot be made.
         var unnoted: UnnotedClient?
         /// The counter of the last lock that was answered, whether there was a file then or not.
         var acknowledged: UInt64 = 0
@@ -100,9 +99,10 @@ package final class Client: Sendable {
 
     private init(_ place: Place) { (directory, uuid) = (place.directory, place.uuid) }
 
-    deinit {
-        if getpid() == owner { shown.withLock { $0.file?.remove() } }
-    }
+    deinit { if getpid() == owner { shown.withLock { $0.file?.remove() } } }
+
+    /// Whether another process has files open and could not say so.
+    package var isAnyoneUnnoted: Bool { UnnotedClient.isThere(inKeybag: directory, besides: shown.withLock(\.unnoted)) }
 
     // MARK: what this process has
 
@@ -170,8 +170,8 @@ package final class Client: Sendable {
                 let record = shown.file?.record ?? ClientRecord(pid: owner, program: Self.program)
                 shown.file?.remove()
                 shown.file = try? ClientFile(inKeybag: directory, record: record)
-                let isNoted = shown.file != nil
-                shown.unnoted = isNoted ? nil : shown.unnoted ?? UnnotedClient(ofKeybag: directory)
+                let isNeeded = shown.file == nil && handles.values.contains { $0 > 0 }
+                shown.unnoted = isNeeded ? shown.unnoted ?? UnnotedClient(ofKeybag: directory) : nil
                 changed = paths.indices.filter { paths[$0] != nil }
             }
             for slot in changed { shown.file?.name(paths[slot], at: slot) }

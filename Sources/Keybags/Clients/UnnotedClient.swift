@@ -2,9 +2,10 @@ import DurableFiles
 import Glibc
 import SystemPackage
 
-/// A process that uses class keys and could not say so by a ``ClientFile``, for example on a full disk. It holds a lock on a file of the keybag
+/// A process that has files of class A or B open and could not say so by a ``ClientFile``, for example on a full disk. It holds a lock on a file of the keybag
 /// instead, which needs no room. A lock of the keybag does not know what it has, and cannot ask it.
 final class UnnotedClient: Sendable {
+    private let name: String
     private let file: LowerFile
 
     /// Behind everything that the files hold.
@@ -18,16 +19,21 @@ final class UnnotedClient: Sendable {
             guard let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 (try? file.tryByteLock(Self.byte, .shared)) == true
             else { continue }
-            self.file = file
+            (self.name, self.file) = (name, file)
             return
         }
         return nil
     }
 
-    /// Whether there is one of a keybag, in any process.
-    static func isThere(inKeybag keybag: FilePath) -> Bool {
+    /// Whether there is one of a keybag in any other process.
+    ///
+    /// - Parameter own: that of this process, whose lock is none for the file that has it.
+    static func isThere(inKeybag keybag: FilePath, besides own: UnnotedClient?) -> Bool {
         names.contains { name in
-            let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+            let file =
+                own?.name == name
+                ? own?.file
+                : try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
             return (try? file?.isLockedElsewhere(byte, for: .exclusive)) == true
         }
     }

@@ -30,8 +30,7 @@ extension Keybag {
         let report = LockReport(clients.filter(\.isAlive), areAll, after: counter)
         let silent = report.clients.filter { !$0.hasAnswered }.map(\.pid)
         let (mounts, areAllMounts) = UnansweredMount.all(ofKeybag: directory, silent: Set(silent))
-        let isAnyoneUnnoted = UnnotedClient.isThere(inKeybag: directory)
         return LockReport(
-            clients: report.clients, areAll: areAll && areAllMounts && !isAnyoneUnnoted, mounts: mounts)
+            clients: report.clients, areAll: areAll && areAllMounts && !client.isAnyoneUnnoted, mounts: mounts)
     }
 }
