@@ -41,8 +41,8 @@ package final class OrphanedConnection: Sendable {
         record.forEachNode { node in
             // FUSE_NOTIFY_INVAL_INODE, from byte 0 to the end.
             let errno = send([Self.header(40, 2), 0, node, 0, 0])
-            // The kernel does not have the node, or the mount has gone with all of its pages.
-            if ![nil, ENOENT, ENODEV, ENOTCONN].contains(errno) { isDone = false }
+            // The kernel does not have the node, also because the mount has gone. Of a connection that was cut nothing is known.
+            if ![nil, ENOENT].contains(errno) { isDone = false }
         }
         return isDone
     }
