@@ -162,8 +162,8 @@ let package = Package(
         .target(
             name: "ProtectionMount",
             dependencies: [
-                "POSIXThreads", "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "DataProtection",
-                "FuseSession", "MountRules", system,
+                "POSIXThreads", "ProtectionKeys", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
+                "DataProtection", "FuseSession", "MountRules", system,
             ]),
         .executableTarget(
             name: "protectfs-mount",

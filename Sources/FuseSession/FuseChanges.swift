@@ -30,7 +30,8 @@ extension FuseRequest {
         answer { () throws(Errno) in
             guard let info, offset >= 0 else { throw .invalidArgument }
             try files.write(
-                info.pointee.fh, of: node, at: UInt64(offset), UnsafeRawBufferPointer(start: bytes, count: count))
+                info.pointee.fh, of: node, at: UInt64(offset), UnsafeRawBufferPointer(start: bytes, count: count),
+                isPage: info.pointee.writepage != 0)
             fuse_reply_write(request, count)
         }
     }
@@ -167,7 +168,7 @@ extension FuseFileSystem {
         _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
     ) throws(Errno) -> (FuseEntry, FuseHandle) { throw .readOnlyFileSystem }
     package func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
     ) throws(Errno) { throw .readOnlyFileSystem }
     package func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {}
     package func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) {}

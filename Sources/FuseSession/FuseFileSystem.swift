@@ -47,8 +47,10 @@ package protocol FuseFileSystem: AnyObject, Sendable {
         _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
     ) throws(Errno) -> (FuseEntry, FuseHandle)
     /// pwrite(2) of all these bytes; with O_APPEND behind the last byte.
+    ///
+    /// - Parameter isPage: whether a program has stored them in a mapping: always at `offset`, and perhaps long after it has closed the file.
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
     ) throws(Errno)
     /// close(2) of one descriptor of a handle: the last moment at which the program hears of an error.
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno)
@@ -92,8 +94,8 @@ package protocol FuseFileSystem: AnyObject, Sendable {
 /// What ``FuseFileSystem/open(_:flags:)`` gives the kernel.
 package struct FuseHandle {
     package let number: UInt64
-    /// Whether it is open for writing. The kernel then reads and writes past its cache, makes no shared mapping of it (ENODEV), and calls
-    /// ``FuseFileSystem/flush(_:of:)``.
+    /// Whether it is open for writing. The kernel then reads and writes past its cache, and calls ``FuseFileSystem/flush(_:of:)``. Its pages are
+    /// those of shared mappings, which kernels older than 6.6 refuse (ENODEV).
     package let isWriting: Bool
 
     package init(_ number: UInt64, isWriting: Bool) { (self.number, self.isWriting) = (number, isWriting) }

@@ -51,7 +51,7 @@ enum FuseOperations {
 private enum FuseConnection {
     static func begin(_ connection: UnsafeMutablePointer<fuse_conn_info>?) {
         guard let connection else { return }
-        // Entries come with their attributes, always. Pages are never dirty, and replies are copied, so that buffers can be wiped.
+        // Entries come with their attributes, always. Only mappings make pages dirty. Replies are copied, so that buffers can be wiped.
         let unwanted =
             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE

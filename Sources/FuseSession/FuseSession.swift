@@ -16,6 +16,7 @@ package final class FuseSession: Sendable {
         let refusesOwn: Bool
         let record: ConnectionRecord?
         let retrievals = Retrievals()
+        let initialReply = InitialReply()
         init(_ files: any FuseFileSystem, refusesOwn: Bool, record: ConnectionRecord?) {
             (self.files, self.refusesOwn, self.record) = (files, refusesOwn, record)
         }
@@ -56,6 +57,12 @@ package final class FuseSession: Sendable {
         guard point.withPlatformString({ fuse_session_mount(made, $0) }) == 0 else {
             fuse_session_destroy(made)
             throw .ioError
+        }
+        var channel = InitialReply.channel
+        guard fuse_session_custom_io(made, &channel, fuse_session_fd(made)) == 0 else {
+            fuse_session_unmount(made)
+            fuse_session_destroy(made)
+            throw .noMemory
         }
         session = made
     }
@@ -101,6 +108,7 @@ package final class FuseSession: Sendable {
         let buffer = try RequestBuffer(count: Self.requestRoom)
         while fuse_session_exited(session) == 0 {
             guard let count = try buffer.receive(from: fuse_session_fd(session)) else { return }
+            served.initialReply.read(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
             var request = fuse_buf()
             request.mem = buffer.bytes.baseAddress
             request.size = count

@@ -84,4 +84,5 @@ public enum SealKind: UInt8, Sendable {
     case inlineFile = 3
     case chunk = 4
     case joinNote = 5
+    case latePage = 6
 }

@@ -22,6 +22,7 @@ enum Label: String {
     case backupClassKeyWrap = "backup class key wrap"
     case backupMAC = "backup mac"
     case uploadMAC = "upload mac"
+    case latePages = "late pages"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }

@@ -101,7 +101,7 @@ final class LowerTree: Sendable {
     /// The regular file that a node is, opened for reading, or as `flags` say.
     func file(_ node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> LowerFile {
         let (directory, name) = try place(of: node)
-        let file = try refusing { () throws(DataProtectionError) in
+        let file = try staleIfGone { () throws(DataProtectionError) in
             try directory.file(name, flags: flags, path: directory.path.appending(name))
         }
         try require(node, is: try refusing { () throws(DataProtectionError) in try file.status() })
@@ -117,7 +117,7 @@ final class LowerTree: Sendable {
             }
         }
         let (directory, name) = try place(of: node)
-        let item = try refusing { () throws(DataProtectionError) in try directory.item(name) }
+        let item = try staleIfGone { () throws(DataProtectionError) in try directory.item(name) }
         try require(node, is: try refusing { () throws(DataProtectionError) in try item.status() })
         return item
     }
@@ -137,6 +137,13 @@ final class LowerTree: Sendable {
 
     /// The node of the file with this status; nil if the kernel does not know it.
     func node(of status: stat) -> FuseNode? { nodes.withLock { $0.number(of: NodeTable.Identity(status)) } }
+
+    /// A file may have lost the name by which it was found last, and have others: the kernel looks it up again when it is told ESTALE.
+    private func staleIfGone<R>(_ body: () throws(DataProtectionError) -> R) throws(Errno) -> R {
+        do throws(Errno) { return try refusing(body) } catch {
+            throw error == .noSuchFileOrDirectory ? .staleNFSFileHandle : error
+        }
+    }
 
     private func require(_ node: FuseNode, is status: stat) throws(Errno) {
         guard nodes.withLock({ $0.identity(of: node) }) == NodeTable.Identity(status) else {

@@ -48,7 +48,14 @@ package final class Mount {
             note = try HeldMountNote.hold(try MountNote(at: point.path), inKeybag: keybag.directory)
         } catch { throw .unusable(keybag.directory, error.errno) }
         below.begin(tree.root, isOver: point.isInPlace)
-        files.pages.guardPages(of: session) { [weak opened = files.files] in opened?.readable($0) ?? [:] }
+        let opened = files.files
+        files.pages.guardPages(of: session) { [weak opened] nodes in
+            opened?.readable(nodes) ?? [:]
+        } isOver: { [weak opened] in
+            opened?.writers.forgetKeysOfPages()
+        } change: { [weak opened] in
+            opened?.writers.mergePages()
+        }
     }
 
     /// What is left of it if this process is killed; nil where nobody could know.

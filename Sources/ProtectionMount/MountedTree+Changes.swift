@@ -40,8 +40,8 @@ extension MountedTree {
     }
 
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
-    ) throws(Errno) { try files.write(handle, at: offset, bytes) }
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
+    ) throws(Errno) { try files.write(handle, at: offset, bytes, isPage: isPage) }
 
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle) }
 

@@ -42,7 +42,7 @@ final class OpenedFiles: Sendable {
     /// - Throws: why there is no thread for it.
     init(_ keybag: Keybag, _ pages: PageGuard) throws(Errno) {
         (self.keybag, self.pages) = (keybag, pages)
-        writers = try Writers()
+        writers = try Writers(keybag)
     }
 
     // MARK: opening
@@ -160,11 +160,11 @@ final class OpenedFiles: Sendable {
                 try file.read(into: buffer.prefix(buffer.count), at: offset)
             }
             reply(UnsafeRawBufferPointer(buffer.prefix(read)))
-        case .writing(let written, _): try read(written.file, node, from: offset, buffer, reply)
+        case .writing(let written, _): try read(written, node, from: offset, buffer, reply)
         case .reading(let own, _):
             // What is written and not committed is seen by everybody.
             guard let written = writers[node] else { return try read(own, node, from: offset, buffer, reply) }
-            do throws(Errno) { try read(written.file, node, from: offset, buffer, reply) } catch {
+            do throws(Errno) { try read(written, node, from: offset, buffer, reply) } catch {
                 // It was closed meanwhile, and has committed.
                 guard error == .badFileDescriptor else { throw error }
                 try read(own, node, from: offset, buffer, reply)
@@ -173,13 +173,21 @@ final class OpenedFiles: Sendable {
     }
 
     private func read(
-        _ file: ProtectedFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
+        _ written: WrittenFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
         _ reply: (UnsafeRawBufferPointer) -> Void
+    ) throws(Errno) {
+        try read(written.file, node, from: offset, buffer, reply) { () throws(Errno) in try written.begin() }
+    }
+
+    private func read(
+        _ file: ProtectedFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
+        _ reply: (UnsafeRawBufferPointer) -> Void, after begin: () throws(Errno) -> Void = { () throws(Errno) in }
     ) throws(Errno) {
         try pages.noticing { () throws(Errno) in
             // Asked each time: somebody may have changed the class.
             let now = try refusing { () throws(DataProtectionError) in try file.openedClass() }
             try pages.admit(node, of: now) { () throws(Errno) in
+                try begin()
                 let read = try refusing { () throws(DataProtectionError) in
                     try file.read(into: buffer.prefix(buffer.count), at: Int64(clamping: offset))
                 }
@@ -189,13 +197,20 @@ final class OpenedFiles: Sendable {
         }
     }
 
-    func write(_ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    func write(
+        _ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
+    ) throws(Errno) {
         switch handles[handle] {
         case .plaintext(let file, _):
             try refusing { () throws(DataProtectionError) in try file.write(bytes, at: offset) }
         case .writing(let written, let flags):
-            try pages.noticing { () throws(Errno) in
-                try written.write(bytes, at: offset, appends: flags & O_APPEND != 0)
+            do throws(Errno) {
+                try pages.noticing { () throws(Errno) in
+                    try written.write(bytes, at: offset, appends: flags & O_APPEND != 0 && !isPage)
+                }
+            } catch {
+                guard isPage, error == .noKey else { throw error }
+                try written.keep(page: bytes, at: offset)
             }
             if flags & O_DSYNC != 0 { try written.commit() }  // O_SYNC has that bit, too
         case .reading, nil: throw .badFileDescriptor
@@ -267,34 +282,4 @@ final class OpenedFiles: Sendable {
 extension Int32 {
     /// Whether flags of open(2) want to change the file.
     var wantsWriting: Bool { self & O_ACCMODE != O_RDONLY || self & O_TRUNC != 0 }
-}
-
-/// Values under numbers that are not used again.
-final class HandleTable<Value: Sendable>: Sendable {
-    private struct State: Sendable {
-        var values: [UInt64: Value] = [:]
-        var last: UInt64 = 0
-    }
-    private let state = Mutex(State())
-
-    func add(_ value: Value) -> UInt64 {
-        state.withLock { state in
-            state.last += 1
-            state.values[state.last] = value
-            return state.last
-        }
-    }
-
-    @discardableResult
-    func remove(_ handle: UInt64) -> Value? { state.withLock { $0.values.removeValue(forKey: handle) } }
-
-    /// Does nothing if there is none.
-    func replace(_ handle: UInt64, by value: Value) {
-        state.withLock { state in if state.values[handle] != nil { state.values[handle] = value } }
-    }
-
-    /// All of them, in no order.
-    var values: [Value] { state.withLock { Array($0.values.values) } }
-
-    subscript(_ handle: UInt64) -> Value? { state.withLock { $0.values[handle] } }
 }

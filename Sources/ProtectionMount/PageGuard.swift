@@ -27,6 +27,10 @@ final class PageGuard: CommitsAtLock {
         /// Nil before the mount and after it.
         weak var session: FuseSession?
         var review: Review = { _ in [:] }
+        /// Called when the pages of a lock have gone.
+        var isOver: @Sendable () -> Void = {}
+        /// Keeps the calls for each lock and unlock coming.
+        var following: LockListener.Observation?
     }
     private let state = Mutex(State())
     /// One lock after the other. No thread that answers requests ever waits for it.
@@ -52,10 +56,23 @@ final class PageGuard: CommitsAtLock {
     }
 
     /// Begins.
-    func guardPages(of session: FuseSession, review: @escaping Review) {
+    ///
+    /// - Parameters:
+    ///   - isOver: called in the course of a lock when the kernel has no pages any more that could be written.
+    ///   - change: called some time after each lock and unlock.
+    func guardPages(
+        of session: FuseSession, review: @escaping Review, isOver: @escaping @Sendable () -> Void = {},
+        change: @escaping @Sendable () -> Void = {}
+    ) {
+        let following = try? LockListener.shared.observe(keybag.directory, of: keybag.uuid) { [thread] _ in
+            thread.add { change() }
+            return nil
+        }
         state.withLock { state in
             state.session = session
             state.review = review
+            state.isOver = isOver
+            state.following = following
         }
         keybag.client.noteWriting(self)
         // A process hears of locks once it has used a key of class A or B, and a file can become `complete` after it was read.
@@ -153,9 +170,10 @@ final class PageGuard: CommitsAtLock {
                 return state.leaving ?? LockSequence.Leaving([])
             }
         }
-        let review = state.withLock { $0.review }
+        let (review, isOver) = state.withLock { ($0.review, $0.isOver) }
         let staying = review(leaving.unlessReadable)
         drop(leaving.nodes + leaving.unlessReadable.filter { staying[$0] == nil })
+        isOver()
         state.withLock { $0.sequence.dropped(staying: staying) }
     }
 

@@ -2,6 +2,7 @@ import DataProtection
 import FuseSession
 import POSIXThreads
 import ProtectedFiles
+import ProtectedTrees
 import Synchronization
 import SystemPackage
 
@@ -16,9 +17,11 @@ final class Writers: Sendable {
     private let turns = (0..<64).map { _ in Turn() }
     private final class Turn: Sendable { let mutex = Mutex(()) }
     private let rounds: StandingThread
+    private let keybag: Keybag
 
     /// - Throws: why there is no thread for it.
-    init() throws(Errno) {
+    init(_ keybag: Keybag) throws(Errno) {
+        self.keybag = keybag
         do throws(POSIXThread.Refusal) { rounds = try StandingThread() } catch { throw Errno(rawValue: error.code) }
     }
 
@@ -37,7 +40,7 @@ final class Writers: Sendable {
             let known = self[node]
             let made = try refusing { () throws(DataProtectionError) in
                 try make(known != nil).map { file throws(DataProtectionError) in
-                    try WrittenFile(file, node, rounds: rounds)
+                    try WrittenFile(file, node, rounds: rounds, writers: self)
                 }
             }
             guard let file = known ?? made else { throw .staleNFSFileHandle }
@@ -63,6 +66,27 @@ final class Writers: Sendable {
             defer { files.withLock { _ = $0.removeValue(forKey: file.node) } }
             try file.close()
         }
+    }
+
+    // MARK: pages that come late
+
+    /// Begins to keep pages of a file. It stays open until they are written into it, whoever closes it.
+    func keepPages(of written: WrittenFile, under key: LatePagesKey) throws(Errno) -> LatePagesFile {
+        let kept = try refusing { () throws(DataProtectionError) in
+            try LatePagesFile(of: written.file, under: key, keybag: keybag)
+        }
+        files.withLock { $0[written.node]?.handles += 1 }
+        return kept
+    }
+
+    /// Writes kept pages into their files, where that is possible now.
+    func mergePages() {
+        for counted in files.withLock({ Array($0.values) }) where counted.file.hasLatePages { try? counted.file.begin() }
+    }
+
+    /// The kernel has no pages of `complete` files any more.
+    func forgetKeysOfPages() {
+        for counted in files.withLock({ Array($0.values) }) { counted.file.forgetKeyOfPages() }
     }
 
     /// Commits all of them.

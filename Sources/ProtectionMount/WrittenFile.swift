@@ -5,6 +5,7 @@ import Glibc
 import MountRules
 import POSIXThreads
 import ProtectedFiles
+import ProtectedTrees
 import Synchronization
 import SystemPackage
 
@@ -28,8 +29,20 @@ final class WrittenFile: Sendable {
     /// Comes back to what nobody has asked to commit.
     private let rounds: StandingThread
 
-    init(_ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread) throws(DataProtectionError) {
-        (self.file, self.node, self.rounds) = (file, node, rounds)
+    /// What programs store in mappings, and the kernel delivers after a lock.
+    private struct Late {
+        /// Made while the file can be read: without a read there are no pages.
+        var key: LatePagesKey?
+        /// Pages that the file does not have yet.
+        var pages: LatePagesFile?
+    }
+    private let late = Mutex(Late())
+    private unowned let writers: Writers
+
+    init(
+        _ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread, writers: Writers
+    ) throws(DataProtectionError) {
+        (self.file, self.node, self.rounds, self.writers) = (file, node, rounds, writers)
         lower = LowerFile(path: file.path, descriptor: try file.lower.duplicate())
     }
 
@@ -37,12 +50,14 @@ final class WrittenFile: Sendable {
 
     /// - Throws: ENOKEY if its class key has gone; EBUSY while another process writes to it.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, appends: Bool) throws(Errno) {
+        try begin()
         try changing { () throws(DataProtectionError) in
             if appends { _ = try file.append(bytes) } else { try file.write(bytes, at: Int64(clamping: offset)) }
         }
     }
 
     func truncate(to size: UInt64) throws(Errno) {
+        try begin()
         try changing { () throws(DataProtectionError) in try file.truncate(to: Int64(clamping: size)) }
     }
 
@@ -63,6 +78,51 @@ final class WrittenFile: Sendable {
         return now
     }
 
+    // MARK: pages that come late
+
+    /// Before the file is read or written: pages that were kept are written into it, and others can be kept from now on.
+    ///
+    /// - Throws: ENOKEY while it is locked and there are such pages.
+    func begin() throws(Errno) {
+        let hasMerged = try late.withLock { late throws(Errno) in
+            let pages = late.pages
+            if let pages {
+                try refusing { () throws(DataProtectionError) in try pages.merge(into: file) }
+                late.pages = nil
+            }
+            if late.key == nil { late.key = try? file.latePagesKey() }  // locked: then it cannot be read either
+            return pages != nil
+        }
+        if hasMerged { try? writers.leave(self) }  // it has committed
+    }
+
+    /// Keeps what a program has stored in a mapping, and what the file cannot take, because it is locked.
+    ///
+    /// - Throws: why it is lost: ENOSPC for example. msync(2) says so.
+    func keep(page bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
+        try late.withLock { late throws(Errno) in
+            if late.pages == nil {
+                guard let key = late.key else { throw .noKey }
+                late.pages = try writers.keepPages(of: self, under: key)
+            }
+            let pages = late.pages
+            try refusing { () throws(DataProtectionError) in try pages?.add(bytes, at: offset) }
+        }
+    }
+
+    /// Whether pages are kept.
+    var hasLatePages: Bool { late.withLock { $0.pages != nil } }
+
+    /// The kernel has no pages of `complete` files any more: what seals late ones must not outlive a lock.
+    func forgetKeyOfPages() {
+        // Locked: it is.
+        guard (try? file.openedClass()) ?? .complete == .complete else { return }
+        late.withLock { late in
+            late.key = nil
+            late.pages?.forgetKey()
+        }
+    }
+
     /// Makes last what was written. Needs no key.
     ///
     /// - Parameter always: whether to flush also where nothing was written: fsync(2).
@@ -76,6 +136,10 @@ final class WrittenFile: Sendable {
             return state.isUncommitted
         }
         guard isUncommitted || always else { return }
+        try late.withLock { late throws(Errno) in
+            let pages = late.pages
+            try refusing { () throws(DataProtectionError) in try pages?.flush() }
+        }
         do throws(Errno) { try refusing { () throws(DataProtectionError) in try file.sync() } } catch {
             // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
             if error == .badFileDescriptor { return }
@@ -102,6 +166,8 @@ final class WrittenFile: Sendable {
     /// Commits and closes.
     func close() throws(Errno) {
         defer { keepTime() }
+        // Nobody can read a file any more that has no name.
+        late.withLock { late in if (try? lower.status().st_nlink) == 0 { late.pages?.remove() } }
         try refusing { () throws(DataProtectionError) in try file.close() }
     }
 

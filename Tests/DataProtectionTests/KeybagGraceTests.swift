@@ -102,13 +102,16 @@ struct KeybagGraceTests {
         #expect(try !bag.keybag.cancelArmedLock(), "nothing is armed any more")
     }
 
-    @Test("Prolongs no limited unlock, nor does ending it, though a later unlock in another namespace has no limit")
+    @Test("Prolongs no limited unlock here, and tells its time, though a later one elsewhere has no limit")
     func limitOfThisRing() throws {
         let bag = try TestKeybag()
         try bag.unlock(forSeconds: 30)
         try bag.keybag.transition.exclusively { record in record.limit = 0 }
-        _ = try #require(try bag.keybag.armLock(seconds: 1000))
+        #expect(try #require(try bag.keybag.status().secondsUntilLock) <= 30)
+        let armed = try #require(try bag.keybag.armLock(seconds: 1000))
         #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
+        #expect(bag.keybag.secondsToExpiry(while: armed) <= 30 && armed.secondsLeft > 900)
+        #expect(try #require(try bag.keybag.status().secondsUntilLock) <= 30)
         #expect(try bag.keybag.cancelArmedLock())
         #expect(bag.timeoutColumn(.unlocked)?.hasSuffix("s") == true)
     }

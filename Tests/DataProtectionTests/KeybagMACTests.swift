@@ -94,6 +94,22 @@ struct KeybagMACTests {
         #expect(try bag.file("keybag.0").contents() == copy.bytes, "nothing is written")
     }
 
+    @Test(
+        "With another public key of class B: no file is made under it, whoever could vouch for it",
+        arguments: [ProtectionState.unlocked, .locked, .beforeFirstUnlock])
+    func plantedPublicKey(state: ProtectionState) throws {
+        let bed = try FileTestBed(state: state)
+        let planted = try ClassBPrivateKey.random(name: bed.keybag.activeName(.completeUnlessOpen))
+        var copy = try StoredKeybag(of: bed.bag)
+        copy.set(planted.publicKey.bytes, at: copy.entry(.completeUnlessOpen) + 104)
+        copy.finish()
+        try copy.store(in: bed.bag)
+        expectError("keybagDamaged") {
+            _ = try ProtectedFile.create(bed.path("f"), as: .completeUnlessOpen, keybag: bed.keybag)
+        }
+        #expect(try bed.names() == [])
+    }
+
     @Test("With the keybag key: a class key that is not the one its entry names loads nothing", arguments: Mix.allCases)
     func authenticMix(mix: Mix) throws {
         let bag = try TestKeybag()

@@ -64,7 +64,7 @@ import Testing
     @Test(
         arguments: [
             [(0, 7, 0)], [(.max, 0, .max)], [(2, .max, 0)], [(0, 0, 4)], [(2, 4, 0)], [(0, 0, 2), (0, 2, 2)],
-            [(0, 0, .max)], [(0, .max, .max)],
+            [(0, 0, .max)], [(0, .max, .max)], [(2, 0, .max)],
         ] as [[(offset: UInt64, from: UInt64, count: UInt64)]])
     func aJoinThatWasNeverBegun(_ claims: [(offset: UInt64, from: UInt64, count: UInt64)]) throws {
         let bed = try FileTestBed()

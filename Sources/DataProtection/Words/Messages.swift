@@ -73,6 +73,9 @@ extension ProtectionWarning {
         case .remainsSaved(let path, let kept):
             "\(quoted(path)) had a damaged head, so later changes to it may be missing; what is left of them is saved in "
                 + quoted(kept)
+        case .latePagesSaved(let path, let kept):
+            "\(quoted(path)) was changed before it could take what a program had stored in a mapping of it; that is saved in "
+                + quoted(kept)
         case .classChangeUnfinished(let path, let error):
             "a class change was interrupted, so \(quoted(path)) may still open under its old class: "
                 + (error?.message ?? "the file no longer exists; if you moved it, set its class again")

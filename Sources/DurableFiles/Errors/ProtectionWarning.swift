@@ -26,6 +26,9 @@ public enum ProtectionWarning: Sendable, Hashable {
     case appendedBytesSaved(FilePath, byteCount: UInt64, in: FilePath)
     /// A head that is damaged, or commits that no head leads to: what is left of them was saved before it was overwritten.
     case remainsSaved(FilePath, in: FilePath)
+    /// What a program has stored in a mapping of the file came while it was locked, and the file has other contents by now: it was saved at its
+    /// offsets in a protected file.
+    case latePagesSaved(FilePath, in: FilePath)
     /// Whether changes of class were interrupted cannot be told, because their notes cannot be listed.
     case classChangesUnknown(FilePath, DataProtectionError)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.

@@ -110,12 +110,19 @@ extension Keybag {
     }
 
     /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away.
-    ///
-    /// The limit is that of the keys in this namespace's keyring, and not of the last unlock anywhere.
-    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 {
+    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 { asItHoldsHere(record).secondsToExpiry }
+
+    /// The record with the limit of the keys in this namespace's keyring, and not of the last unlock anywhere.
+    func asItHoldsHere(_ record: TransitionRecord) -> TransitionRecord {
         var own = record
         if let expiry = rings.expiryHere { own.limit = expiry }
-        return own.secondsToExpiry
+        return own
+    }
+
+    /// In how many seconds the kernel removes class keys A and B from the keyring of this namespace at the latest, while `armed` stands.
+    package func secondsToExpiry(while armed: ArmedLock) -> Double {
+        let limit = asItHoldsHere(transition.read()).limit
+        return limit == 0 ? armed.secondsLeft : min(armed.secondsLeft, ArmedLock(deadline: limit).secondsLeft)
     }
 
     /// Takes over the time at which the kernel removes the keys, if it is earlier than their unlock has noted here. A copy of this keybag may have

@@ -45,11 +45,6 @@ package final class FileContent {
 
     // MARK: reading
 
-    /// Forgets what is known, so that the next operation reads both heads. Not for a writer.
-    func forget() {
-        if case .read = phase { phase = .unread }
-    }
-
     /// Takes note of heads that were just read and authenticated, and of the records of their area.
     ///
     /// - Parameter keys: with the head key.

@@ -6,7 +6,7 @@ import ProtectionKeys
 /// The keys of one file in use: kept while a handle of class B, C or D is open, and for one operation on class A.
 package final class FileKeys {
     /// A reference to secret bytes that are kept.
-    package final class Kept {
+    package final class Kept: Sendable {
         package let bytes: SecretBytes
         package init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
     }

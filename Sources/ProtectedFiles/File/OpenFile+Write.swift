@@ -92,7 +92,6 @@ extension OpenFile {
         if content.isWriting { return nil }
         guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
         do throws(DataProtectionError) {
-            content.forget()
             let seen = try operateLocked(operation) { view, keys throws(Trouble) in (view.state, keys) }
             try content.beginWriting(seen.0, seen.1, warn: keybag.warn)
             return seen.1

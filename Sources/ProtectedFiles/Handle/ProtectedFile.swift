@@ -23,7 +23,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
 
     /// Where the file is.
     public let path: FilePath
-    private let open: OpenFile
+    let open: OpenFile
     private let promise: (any ClosePromise)?
     private let turn = Mutex(false)  // whether the handle is closed
     /// Whether this process's client knows that there may be something to commit. Only touched under `turn`.
@@ -210,25 +210,6 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         }
     }
 
-    /// Whether `seal` proves that the file was made to be appended to `log`, and the file that somebody with a key made it: class B's public
-    /// key makes files, too.
-    package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
-        try inTurn(.read) { () throws(DataProtectionError) in
-            let (state, origin) = try open.judgedState(.read)
-            if state.heads.head.wrap.classKey.protectionClass == .completeUnlessOpen, origin == .unverified {
-                return false
-            }
-            return try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
-                try certainly { () throws(DataProtectionError) in
-                    try withKeys { () throws(KeyError) in
-                        try JoinSeal.isGood(
-                            seal, log: log.bytes, in: view.state.heads.head.prefix, under: keys.head().bytes)
-                    }
-                }
-            }
-        }
-    }
-
     /// The class that the file has now, as its head says in clear.
     public func protectionClass() throws(DataProtectionError) -> ProtectionClass {
         try inTurn(.read) { () throws(DataProtectionError) in
@@ -283,7 +264,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
         open.forgetKeys()
     }
 
-    private func inTurn<R>(
+    func inTurn<R>(
         _ operation: AttemptedOperation, _ body: () throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         try turn.withLock { isClosed throws(DataProtectionError) in

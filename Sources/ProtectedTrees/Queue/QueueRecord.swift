@@ -14,6 +14,9 @@ package enum QueueRecord: Hashable {
     case raise(FileReference, from: ProtectionClass, to: ProtectionClass)
     /// Append a segment to its log. The seal (``JoinSeal``) is empty in notes of earlier versions, which had none.
     case join(FileReference, log: FilePath, seal: [UInt8])
+    /// Write pages of a mapping into the file that were kept while it was locked. The salt, 16 bytes, names the file that has them:
+    /// ``LatePagesFile``.
+    case late(FileReference, salt: [UInt8])
     /// Bring what is in a directory to its class.
     case upgrade(QueuedUpgrade)
     /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log.
@@ -29,6 +32,7 @@ package enum QueueRecord: Hashable {
             case .join(let segment, let log, let seal):
                 [Array("join".utf8)] + segment.fields + [log.bytes]
                     + (seal.isEmpty ? [] : [Array(Hexadecimal.text(seal).utf8)])
+            case .late(let file, let salt): [Array("late".utf8)] + file.fields + [Array(Hexadecimal.text(salt).utf8)]
             case .upgrade(let upgrade): [Array("upgrade".utf8)] + upgrade.fields
             case .begun(let log, let offset, let from, let count):
                 [Array("begun".utf8)] + log.fields + [Self.text(offset), Self.text(from), Self.text(count)]
@@ -69,8 +73,11 @@ package enum QueueRecord: Hashable {
             guard classes.count == 2 else { return nil }
             self = .raise(file, from: classes[0], to: classes[1])
         case ("join", 6...7, let file?) where fields[5].first == UInt8(ascii: "/"):
-            guard let seal = fields.count == 6 ? [] : Self.seal(fields[6]) else { return nil }
+            guard let seal = fields.count == 6 ? [] : Self.bytes(fields[6], count: JoinSeal.length) else { return nil }
             self = .join(file, log: FilePath(bytes: Array(fields[5])), seal: seal)
+        case ("late", 6, let file?):
+            guard let salt = Self.bytes(fields[5], count: 16) else { return nil }
+            self = .late(file, salt: salt)
         case ("upgrade", _, _):
             guard let upgrade = QueuedUpgrade(fields: fields.dropFirst()) else { return nil }
             self = .upgrade(upgrade)
@@ -87,12 +94,12 @@ package enum QueueRecord: Hashable {
 
     private static func text(_ number: some BinaryInteger) -> [UInt8] { Array("\(number)".utf8) }
 
-    private static func seal(_ field: ArraySlice<UInt8>) -> [UInt8]? {
-        guard field.count == 2 * JoinSeal.length,
-            let seal = Hexadecimal.bytes(String(decoding: field, as: UTF8.self)),
-            Hexadecimal.text(seal).utf8.elementsEqual(field)
+    /// So many bytes in lower-case hexadecimal.
+    private static func bytes(_ field: ArraySlice<UInt8>, count: Int) -> [UInt8]? {
+        guard field.count == 2 * count, let bytes = Hexadecimal.bytes(String(decoding: field, as: UTF8.self)),
+            Hexadecimal.text(bytes).utf8.elementsEqual(field)
         else { return nil }
-        return seal
+        return bytes
     }
 }
 

@@ -13,6 +13,8 @@ public struct QueuedWork: Hashable, Sendable {
         case raise(to: ProtectionClass)
         /// Append the file, a segment, to this log.
         case join(log: FilePath)
+        /// Write what a program has stored in a mapping of the file, and the file could not take before, because it was locked.
+        case merge
         /// Bring everything in the directory to its class: this one, or where that is nil what rules say.
         case upgrade(to: ProtectionClass?)
     }
@@ -153,6 +155,7 @@ extension Keybag {
             case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
             case .join(let segment, let path, let seal):
                 outcome = try join(segment, to: path, by: seal, &note, into: log)
+            case .late(let file, let salt): outcome = try mergeLatePages(of: file, salt)
             case .upgrade(let upgrade):
                 let summary = try self.upgrade(upgrade, showing: show)
                 for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
@@ -217,6 +220,7 @@ extension QueuedWork {
             // Any other file would be appended and removed by whoever can write notes.
             guard RotatedLog(log).hasSegment(segment.path) else { return nil }
             (kind, path) = (.join(log: log), segment.path)
+        case .late(let file, _): (kind, path) = (.merge, file.path)
         case .upgrade(let upgrade): (kind, path) = (.upgrade(to: upgrade.plan.protectionClass), upgrade.path)
         default: return nil
         }

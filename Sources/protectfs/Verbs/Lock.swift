@@ -158,7 +158,7 @@ struct Lock: ParsableCommand {
                 continue
             }
             guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {
-                let left = Int(clamping: armed.secondsLeft.rounded(.up)) + 1
+                let left = Int(clamping: keybag.secondsToExpiry(while: armed).rounded(.up)) + 1
                 StandardError.line(.warning, "interrupted; the keys still expire in \(left) s")
                 StandardError.line(.hint, "lock now: protectfs lock; or stay unlocked: protectfs unlock")
                 throw ExitStatus.interrupted

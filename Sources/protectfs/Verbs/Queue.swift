@@ -42,6 +42,7 @@ struct QueueList: ParsableCommand {
             case .raise(let protectionClass):
                 [("kind", .string("raise")), ("class", .string(protectionClass.shortName))]
             case .join(let log): [("kind", .string("join"))] + JSON.members(of: log, named: "log")
+            case .merge: [("kind", .string("merge"))]
             case .upgrade(let named):
                 [("kind", .string("upgrade")), ("class", named.map { .string($0.shortName) } ?? .null)]
             }
@@ -119,6 +120,7 @@ extension QueuedWork.Kind {
         switch self {
         case .raise(let protectionClass): "raise to \(protectionClass.shortName)"
         case .join: "join"
+        case .merge: "merge"
         case .upgrade(let named?): "upgrade to \(named.shortName)"
         case .upgrade(nil): "upgrade by rules"
         }

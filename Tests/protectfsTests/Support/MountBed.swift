@@ -118,6 +118,11 @@ final class MountBed {
     ///   - directory: the one that it runs in, then.
     func script(
         _ script: String, _ arguments: String..., isInside: Bool = true, in directory: String = "point"
+    ) throws -> Finished { try self.script(script, arguments, isInside: isInside, in: directory) }
+
+    /// The same with a list of arguments.
+    func script(
+        _ script: String, _ arguments: [String], isInside: Bool = true, in directory: String = "point"
     ) throws -> Finished {
         try sandbox.shell(
             """

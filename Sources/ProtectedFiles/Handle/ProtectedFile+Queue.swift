@@ -1,0 +1,64 @@
+import DurableFiles
+import Keybags
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// What the queue asks of an open file.
+extension ProtectedFile {
+    /// Whether `seal` proves that the file was made to be appended to `log`, and the file that somebody with a key made it: class B's public
+    /// key makes files, too.
+    package func isSegment(of log: FilePath, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            let (state, origin) = try open.judgedState(.read)
+            if state.heads.head.wrap.classKey.protectionClass == .completeUnlessOpen, origin == .unverified {
+                return false
+            }
+            return try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
+                try certainly { () throws(DataProtectionError) in
+                    try withKeys { () throws(KeyError) in
+                        try JoinSeal.isGood(
+                            seal, log: log.bytes, in: view.state.heads.head.prefix, under: keys.head().bytes)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The key by which pages of a mapping are kept that come when the class key has gone.
+    ///
+    /// - Parameter salt: 16 bytes, of a key that there was; nil: a new one.
+    /// - Throws: as ``read(into:at:)``.
+    package func latePagesKey(salt: [UInt8]? = nil) throws(DataProtectionError) -> LatePagesKey {
+        let new = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
+        let salt = salt ?? new
+        return try inTurn(.read) { () throws(DataProtectionError) in
+            try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
+                let prefix = view.state.heads.head.prefix
+                return try certainly { () throws(DataProtectionError) in
+                    try withKeys { () throws(KeyError) in
+                        LatePagesKey(
+                            prefix: prefix, salt: salt,
+                            secret: FileKeys.Kept(
+                                try FileKey.latePagesKey(of: prefix.fileID, headKey: keys.head().bytes, salt: salt)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many commits the contents are old: another number after each of them. Needs no key while the contents are what this handle found
+    /// last.
+    ///
+    /// - Throws: as ``read(into:at:)``.
+    package func contentCounter() throws(DataProtectionError) -> UInt64 {
+        try inTurn(.read) { () throws(DataProtectionError) in try open.knownState(.read).record.counter }
+    }
+}
+
+/// The key by which pages of a file are kept that come when its class key has gone.
+package struct LatePagesKey: Sendable {
+    package let prefix: Prefix
+    package let salt: [UInt8]
+    package let secret: FileKeys.Kept
+}
