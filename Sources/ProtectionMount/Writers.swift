@@ -81,7 +81,8 @@ final class Writers: Sendable {
 
     /// Writes kept pages into their files, where that is possible now.
     func mergePages() {
-        for counted in files.withLock({ Array($0.values) }) where counted.file.hasLatePages { try? counted.file.begin() }
+        let all = files.withLock { Array($0.values) }
+        for counted in all where counted.file.hasLatePages { try? counted.file.begin() }
     }
 
     /// The kernel has no pages of `complete` files any more.

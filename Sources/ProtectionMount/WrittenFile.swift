@@ -87,13 +87,20 @@ final class WrittenFile: Sendable {
         let hasMerged = try late.withLock { late throws(Errno) in
             let pages = late.pages
             if let pages {
-                try refusing { () throws(DataProtectionError) in try pages.merge(into: file) }
+                try refusing { () throws(DataProtectionError) in try merge(pages) }
                 late.pages = nil
             }
             if late.key == nil { late.key = try? file.latePagesKey() }  // locked: then it cannot be read either
             return pages != nil
         }
         if hasMerged { try? writers.leave(self) }  // it has committed
+    }
+
+    private func merge(_ pages: LatePagesFile) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try pages.merge(into: file) } catch {
+            // Somebody has altered them. They stay in the queue, which says so, and keep nobody from the file.
+            guard case .damaged(pages.path, _, _, _) = error else { throw error }
+        }
     }
 
     /// Keeps what a program has stored in a mapping, and what the file cannot take, because it is locked.

@@ -9,7 +9,7 @@ import SystemPackage
 /// Keeps pages of a mapping that the kernel delivers when the class key of their file has gone, until the next unlock. FORMAT.md §2.8, *late*.
 ///
 /// They are in a file beside a note of the queue, and outlive this process. While this object is there, nobody else works on the note.
-package final class LatePagesFile: @unchecked Sendable {  // used by one thread at a time, under a lock of whoever has it
+package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses it under a lock
     private let keybag: Keybag
     private let pages: LatePages
     /// Nil once ``forgetKey()`` was called.
@@ -44,6 +44,9 @@ package final class LatePagesFile: @unchecked Sendable {  // used by one thread 
         note = try QueueNote(.late(reference, salt: key.salt), in: keybag.directory)
         try unnamed.publish(replacing: false)
     }
+
+    /// Where they are.
+    package var path: FilePath { data.path }
 
     /// What the file beside the notes is called.
     static func name(_ salt: [UInt8]) -> FilePath.Component { FilePath.Component(Hexadecimal.text(salt) + ".late")! }
@@ -128,7 +131,7 @@ extension Keybag {
     ) throws(DataProtectionError) {
         let stored = try StoredLatePages(data, of: file)
         // Nothing is written unless all of them open.
-        try stored.forEach { _, _ in }
+        try stored.lendEach { _, _ in }
         try file.beginWriting()
         let counter = try file.contentCounter()
         if isExpected?(counter) ?? (counter == stored.counter) {
@@ -151,7 +154,7 @@ extension Keybag {
             do throws(DataProtectionError) {
                 let saved = try ProtectedFile.create(entry, atLeast: file.openedClass(), mode: 0o600, keybag: self)
                 do throws(DataProtectionError) {
-                    try pages.forEach { bytes, offset throws(DataProtectionError) in
+                    try pages.lendEach { bytes, offset throws(DataProtectionError) in
                         try saved.write(bytes, at: Int64(offset))
                     }
                     try saved.close()
@@ -191,7 +194,7 @@ private struct StoredLatePages {
     }
 
     /// Lends each page, in the order in which the kernel has delivered them. One at the end that is not whole was never answered for.
-    func forEach(
+    func lendEach(
         _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
         let length = try data.length()
@@ -221,7 +224,7 @@ private struct StoredLatePages {
 
     func write(to file: ProtectedFile) throws(DataProtectionError) {
         let size = UInt64(try file.size())
-        try forEach { bytes, offset throws(DataProtectionError) in
+        try lendEach { bytes, offset throws(DataProtectionError) in
             let count = Int(min(UInt64(bytes.count), size - min(offset, size)))
             if count > 0 { try file.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: Int64(offset)) }
         }
@@ -232,7 +235,7 @@ private struct StoredLatePages {
         let size = UInt64(try file.size())
         let buffer = WipedBuffer(count: LatePages.longest)
         var areThere = true
-        try forEach { bytes, offset throws(DataProtectionError) in
+        try lendEach { bytes, offset throws(DataProtectionError) in
             let count = Int(min(UInt64(bytes.count), size - min(offset, size)))
             guard areThere, count > 0 else { return }
             let read = try file.read(into: buffer.prefix(count), at: Int64(offset))

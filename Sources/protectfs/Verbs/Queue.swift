@@ -8,8 +8,8 @@ struct Queue: ParsableCommand {
         commandName: "queue", abstract: "Show or run the work that waits for an unlock.",
         discussion: """
             The queue holds files that get a stronger class (write --raise-to), segments that are appended to their \
-            logs (write --segments), and directories that upgrade could not finish. An unlock starts the work in the \
-            background. Work that fails stays in the queue.
+            logs (write --segments), what programs stored in mappings of locked files in a mount, and directories that \
+            upgrade could not finish. An unlock starts the work in the background. Work that fails stays in the queue.
             """,
         subcommands: [QueueList.self, QueueRun.self], defaultSubcommand: QueueList.self)
 }
