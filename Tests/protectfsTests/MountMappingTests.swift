@@ -214,7 +214,7 @@ struct MountMappingTests {
 }
 
 /// Why no mapping can be stored into here; nil if it can.
-private let whyNoSharedMapping: String? = {
+let whyNoSharedMapping: String? = {
     if let whyNoMount { return whyNoMount }
     var system = utsname()
     uname(&system)
