@@ -117,6 +117,9 @@ final class WrittenFile: Sendable {
         }
     }
 
+    /// Whether ``keep(page:at:)`` has its key.
+    var canKeepPages: Bool { late.withLock { $0.key != nil } }
+
     /// Whether pages are kept.
     var hasLatePages: Bool { late.withLock { $0.pages != nil } }
 

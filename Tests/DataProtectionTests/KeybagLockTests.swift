@@ -163,6 +163,22 @@ struct KeybagLockTests {
         #expect(TransitionFile(directory: bag.directory).read().counter == before + 1, "an earlier unlock is refused")
     }
 
+    /// Stopped in between by chance, for example. All that it needs from then on it has.
+    @Test("An unlock that has begun, and has not looked at the counter yet, is stopped too", arguments: [false, true])
+    func unlockThatLooksLate(isGrace: Bool) throws {
+        let bag = try TestKeybag(state: isGrace ? .unlocked : .locked)
+        let note = try UnlockUnderWay(of: bag.keybag.uuid, in: bag.directory)
+        defer { note.end() }
+        if isGrace { _ = try bag.keybag.armLock(seconds: 1000) } else { try bag.keybag.lock() }
+        let opened = try bag.keybag.open(passcode: secret(TestKeybag.passcode))
+        let keys = try OpenedKeys(bag.keybag.file.load(), opened.key, bag.directory)
+        expectError("lockedMeanwhile") {
+            _ = try bag.keybag.load(
+                keys, seconds: nil, ifCounterIs: bag.keybag.transition.readStrictly().counter, noted: note)
+        }
+        #expect(bag.keybag.armedLock != nil || bag.ringContents == [2])
+    }
+
     @Test("Nothing is written into a directory without a keybag")
     func noKeybag() throws {
         let directory = ScratchDirectory()

@@ -34,7 +34,7 @@ extension Keybag {
         let doubt = stopUnlocksOfCopies()
         let turn: LockTurn
         do throws(DataProtectionError) {
-            turn = try transition.lockTurn { record throws(DataProtectionError) in
+            turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
                 let areThere = ring.holdsUnlocked
                 try ring.evict()
                 rings.remove()
@@ -61,6 +61,9 @@ extension Keybag {
         ring.process == nil ? UnlockUnderWay.stop(uuid, outside: try? directory.absolute()) : nil
     }
 
+    /// The same of this keybag where it is, when its counter was raised.
+    private func endUnlocks() { if ring.process == nil { UnlockUnderWay.end(uuid, in: try? directory.absolute()) } }
+
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
     ///
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
@@ -74,7 +77,7 @@ extension Keybag {
         var armed: ArmedLock?
         var refusal: Errno?
         let doubt = stopUnlocksOfCopies()
-        let turn = try transition.lockTurn { record throws(DataProtectionError) in
+        let turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
             if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
             if earlierDeadline == 0 { noteUnknownExpiry() }
@@ -164,7 +167,7 @@ extension Keybag {
     /// - Throws: `lockIncomplete`, `keyringUnavailable`, `lockUnproven`.
     package func evictEverything() throws(DataProtectionError) {
         let doubt = stopUnlocksOfCopies()
-        let turn = try transition.lockTurn { record throws(DataProtectionError) in
+        let turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
             let areThere = ring.holdsUnlocked
             try ring.evict(everything: true)
             record.noteEviction(foundKeys: areThere)

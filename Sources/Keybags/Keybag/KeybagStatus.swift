@@ -35,8 +35,8 @@ extension Keybag {
     public func status() throws(DataProtectionError) -> KeybagStatus {
         let state = try knownState()
         if state != .unlocked { _ = try rings.elsewhere() }  // else keys in another namespace could not be ruled out
-        let record = asItHoldsHere(transition.read())
-        let ends = [record.deadline, record.limit].filter { $0 != 0 }
+        let record = transition.read()
+        let ends = [record.deadline, asItHoldsHere(record).limit].filter { $0 != 0 }
         let isDue = state == .unlocked && record.bootID == Clock.bootID()
         let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(

@@ -66,30 +66,40 @@ package struct UnlockUnderWay: Sendable {
         }
         var failure: DataProtectionError?
         for directory in directories {
-            do throws(DataProtectionError) { try stop(in: directory) } catch { failure = error }
+            do throws(DataProtectionError) { try stop(keybag, in: directory) } catch { failure = error }
         }
         return failure
     }
 
-    private static func stop(in directory: FilePath) throws(DataProtectionError) {
+    /// Removes the notes of unlocks there: one that has noted itself and reads the counter only now loads nothing either. To be called within the
+    /// turn of a lock that is proven.
+    package static func end(_ keybag: KeybagUUID, in directory: FilePath?) {
+        for note in (try? notes()) ?? [] where note.keybag == keybag && note.directory == directory {
+            try? KeySerial.userKeyring.unlink(note.serial)  // it may have ended meanwhile
+        }
+    }
+
+    private static func stop(_ keybag: KeybagUUID, in directory: FilePath) throws(DataProtectionError) {
         let turn: LockTurn
         do throws(DataProtectionError) {
             try OwnDirectory.requireOwner(of: directory)
             let transition = TransitionFile(directory: directory)
-            turn = try transition.lockTurn(makesFile: false) { _ throws(DataProtectionError) in }
+            turn = try transition.lockTurn(makesFile: false, proven: { end(keybag, in: directory) }) {
+                _ throws(DataProtectionError) in
+            }
         } catch {
             throw .because(KeybagFailure.lockUnproven(keybag: directory, .unwritable(error.errno)))
         }
         try turn.requireProof(of: directory)
     }
 
-    private static func notes() throws(Errno) -> [(keybag: KeybagUUID, directory: FilePath)] {
+    private static func notes() throws(Errno) -> [(serial: KeySerial, keybag: KeybagUUID, directory: FilePath)] {
         try KeySerial.userKeyring.members().compactMap { serial in
             guard let description = serial.keyDescription(), description.hasPrefix(prefix),
                 let keybag = KeybagUUID(text: description.dropFirst(prefix.count).prefix(36)),
                 let directory = directory(in: serial)
             else { return nil }
-            return (keybag, directory)
+            return (serial, keybag, directory)
         }
     }
 

@@ -26,10 +26,13 @@ extension TransitionFile {
     /// - No regular file has the name. An unlock would make one, with a counter that it does not know.
     /// - The file system is read-only for everybody, and this lock had the flock.
     ///
-    /// - Parameter makesFile: whether to make a missing file, and a new record in a damaged one. Not where others may write: a name could be a
-    ///   second name of one of the user's files there.
+    /// - Parameters:
+    ///   - makesFile: whether to make a missing file, and a new record in a damaged one. Not where others may write: a name could be a second name of
+    ///     one of the user's files there.
+    ///   - proven: called first if it is certain that no unlock which has read the counter loads keys afterwards.
     package func lockTurn(
-        makesFile: Bool = true, _ body: (inout TransitionRecord) throws(DataProtectionError) -> Void
+        makesFile: Bool = true, proven: () -> Void = {},
+        _ body: (inout TransitionRecord) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) -> LockTurn {
         let standing = self.standing(makesFile)
         defer { standing.leave() }
@@ -46,6 +49,7 @@ extension TransitionFile {
         case .missing(let why): failure = why
         case .unknown(let why): (doubt, failure) = (.unwritable(why), why)
         }
+        if doubt == nil { proven() }
         try body(&record)
         // Without the flock nothing else is written: a lock that is armed stands, and is made up for at its deadline.
         if case .own(let file) = standing, failure == nil {
