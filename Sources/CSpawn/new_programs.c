@@ -1,6 +1,11 @@
 #define _GNU_SOURCE
 #include "new_programs.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
 const short protectfs_spawn_in_new_session = POSIX_SPAWN_SETSID;
 
 int protectfs_spawn_with_standard_streams_only(posix_spawn_file_actions_t *actions) {
@@ -9,4 +14,27 @@ int protectfs_spawn_with_standard_streams_only(posix_spawn_file_actions_t *actio
 
 int protectfs_spawn_in_directory(posix_spawn_file_actions_t *actions, const char *directory) {
     return posix_spawn_file_actions_addchdir_np(actions, directory);
+}
+
+static volatile sig_atomic_t parent_has_ended;
+
+static void note_end(int signal) {
+    (void)signal;
+    parent_has_ended = 1;
+}
+
+void protectfs_wait_for_parent(int descriptor) {
+    struct sigaction action = {.sa_handler = note_end};
+    sigaction(SIGUSR1, &action, NULL);
+    // The signal comes while this waits, and at no other time.
+    sigset_t own, waiting;
+    sigemptyset(&own);
+    sigaddset(&own, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &own, &waiting);
+    sigdelset(&waiting, SIGUSR1);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    while (!parent_has_ended) {
+        struct pollfd pipe = {.fd = descriptor, .events = POLLIN};
+        if (ppoll(&pipe, 1, NULL, &waiting) >= 0 || errno != EINTR) return;
+    }
 }

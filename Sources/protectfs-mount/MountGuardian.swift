@@ -66,12 +66,13 @@ struct MountGuardian {
 
     /// What the guardian does. It returns when there is nothing left to do.
     static func watch(_ words: [FilePath]) {
+        // The end of the pipe alone would not tell. A thread of the killed server can wait in the kernel for a page that another thread was to
+        // read, and keeps all descriptors open meanwhile. Only this process can answer for that page.
+        protectfs_wait_for_parent(reader)
+        var pipe = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
         var byte: UInt8 = 0
-        while true {
-            let count = read(reader, &byte, 1)
-            if count == 0 { break }
-            if count > 0 || errno != EINTR { return }
-        }
+        // Where it has ended in order, there is a byte.
+        if poll(&pipe, 1, 0) > 0, read(reader, &byte, 1) != 0 { return }
         MountRemains(connection: connection, record: record, note: words[1]).clear()
     }
 }

@@ -17,7 +17,8 @@ import Testing
 
     private func open(_ name: String, _ options: Data.WritingOptions) throws -> WrittenFile {
         let path = temporary.directory.appending(name)
-        try Data([1, 2, 3]).write(to: URL(fileURLWithPath: path.string), options: options, protectedBy: temporary.keybag)
+        let file = URL(fileURLWithPath: path.string)
+        try Data([1, 2, 3]).write(to: file, options: options, protectedBy: temporary.keybag)
         return try writers.enter(name == "a" ? 2 : 3) { _ throws(DataProtectionError) in
             try ProtectedFile.open(path, .readWrite, keybag: temporary.keybag)
         }

@@ -84,9 +84,8 @@ package struct UnlockUnderWay: Sendable {
         do throws(DataProtectionError) {
             try OwnDirectory.requireOwner(of: directory)
             let transition = TransitionFile(directory: directory)
-            turn = try transition.lockTurn(makesFile: false, proven: { end(keybag, in: directory) }) {
-                _ throws(DataProtectionError) in
-            }
+            let endNotes = { end(keybag, in: directory) }
+            turn = try transition.lockTurn(makesFile: false, proven: endNotes) { _ throws(DataProtectionError) in }
         } catch {
             throw .because(KeybagFailure.lockUnproven(keybag: directory, .unwritable(error.errno)))
         }
