@@ -12,7 +12,7 @@ final class InitialReply: Sendable {
     private static let operation: UInt32 = 26
     /// FUSE_INIT_EXT: there are 32 more flags.
     private static let hasMoreFlags: UInt32 = 1 << 30
-    /// The 36th flag of all.
+    /// FUSE_DIRECT_IO_ALLOW_MMAP is flag 36, and so the fifth of these.
     private static let allowsMappings: UInt32 = 1 << 4
 
     /// Looks at a request, as long as none was answered: `fuse_in_header` and `fuse_init_in`.
@@ -45,7 +45,10 @@ final class InitialReply: Sendable {
     static let channel: fuse_custom_io = {
         var channel = fuse_custom_io()
         channel.writev = { connection, pieces, count, served in
-            guard let served else { return -Int(EIO) }
+            guard let served else {
+                errno = EIO
+                return -1
+            }
             return Unmanaged<FuseSession.Served>.fromOpaque(served).takeUnretainedValue()
                 .initialReply.send(pieces, count, to: connection)
         }

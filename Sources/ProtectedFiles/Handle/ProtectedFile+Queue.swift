@@ -47,8 +47,7 @@ extension ProtectedFile {
         }
     }
 
-    /// How many commits the contents are old: another number after each of them. Needs no key while the contents are what this handle found
-    /// last.
+    /// The number of the contents: each commit gives them a higher one. Needs no key while they are what this handle found last.
     ///
     /// - Throws: as ``read(into:at:)``.
     package func contentCounter() throws(DataProtectionError) -> UInt64 {
