@@ -52,13 +52,6 @@ struct SharedFileSystemTests {
         #expect(try bed.read(path) == [4, 5, 6] + pattern(2, count: 20_000).dropFirst(3))
     }
 
-    @Test("A new file has a name from its beginning: a link could be a second file there")
-    func publication() throws {
-        let file = try UnnamedFile(mount.view.appending("new"))
-        #expect(try mount.view.names().map { $0.hasPrefix(".new.protectfs-unfinished-") } == [true])
-        withExtendedLifetime(file) {}
-    }
-
     @Test("Whether other machines have the file is asked of its file system")
     func whichFiles() throws {
         let path = try bed.make("f", .none, [1])
