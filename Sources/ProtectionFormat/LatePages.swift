@@ -22,6 +22,7 @@ public struct LatePages: Hashable, Sendable {
     /// Of the state of the file that the pages were stored over.
     public let counter: UInt64
 
+    public static let saltLength = 16
     /// Bytes before the records.
     public static let headerLength = 32
     /// Bytes of a record before its sealed bytes.
@@ -38,7 +39,7 @@ public struct LatePages: Hashable, Sendable {
     /// Decodes the first 32 bytes; nil if they are no such header.
     public init?(of prefix: Prefix, decoding bytes: [UInt8]) {
         var reader = ByteReader(bytes, to: Self.headerLength, layer: .redoRecord)
-        guard let magic = try? reader.take(8), magic == Self.magic, let salt = try? reader.take(16),
+        guard let magic = try? reader.take(8), magic == Self.magic, let salt = try? reader.take(Self.saltLength),
             let counter = try? reader.integer(UInt64.self)
         else { return nil }
         self.init(of: prefix, salt: salt, counter: counter)

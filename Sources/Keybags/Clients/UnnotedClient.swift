@@ -2,8 +2,8 @@ import DurableFiles
 import Glibc
 import SystemPackage
 
-/// A process that has files of class A or B open and could not say so by a ``ClientFile``, for example on a full disk. It holds a lock on a file of the keybag
-/// instead, which needs no room. A lock of the keybag does not know what it has, and cannot ask it.
+/// A process that has files of class A or B open and could not say so by a ``ClientFile``, for example on a full disk. It holds a lock on a file of
+/// the keybag instead, which needs no room. A lock of the keybag does not know what it has, and cannot ask it.
 final class UnnotedClient: Sendable {
     private let name: String
     private let file: LowerFile

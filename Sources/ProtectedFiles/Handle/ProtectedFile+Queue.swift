@@ -30,8 +30,12 @@ extension ProtectedFile {
     /// - Parameter salt: 16 bytes, of a key that there was; nil: a new one.
     /// - Throws: as ``read(into:at:)``.
     package func latePagesKey(salt: [UInt8]? = nil) throws(DataProtectionError) -> LatePagesKey {
-        let new = try withKeys { () throws(KeyError) in try Randomness.bytes(16) }
-        let salt = salt ?? new
+        let salt =
+            if let salt {
+                salt
+            } else {
+                try withKeys { () throws(KeyError) in try Randomness.bytes(LatePages.saltLength) }
+            }
         return try inTurn(.read) { () throws(DataProtectionError) in
             try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
                 let prefix = view.state.heads.head.prefix

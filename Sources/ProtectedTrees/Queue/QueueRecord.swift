@@ -76,7 +76,7 @@ package enum QueueRecord: Hashable {
             guard let seal = fields.count == 6 ? [] : Self.bytes(fields[6], count: JoinSeal.length) else { return nil }
             self = .join(file, log: FilePath(bytes: Array(fields[5])), seal: seal)
         case ("late", 6, let file?):
-            guard let salt = Self.bytes(fields[5], count: 16) else { return nil }
+            guard let salt = Self.bytes(fields[5], count: LatePages.saltLength) else { return nil }
             self = .late(file, salt: salt)
         case ("upgrade", _, _):
             guard let upgrade = QueuedUpgrade(fields: fields.dropFirst()) else { return nil }
