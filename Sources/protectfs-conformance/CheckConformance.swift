@@ -59,7 +59,7 @@ struct CheckConformance: ParsableCommand {
         let run = ConformanceRun(stage, subject)
         var report = ConformanceReport(table)
         let cells = table.cells
-        let progress = Progress("trying", total: Int64(cells.count))
+        let progress = Progress("trying", total: Int64(cells.count), of: .cells)
         for (index, cell) in cells.enumerated() {
             report.add(cell, run.finding(cell))
             progress.show(Int64(index + 1))

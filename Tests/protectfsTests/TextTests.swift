@@ -85,11 +85,37 @@ struct TextTests {
         }
     }
 
-    @Test("The progress bar and the ^C behind it fit 40 columns", arguments: [0, 1, 50, 100, 200] as [Int64])
+    @Test("A progress bar is as wide as it may be", arguments: [0, 1, 50, 100, 200] as [Int64])
     func progress(done: Int64) {
-        for label in ["writing", "protecting", "unprotecting", "verifying"] {
-            #expect(Progress.line(label, done: done, total: 100).count <= 38)
-            #expect(Progress.line(label, done: done << 40, total: 0).count <= 38)
+        var rate = ProgressRate(of: .bytes)
+        let began = ContinuousClock.now
+        rate.note(0, at: began)
+        for (label, columns) in [("writing", 37), ("protecting", 57), ("unprotecting", 77)] {
+            let lines = [100, 0].map { total in
+                Progress.line(
+                    label, done: done << 20, total: total << 20, rate, columns: columns, at: began + .seconds(2))
+            }
+            #expect(lines[0].count == columns && lines[1].count <= columns, "\(lines)")
         }
+    }
+
+    @Test("Behind it are the speed and the time left, where there is room")
+    func speed() {
+        var rates = [ProgressRate(of: .bytes), ProgressRate(of: .files)]
+        let began = ContinuousClock.now
+        func line(_ index: Int, _ columns: Int, after seconds: Double, total: Int64 = 12 << 20) -> String {
+            Progress.line(
+                "protecting", done: 4 << 20, total: total, rates[index], columns: columns, at: began + .seconds(seconds)
+            )
+        }
+        for index in 0...1 {
+            rates[index].note(0, at: began)
+            #expect(line(index, 77, after: 0.5).hasSuffix("]  33 %"), "no speed yet")
+        }
+        #expect(line(0, 77, after: 2).hasSuffix("]  33 %  2.0 MiB/s  4 s left"))
+        #expect(line(0, 77, after: 4).hasSuffix("  1.0 MiB/s  8 s left"), "it has stalled")
+        #expect(line(1, 77, after: 2).hasSuffix("  2097152 files/s  4 s left"))
+        #expect(line(0, 37, after: 2).hasSuffix("]  33 %"))
+        #expect(line(0, 77, after: 2, total: 0) == "protecting 4 MiB  2.0 MiB/s")
     }
 }

@@ -5,15 +5,17 @@ import Synchronization
 ///
 /// Drawn with carriage returns and spaces alone, so that it goes on every terminal.
 package final class Progress {
-    private static let terminalWidth = 40
-    /// Less than that, so that the `^C` which a terminal echoes does not wrap.
-    private static let width = terminalWidth - 3
-    private static let isShown = Atomic(false)
+    private static let widest = 80
+    /// Of a line, the `^C` that a terminal echoes behind it must not wrap.
+    private static let echo = 3
+    /// Columns of the line that stands there; 0 if none does.
+    private static let shown = Atomic(0)
 
     private let label: String
     private let total: Int64
-    private let start = Progress.now()
-    private var lastDrawn = 0.0
+    private let start = ContinuousClock.now
+    private var lastDrawn: ContinuousClock.Instant?
+    private var rate: ProgressRate
     /// What was last shown, or would have been on a terminal.
     package private(set) var done: Int64 = 0
     private let isTerminal: Bool
@@ -21,11 +23,11 @@ package final class Progress {
     /// - Parameters:
     ///   - label: at most 12 characters.
     ///   - total: 0 if it is not known.
+    ///   - unit: of the total, and of what is shown.
     ///   - isTyped: somebody types what is worked on, where the bar would stand.
-    package init(_ label: String, total: Int64, isTyped: Bool = false) {
+    package init(_ label: String, total: Int64, of unit: ProgressRate.Unit = .bytes, isTyped: Bool = false) {
         isTerminal = isatty(2) == 1 && !isTyped
-        self.label = label
-        self.total = total
+        (self.label, self.total, rate) = (label, total, ProgressRate(of: unit))
     }
 
     /// The bar goes.
@@ -44,48 +46,60 @@ package final class Progress {
     package func show(_ done: Int64) {
         self.done = done
         guard isTerminal else { return }
-        let now = Progress.now()
-        guard now - start > 1, now - lastDrawn > 0.1 else { return }
-        lastDrawn = now
-        Progress.isShown.store(true, ordering: .relaxed)
-        StandardError.raw("\r" + Progress.line(label, done: done, total: total))
+        rate.note(UInt64(max(0, done)))
+        draw { Progress.line(label, done: done, total: total, rate, columns: $0) }
     }
 
     /// Text in the place of a bar; what does not fit is cut off.
     package func show(text: @autoclosure () -> String) {
         guard isTerminal else { return }
-        let now = Progress.now()
-        guard now - start > 1, now - lastDrawn > 0.1 else { return }
-        lastDrawn = now
-        Progress.isShown.store(true, ordering: .relaxed)
-        let line = text().prefix(Self.width)
-        StandardError.raw("\r" + line + String(repeating: " ", count: Self.width - line.count))
+        draw { String(text().prefix($0)) }
     }
 
     /// How long the work has lasted, in seconds.
-    package var elapsed: Double { Progress.now() - start }
+    package var elapsed: Double { (ContinuousClock.now - start) / .seconds(1) }
 
-    /// `protecting [#########           ]  45 %`, or the MiB where there is no total. Never gets shorter.
-    package static func line(_ label: String, done: Int64, total: Int64) -> String {
-        guard total > 0 else { return String("\(label) \(done >> 20) MiB".prefix(width)) }
-        let share = min(1, Double(done) / Double(total))
+    /// At most ten times a second. `line` gets the number of columns that it may take.
+    private func draw(_ line: (Int) -> String) {
+        let now = ContinuousClock.now
+        guard now - start > .seconds(1), lastDrawn.map({ now - $0 > .milliseconds(100) }) ?? true else { return }
+        lastDrawn = now
+        let line = line(max(0, min(ScreenSize.now.columns, Self.widest) - Self.echo))
+        let rest = Progress.shown.exchange(line.count, ordering: .relaxed) - line.count
+        StandardError.raw("\r" + line + String(repeating: " ", count: max(0, rest)))
+    }
+
+    /// `protecting [#########           ]  45 %  12.0 MiB/s  20 s left`, or the MiB where there is no total.
+    package static func line(
+        _ label: String, done: Int64, total: Int64, _ rate: ProgressRate, columns: Int,
+        at now: ContinuousClock.Instant = .now
+    ) -> String {
+        let count = UInt64(max(0, done))
+        guard total > 0 else {
+            return String("\(label) \(done >> 20) MiB\(rate.words(count, of: nil, at: now))".prefix(columns))
+        }
+        return "\(label) "
+            + bar(
+                Double(done) / Double(total), details: rate.words(count, of: UInt64(total), at: now),
+                columns: columns - label.count - 1)
+    }
+
+    /// `[####    ]  50 %` and behind it `details`, where the bar keeps room: as wide as `columns`. At least the share.
+    package static func bar(_ share: Double, details: String, columns: Int) -> String {
+        let share = min(1, max(0, share))
         let percent = "\(Int(share * 100)) %"
-        let number = String(repeating: " ", count: max(0, 5 - percent.count)) + percent
-        let room = max(4, width - label.count - number.count - 4)
+        var number = String(repeating: " ", count: max(0, 6 - percent.count)) + percent
+        if columns - number.count - details.count >= 12 { number += details }
+        let room = columns - number.count - 2
+        guard room >= 4 else { return number }
         let filled = Int(share * Double(room))
-        let bar = String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled)
-        return "\(label) [\(bar)] \(number)"
+        return "[" + String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled) + "]" + number
     }
 
     /// Takes the bar away.
     package static func clear() {
-        guard isShown.exchange(false, ordering: .relaxed) else { return }
-        StandardError.raw("\r" + String(repeating: " ", count: terminalWidth - 1) + "\r")
-    }
-
-    private static func now() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        let columns = shown.exchange(0, ordering: .relaxed)
+        // The place of the echo too.
+        if columns > 0 { StandardError.raw("\r" + String(repeating: " ", count: columns + echo - 1) + "\r") }
     }
 }

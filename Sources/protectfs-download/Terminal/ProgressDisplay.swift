@@ -23,7 +23,7 @@ final class ProgressDisplay: Sendable {
     init(_ downloads: [Download], asJSON isJSON: Bool) {
         order = downloads.map(\.id)
         self.isJSON = isJSON
-        isTerminal = !isJSON && ScreenSize.isTerminal
+        isTerminal = !isJSON && Self.movesCursor
         let rows = downloads.map { ($0.id, ProgressRow($0)) }
         shown = Mutex(Shown(rows: Dictionary(rows) { first, _ in first }))
     }
@@ -68,6 +68,12 @@ final class ProgressDisplay: Sendable {
         }
     }
 
+    /// Whether standard error is a terminal that understands how a cursor is moved.
+    private static var movesCursor: Bool {
+        guard isatty(2) == 1, let kind = getenv("TERM") else { return false }
+        return strcmp(kind, "dumb") != 0
+    }
+
     private func draw(_ shown: inout Shown) {
         if shown.isOver { return }
         shown.lastDrawn = .now
@@ -77,25 +83,6 @@ final class ProgressDisplay: Sendable {
         let up = shown.height > 0 ? "\u{1B}[\(shown.height)A" : ""
         StandardError.raw(up + "\r" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")
         shown.height = lines.count
-    }
-}
-
-/// The terminal that standard error leads to.
-private struct ScreenSize {
-    let rows, columns: Int
-
-    /// One that understands how a cursor is moved.
-    static var isTerminal: Bool {
-        guard isatty(2) == 1, let kind = getenv("TERM") else { return false }
-        return strcmp(kind, "dumb") != 0
-    }
-
-    static var now: ScreenSize {
-        var size = winsize()
-        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else {
-            return ScreenSize(rows: 24, columns: 80)
-        }
-        return ScreenSize(rows: Int(size.ws_row), columns: Int(size.ws_col))
     }
 }
 

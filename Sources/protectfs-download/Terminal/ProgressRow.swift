@@ -7,8 +7,8 @@ struct ProgressRow {
     private(set) var activity: DownloadActivity
     /// Why it waits for its next try.
     private var trouble: DownloadTrouble?
-    /// How much had come when, in the last ten seconds of this try, a quarter of a second apart at least.
-    private var samples: [(time: ContinuousClock.Instant, received: UInt64)] = []
+    /// Of this try.
+    private var rate = ProgressRate(of: .bytes)
 
     init(_ download: Download) {
         let name = download.request?.target.lastComponent?.string ?? "\(download.id)"
@@ -27,11 +27,10 @@ struct ProgressRow {
         switch event {
         case .progress(let received, let length):
             (self.received, self.length) = (received, length ?? self.length)
-            if samples.last.map({ now - $0.time >= .milliseconds(250) }) ?? true { samples.append((now, received)) }
-            samples.removeAll { now - $0.time > .seconds(10) }
+            rate.note(received, at: now)
         case .state(let state, let activity):
             (self.state, self.activity, self.trouble) = (state, activity, trouble)
-            if activity != .transferring { samples = [] }
+            if activity != .transferring { rate.reset() }
         case .finished: state = .finished
         case .failed: state = .failed
         case .cancelled: state = .cancelled
@@ -62,30 +61,13 @@ struct ProgressRow {
 
     private func tail(_ columns: Int, _ now: ContinuousClock.Instant) -> String {
         if let word { return word }
-        let rate = rate(at: now)
         guard let length, length > 0 else {
-            return "\(received >> 20) MiB" + (rate.map { "  \(spoken(bytes: UInt64($0)))/s" } ?? "")
+            return "\(received >> 20) MiB\(rate.words(received, of: nil, at: now))"
         }
-        let share = min(1, Double(received) / Double(length))
-        let percent = "\(Int(share * 100)) %"
-        var number = String(repeating: " ", count: max(0, 6 - percent.count)) + percent
-        var details = "  \(spoken(bytes: received)) of \(spoken(bytes: length))"
-        if let rate {
-            details += "  \(spoken(bytes: UInt64(rate)))/s"
-            let left = Double(length - min(received, length)) / rate
-            if rate >= 1, left < 1_000_000 { details += "  \(spoken(seconds: Int(left.rounded(.up)))) left" }
-        }
-        if columns - number.count - details.count >= 12 { number += details }
-        let room = columns - number.count - 2
-        guard room >= 4 else { return number }
-        let filled = Int(share * Double(room))
-        return "[" + String(repeating: "#", count: filled) + String(repeating: " ", count: room - filled) + "]" + number
-    }
-
-    /// Bytes a second, of what came in the last ten seconds; nil for less than a second.
-    private func rate(at now: ContinuousClock.Instant) -> Double? {
-        guard let first = samples.first, now - first.time >= .seconds(1), received >= first.received else { return nil }
-        return Double(received - first.received) / ((now - first.time) / .seconds(1))
+        let amount = "  \(spoken(bytes: received)) of \(spoken(bytes: length))"
+        return Progress.bar(
+            Double(received) / Double(length), details: amount + rate.words(received, of: length, at: now),
+            columns: columns)
     }
 
     /// What it does, if that is not to receive.

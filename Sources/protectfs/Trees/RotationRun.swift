@@ -65,7 +65,7 @@ final class RotationRun {
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
         self.task = task
         ownFiles = keybag.ownFiles
-        progress = Progress(task == .rewrap ? "rotating" : "looking", total: total)
+        progress = Progress(task == .rewrap ? "rotating" : "looking", total: total, of: .files)
         document = isJSON ? JSONDocument(listing: "files") : nil
         workers = FileWorkers(
             // Each file keeps its directory open.

@@ -27,7 +27,7 @@ struct Repair: ParsableCommand {
         let outcome = Outcome()
         var entries: [JSON] = []
         let roots = try (paths.isEmpty ? [StoredPlace.of(".")] : paths.stored()).map(Self.root)
-        let progress = Progress("repairing", total: isatty(2) == 1 ? RotationRun.count(below: roots) : 0)
+        let progress = Progress("repairing", total: isatty(2) == 1 ? RotationRun.count(below: roots) : 0, of: .files)
         for root in roots {
             TreeWalk(crossesFileSystems: false).walk(root, recordingIn: outcome) { item in
                 let isNamed = item.path == root
