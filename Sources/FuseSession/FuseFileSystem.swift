@@ -1,13 +1,12 @@
 import Glibc
 import SystemPackage
 
-/// What the kernel calls a file or directory of a mount. ``FuseNode/root`` is where the mount begins.
+/// What the kernel calls a file or directory of a mount; 1 is where the mount begins.
 package typealias FuseNode = UInt64
 
 /// A file system that answers the kernel's requests. Any number of threads call it at once.
 ///
-/// Every error that a function throws is the errno that the calling program gets. What changes something is in FuseChanges.swift; a read-only
-/// mount is never asked for it.
+/// Every error that a function throws is the errno that the calling program gets. A read-only mount is never asked to change anything.
 package protocol FuseFileSystem: AnyObject, Sendable {
     /// The file of that name in a directory. The kernel keeps the node until ``forget(_:_:)``.
     func lookUp(_ name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry
@@ -23,7 +22,7 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     func read(
         _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno)
-    /// The last descriptor and mapping of an ``open(_:)`` has gone.
+    /// The last descriptor and mapping of an ``open(_:flags:)`` has gone.
     func release(_ handle: UInt64, of node: FuseNode)
     /// opendir(3).
     func openDirectory(_ node: FuseNode) throws(Errno) -> UInt64

@@ -32,8 +32,7 @@ package final class FuseSession: Sendable {
     ///   - source: what the table of mounts has as its source.
     ///   - isReadOnly: whether the kernel refuses with EROFS what changes something, and does not ask `files`.
     ///   - record: where the requests under way are noted.
-    ///   - answersItself: whether this process may use the mount. Where all of its threads wait for answers, nobody gives any, so otherwise it
-    ///     gets EDEADLK.
+    ///   - answersItself: whether this process may use the mount. If not, it gets EDEADLK, because it could wait for its own threads.
     /// - Throws: `Errno.ioError` if libfuse refused; it has printed why to standard error.
     package init(
         _ files: some FuseFileSystem, at point: FilePath, source: String = "protectfs", isReadOnly: Bool = true,
@@ -130,15 +129,6 @@ package final class FuseSession: Sendable {
     /// - SeeAlso: `fuse_lowlevel_notify_inval_inode` of fuse_lowlevel.h.
     package func dropPages(of node: FuseNode) throws(Errno) {
         try notified(fuse_lowlevel_notify_inval_inode(session, node, 0, 0))
-    }
-
-    /// Makes the kernel ask again when somebody uses this name.
-    ///
-    /// - Throws: what the kernel says; a name that it does not know is no error.
-    /// - SeeAlso: `fuse_lowlevel_notify_inval_entry` of fuse_lowlevel.h.
-    package func dropEntry(_ name: FilePath.Component, in directory: FuseNode) throws(Errno) {
-        try notified(
-            name.withPlatformString { fuse_lowlevel_notify_inval_entry(session, directory, $0, strlen($0)) })
     }
 
     /// How many bytes of a node, from its beginning on, are in the kernel's cache without a gap.

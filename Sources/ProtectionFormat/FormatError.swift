@@ -21,14 +21,14 @@ public enum FormatError: Error, Hashable, Sendable {
         case inlineFile = "inline file"
         /// What was committed and is not yet at its home.
         case redoRecord = "redo record"
+        /// Data of mappings that came after a lock. FORMAT.md §2.8.
+        case latePages = "late pages"
         /// A sealed piece of the contents.
         case chunk
         /// A copy of the keybag.
         case keybag
         /// The record of wrong passcodes.
         case attempts
-        /// What the kernel keyring holds.
-        case ringPayload = "keyring payload"
         /// A keybag as text. FORMAT.md §2.9.
         case recoveryExport = "recovery export"
         /// The class keys of a backup. FORMAT.md §2.16.

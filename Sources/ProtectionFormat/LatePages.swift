@@ -1,6 +1,6 @@
 import ProtectionKeys
 
-/// What pages of a mapping are kept in that the kernel delivers when the class key of their file has gone. FORMAT.md §2.8.
+/// The file that keeps data of shared mappings which the kernel delivers after a lock. FORMAT.md §2.8.
 ///
 ///     offset  bytes   field
 ///     0       8       magic `PFSLATES`
@@ -38,7 +38,7 @@ public struct LatePages: Hashable, Sendable {
 
     /// Decodes the first 32 bytes; nil if they are no such header.
     public init?(of prefix: Prefix, decoding bytes: [UInt8]) {
-        var reader = ByteReader(bytes, to: Self.headerLength, layer: .redoRecord)
+        var reader = ByteReader(bytes, to: Self.headerLength, layer: .latePages)
         guard let magic = try? reader.take(8), magic == Self.magic, let salt = try? reader.take(Self.saltLength),
             let counter = try? reader.integer(UInt64.self)
         else { return nil }
@@ -81,7 +81,7 @@ public struct LatePages: Hashable, Sendable {
 
     /// What the first 12 bytes of a record say; nil if no record begins so.
     public static func record(decoding bytes: [UInt8]) -> (offset: UInt64, count: Int)? {
-        var reader = ByteReader(bytes, to: recordHeaderLength, layer: .redoRecord)
+        var reader = ByteReader(bytes, to: recordHeaderLength, layer: .latePages)
         guard let offset = try? reader.integer(UInt64.self), let count = try? reader.integer(UInt32.self),
             (1...longest).contains(Int(count)), offset <= UInt64(Int64.max) - UInt64(count)
         else { return nil }

@@ -155,10 +155,3 @@ final class LowerTree: Sendable {
 extension NodeTable.Identity {
     init(_ status: stat) { self.init(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)) }
 }
-
-/// The errno that a program gets: EIO for what is damaged, ENOKEY for what no key opens now.
-func refusing<R>(_ body: () throws(DataProtectionError) -> R) throws(Errno) -> R {
-    do throws(DataProtectionError) { return try body() } catch {
-        throw error.errno == .badMessage ? .ioError : error.errno
-    }
-}

@@ -42,7 +42,7 @@ package final class Mount {
             point.restore()
             throw .refused(point.path)
         }
-        point.close()
+        point.makeUnwritable()
         // Before anything is read: if this process is killed, a lock must know of what the kernel has cached.
         do throws(DataProtectionError) {
             note = try HeldMountNote.hold(try MountNote(at: point.path), inKeybag: keybag.directory)

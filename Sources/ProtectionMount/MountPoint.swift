@@ -102,7 +102,7 @@ package struct MountPoint: Sendable {
     }
 
     /// Call this when the mount is there: it changes the directory below.
-    func close() { setMode(0o500) }  // an empty directory as it was is all that is lost
+    func makeUnwritable() { setMode(0o500) }  // an empty directory as it was is all that is lost
 
     /// Nothing is mounted there.
     func restore() { if let empty { setMode(empty.mode) } }

@@ -207,7 +207,7 @@ extension MountedTree {
                 }
             }
         }
-        if let modified = change.modified { files.writers[node]?.isModified(modified) }
+        if let modified = change.modified { files.writers[node]?.setModified(modified) }
         return try attributes(of: node)
     }
 }

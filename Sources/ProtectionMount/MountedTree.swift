@@ -8,7 +8,7 @@ import Synchronization
 import SystemPackage
 
 /// A directory as its mount shows it: names, modes and times of the directory below, plaintext sizes, and the plaintext of what the lock state
-/// lets open. Files that are not protected are shown as they are. What changes something is in MountedTree+Changes.swift.
+/// lets open. Files that are not protected are shown as they are. What changes something is in MountedTree+Changes.swift, attributes are in MountedTree+Attributes.swift.
 final class MountedTree: FuseFileSystem {
     let tree: LowerTree
     let files: OpenedFiles
@@ -197,8 +197,4 @@ final class MountedTree: FuseFileSystem {
     }
 
     func release(_ handle: UInt64, of node: FuseNode) { files.release(handle, of: node) }
-
-    func reporting<R>(_ body: () throws(Errno) -> R) throws(DataProtectionError) -> R {
-        do throws(Errno) { return try body() } catch { throw .system(tree.root.path, operation: "open", error) }
-    }
 }

@@ -176,7 +176,7 @@ final class OpenedFiles: Sendable {
         _ written: WrittenFile, _ node: FuseNode, from offset: UInt64, _ buffer: WipedBuffer,
         _ reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno) {
-        try read(written.file, node, from: offset, buffer, reply) { () throws(Errno) in try written.begin() }
+        try read(written.file, node, from: offset, buffer, reply) { () throws(Errno) in try written.mergeLatePages() }
     }
 
     private func read(

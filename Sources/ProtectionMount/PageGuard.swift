@@ -14,7 +14,7 @@ import SystemPackage
 ///
 /// It does what ``LockSequence`` decides. The keybag's ``Client`` calls it at each lock before it acknowledges, as it calls handles that have
 /// written something.
-final class PageGuard: CommitsAtLock {
+final class PageGuard: FinishesAtLock {
     /// The class that the open handles of each of these nodes have, if all of them can be read and none is `complete`.
     typealias Review = @Sendable ([FuseNode]) -> [FuseNode: ProtectionClass]
 
@@ -133,7 +133,7 @@ final class PageGuard: CommitsAtLock {
     // MARK: locks
 
     /// Returns when the pages have gone. Called on a thread of its own.
-    package func commitBeforeLock() { turn.withLock { _ in follow() } }
+    package func finishAtLock() { turn.withLock { _ in follow() } }
 
     /// Runs a read, a write or an open. If it finds no key there was a lock, even if the client has not heard of it.
     func noticing<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
@@ -195,9 +195,4 @@ final class PageGuard: CommitsAtLock {
             }
         }
     }
-}
-
-extension Errno {
-    /// ENOKEY: "Required key not available".
-    static var noKey: Errno { Errno(rawValue: ENOKEY) }
 }

@@ -82,7 +82,7 @@ final class Writers: Sendable {
     /// Writes kept pages into their files, where that is possible now.
     func mergePages() {
         let all = files.withLock { Array($0.values) }
-        for counted in all where counted.file.hasLatePages { try? counted.file.begin() }
+        for counted in all where counted.file.hasLatePages { try? counted.file.mergeLatePages() }
     }
 
     /// The kernel has no pages of `complete` files any more.

@@ -50,14 +50,14 @@ final class WrittenFile: Sendable {
 
     /// - Throws: ENOKEY if its class key has gone; EBUSY while another process writes to it.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64, appends: Bool) throws(Errno) {
-        try begin()
+        try mergeLatePages()
         try changing { () throws(DataProtectionError) in
             if appends { _ = try file.append(bytes) } else { try file.write(bytes, at: Int64(clamping: offset)) }
         }
     }
 
     func truncate(to size: UInt64) throws(Errno) {
-        try begin()
+        try mergeLatePages()
         try changing { () throws(DataProtectionError) in try file.truncate(to: Int64(clamping: size)) }
     }
 
@@ -83,7 +83,7 @@ final class WrittenFile: Sendable {
     /// Before the file is read or written: pages that were kept are written into it, and others can be kept from now on.
     ///
     /// - Throws: ENOKEY while it is locked and there are such pages.
-    func begin() throws(Errno) {
+    func mergeLatePages() throws(Errno) {
         let hasMerged = try late.withLock { late throws(Errno) in
             let pages = late.pages
             if let pages {
@@ -184,7 +184,7 @@ final class WrittenFile: Sendable {
     // MARK: attributes
 
     /// utimensat(2) is over: no commit is to change that time again.
-    func isModified(_ time: FuseChange.Time) {
+    func setModified(_ time: FuseChange.Time) {
         let time =
             switch time {
             case .now: Self.now()

@@ -87,24 +87,11 @@ struct FuseSessionTests {
         #expect(pread(descriptor, &byte, 1, 7) == 1 && byte == MemoryFiles.contents[7])
     }
 
-    @Test("Nodes and names that the kernel does not know are dropped without an error")
+    @Test("Nodes that the kernel does not know are dropped without an error")
     func unknown() throws {
         #expect(access(mount.point, F_OK) == 0)  // before the first request nothing can be dropped
         try mount.session.dropPages(of: 4711)
-        try mount.session.dropEntry("nothing", in: 1)
         #expect(try mount.session.cachedByteCount(of: 4711, limit: 4096) == 0)
-    }
-
-    @Test("A dropped name is asked for again")
-    func dropEntry() throws {
-        func look() { #expect(access(mount.path("data"), F_OK) == 0) }
-        look()
-        let first = files.lookups
-        look()
-        #expect(files.lookups == first)
-        try mount.session.dropEntry("data", in: 1)
-        look()
-        #expect(files.lookups == first + 1)
     }
 
     @Test("A handle is released when its last mapping has gone")

@@ -29,7 +29,7 @@ import Testing
         let (complete, other) = (try open("a", .completeFileProtection), try open("b", .noFileProtection))
         for file in [complete, other] {
             #expect(!file.canKeepPages)
-            try file.begin()
+            try file.mergeLatePages()
             #expect(file.canKeepPages)
         }
         for isLocked in [false, true] {
@@ -37,13 +37,13 @@ import Testing
             writers.forgetKeysOfPages()
             #expect(!complete.canKeepPages && other.canKeepPages)
             if !isLocked {
-                try complete.begin()
+                try complete.mergeLatePages()
                 #expect(complete.canKeepPages)
             }
         }
         #expect(throws: Errno(rawValue: ENOKEY)) { try [1].withUnsafeBytes { try complete.keep(page: $0, at: 0) } }
         try temporary.unlock()
-        try complete.begin()
+        try complete.mergeLatePages()
         #expect(complete.canKeepPages)
         for file in [complete, other] { try writers.leave(file) }
     }

@@ -14,9 +14,9 @@ struct DoctorFindingTests {
         var facts = DoctorFacts()
         change(&facts)
         let result = facts[keyPath: finding]
-        // Nothing to mend where nothing is wrong; one line each.
-        if result.level == .ok || result.level == .unknown { #expect(result.mend == nil) }
-        for text in [result.text, result.mend ?? ""] { #expect(!text.contains("\n") && !text.hasSuffix(".")) }
+        // Nothing to fix where nothing is wrong; one line each.
+        if result.level == .ok || result.level == .unknown { #expect(result.fix == nil) }
+        for text in [result.text, result.fix ?? ""] { #expect(!text.contains("\n") && !text.hasSuffix(".")) }
         return result.level
     }
 
@@ -70,7 +70,7 @@ struct DoctorFindingTests {
         facts.hidingUnit = "/home/kim/.config/systemd/user/protectfs-agent.service"
         #expect(level(\.unitFinding!) { $0 = facts } == .warning)
         #expect(
-            facts.unitFinding?.mend?.contains("rm '/home/kim/.config/systemd/user/protectfs-agent.service'") == true)
+            facts.unitFinding?.fix?.contains("rm '/home/kim/.config/systemd/user/protectfs-agent.service'") == true)
     }
 
     @Test("Who locks")
@@ -85,8 +85,8 @@ struct DoctorFindingTests {
             (facts.hasSystemd, facts.hasBus) = (hasSystemd, hasBus)
             #expect(level(\.agentFinding) { $0 = facts } == .warning)
             #expect(facts.agentFinding.text.hasSuffix("after a logout too"))
-            let mend = facts.agentFinding.mend ?? ""
-            #expect(mend.contains(expected) && mend.contains("protectfs unlock --for 2h"), "\(mend)")
+            let fix = facts.agentFinding.fix ?? ""
+            #expect(fix.contains(expected) && fix.contains("protectfs unlock --for 2h"), "\(fix)")
         }
     }
 
@@ -130,7 +130,7 @@ struct DoctorFindingTests {
             var facts = DoctorFacts()
             facts.exposures = [.init(path: "/a b", kind: kind, isDirectory: false)]
             #expect(facts.permissionFindings.map(\.level) == [expected])
-            #expect(facts.permissionFindings[0].mend?.contains("'/a b'") != false, "paths are quoted")
+            #expect(facts.permissionFindings[0].fix?.contains("'/a b'") != false, "paths are quoted")
         }
         #expect(DoctorFacts().permissionFindings.map(\.level) == [.ok])
         #expect(DoctorFacts().keybagFindings == [], "nothing is known of any keybag")
@@ -227,7 +227,7 @@ struct DoctorTests {
         #expect(seen["keybag"] == "warning" && seen["attempts"] == "warning" && seen["permissions"] != "ok")
         let findings = try #require(try done.json() as? [[String: Any]])
         for finding in findings where finding["check"] as? String == "permissions" {
-            #expect(try sandbox.shell(try #require(finding["mend"] as? String)).status == 0)
+            #expect(try sandbox.shell(try #require(finding["fix"] as? String)).status == 0)
         }
         done = try sandbox.run("doctor", "--json")
         #expect(done.status == 0)

@@ -40,7 +40,7 @@ struct KeybagDiagnosisTests {
         #expect(try sandbox.run("cat", "new").status == 66, "as it was said")
         let found = try finding("keybag")
         #expect(found["level"] as? String == "problem")
-        #expect((found["mend"] as? String)?.contains("protectfs recovery restore") == true)
+        #expect((found["fix"] as? String)?.contains("protectfs recovery restore") == true)
         for verb in ["status", "lock"] {
             let done = try sandbox.run(verb)
             #expect(done.status == 0)
@@ -67,7 +67,7 @@ struct KeybagDiagnosisTests {
 
         let found = try finding("keybag")
         #expect(found["level"] as? String == "problem")
-        var hints = [found["mend"] as? String ?? ""]
+        var hints = [found["fix"] as? String ?? ""]
         for verb in ["status", "lock"] {
             let done = try sandbox.run(verb)
             #expect(done.status == 0)
@@ -102,7 +102,7 @@ struct KeybagDiagnosisTests {
         #expect(status.errors.contains("no passcode opens the keybag, and files can be read only until the next lock"))
         #expect(status.errors.contains("hint: ") && status.errors.contains(way), "\(status.errors)")
         let found = try finding("device key")
-        #expect((found["mend"] as? String)?.contains(way) == true)
+        #expect((found["fix"] as? String)?.contains(way) == true)
         #expect(try sandbox.run("cat", "file").status == 0, "as it was said")
         let lock = try sandbox.run("lock")
         #expect(lock.status == 0)
@@ -121,7 +121,7 @@ struct KeybagDiagnosisTests {
         #expect(found["level"] as? String == "problem")
         let cat = try sandbox.run("cat", "file")
         #expect(cat.status == 66)
-        for said in [status.errors, explained, found["mend"] as? String ?? "", cat.errors] {
+        for said in [status.errors, explained, found["fix"] as? String ?? "", cat.errors] {
             #expect(said.contains("protectfs recovery restore"), "\(said)")
             #expect(!said.contains("protectfs init"), "\(said)")
         }

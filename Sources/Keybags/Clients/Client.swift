@@ -7,10 +7,10 @@ import ProtectionKeys
 import Synchronization
 import SystemPackage
 
-/// What can have written something that only a crash would lose once the keys have gone.
-package protocol CommitsAtLock: AnyObject, Sendable {
-    /// Commits it. Its errors are told to whoever uses it next.
-    func commitBeforeLock()
+/// What has something to finish at a lock: writes that are not committed, or pages in the kernel's cache.
+package protocol FinishesAtLock: AnyObject, Sendable {
+    /// Called at each lock when the keys have gone, and before this process acknowledges it. Errors are told to whoever uses the object next.
+    func finishAtLock()
 }
 
 /// This process as one that holds protected files of a keybag open: what it has, and its answer to a lock.
@@ -47,7 +47,7 @@ package final class Client: Sendable {
         }
 
         /// The handles with something to commit. A thread that commits it is counted from now on.
-        mutating func takeWriters() -> [any CommitsAtLock] {
+        mutating func takeWriters() -> [any FinishesAtLock] {
             defer { writers = [:] }
             let handles = writers.values.compactMap(\.handle)
             if !handles.isEmpty { commits += 1 }
@@ -55,7 +55,7 @@ package final class Client: Sendable {
         }
     }
     private struct WeakHandle: @unchecked Sendable {  // `weak var` is read and written under the ledger's lock
-        weak var handle: (any CommitsAtLock)?
+        weak var handle: (any FinishesAtLock)?
     }
 
     /// What others see.
@@ -128,7 +128,7 @@ package final class Client: Sendable {
     }
 
     /// A handle has written: a lock commits that.
-    package func noteWriting(_ handle: any CommitsAtLock) {
+    package func noteWriting(_ handle: any FinishesAtLock) {
         ledger.withLock { $0.writers[ObjectIdentifier(handle)] = WeakHandle(handle: handle) }
     }
 
@@ -217,7 +217,7 @@ package final class Client: Sendable {
         let ring = RingKeys(uuid)
         ring.clearExpired(in: directory)
         let isThere = ring.holdsUnlocked
-        let writers = ledger.withLock { ledger -> [any CommitsAtLock] in
+        let writers = ledger.withLock { ledger -> [any FinishesAtLock] in
             defer { ledger.hadKeys = isThere }
             return ledger.hadKeys && !isThere ? ledger.takeWriters() : []
         }
@@ -231,7 +231,7 @@ package final class Client: Sendable {
     /// Answers the lock that raised the counter to `counter`, when all that began before now has ended and what was written
     /// is committed. Waits for nothing.
     package func answer(_ counter: UInt64) {
-        let writers = ledger.withLock { ledger -> [any CommitsAtLock] in
+        let writers = ledger.withLock { ledger -> [any FinishesAtLock] in
             guard counter > ledger.heard else { return [] }
             ledger.heard = counter
             ledger.earlier += ledger.recent
@@ -244,10 +244,10 @@ package final class Client: Sendable {
         commit(writers)
     }
 
-    private func commit(_ writers: [any CommitsAtLock]) {
+    private func commit(_ writers: [any FinishesAtLock]) {
         // Who hears of the lock must not wait for a disk, unless there is no thread that can.
         BackgroundWork.perform { [self] in
-            for handle in writers { handle.commitBeforeLock() }
+            for handle in writers { handle.finishAtLock() }
             acknowledge(
                 ledger.withLock { ledger in
                     ledger.commits -= 1

@@ -59,7 +59,7 @@ public struct KeybagClient: Sendable, Hashable {
 }
 
 extension ClientOfKeybag {
-    /// Whether it lives and has not answered yet. Who makes no sense is waited for by nobody.
+    /// Whether it lives and has not answered yet. One whose record makes no sense is not waited for.
     func owes(_ counter: UInt64) -> Bool { (record?.acknowledged ?? .max) < counter && isAlive }
 }
 

@@ -1,5 +1,4 @@
 import DurableFiles
-import FoundationEssentials
 import Glibc
 import KernelKeyring
 import ProtectionFormat
@@ -71,29 +70,6 @@ extension Keybag {
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
     package var namespacesWithKeys: [UInt64] { (try? rings.elsewhere()) ?? [] }
-
-    /// The error for a class key that is not here.
-    package func lockedError(
-        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation
-    ) -> DataProtectionError {
-        let since = transition.read().lastChange.map { Date(secondsSince1970: $0) }
-        do throws(DataProtectionError) {
-            let state = try state()
-            return .because(
-                KeybagFailure.locked(
-                    path: path, protectionClass, operation, state: state, since: since))
-        } catch {
-            return error
-        }
-    }
-
-    /// The error for a class key that the keybag does not hold.
-    package func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
-        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
-        return .because(
-            KeybagFailure.keyLost(
-                path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest))
-    }
 
     private func loadedAt(_ key: RingSlot) throws(DataProtectionError) -> UInt64? {
         var serial: KeySerial?

@@ -27,8 +27,8 @@ extension Keybag {
 
     /// Locks as ``lock()`` does, and says what remains.
     ///
-    /// The keys go at once, and wait for nobody. Then the processes with open files are waited for: that operations which had
-    /// a key have ended, and that what was written is committed.
+    /// Evicts the keys at once. Then waits until the other processes with open files have ended the operations that had a key, and have
+    /// committed what was written.
     /// - Parameter time: how long they are waited for at most; not at all where nobody has files open.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` if the keyring of another user namespace still holds the
     ///   keys; `lockUnproven` if an unlock that is under way may load keys again. The keys in this process's keyring are gone even then, and
@@ -50,7 +50,7 @@ extension Keybag {
     /// kernel refuses the timeout, the deadline cannot be written down, or an unlock that is under way may load keys without it: nothing would
     /// take the keys away if the caller died.
     /// - Parameter time: in whole seconds, rounded up.
-    /// - Returns: what to give to ``finishLock(_:)``; nil if there was nothing to lock, or nothing is left to.
+    /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.
     public func armLock(after time: Duration) throws(DataProtectionError) -> ArmedLock? {
         try armLock(seconds: UInt32(clamping: time.wholeSeconds))

@@ -13,8 +13,8 @@ package enum StoredPlace {
     }
     private static let known = Mutex(Known())
 
-    /// Where the file is stored that this path leads to, by links too, or may be made by it; the path itself if no mount shows it. A path in a mount
-    /// begins at an open directory: see ``SystemPackage/FilePath/isBelowDescriptor``.
+    /// Where the file of a path is stored; the path itself if it is in no mount. Links are followed, and the file need not exist. In a mount the
+    /// result begins at an open directory: see ``SystemPackage/FilePath/isBelowDescriptor``.
     ///
     /// - Throws: `mountUnanswered`.
     package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {

@@ -40,14 +40,6 @@ public struct ClassChoice: Hashable, Sendable {
         self.rule = rule
     }
 
-    /// Whether the default of the directory or the configuration was raised: it says `none`, or the directory's nothing we know.
-    package var wasRaised: Bool {
-        switch rule {
-        case .directoryRaised, .configurationRaised: true
-        default: false
-        }
-    }
-
     /// The class of a file that would be created, or replaced, at `path` now by a program without a default.
     ///
     /// - Parameters:

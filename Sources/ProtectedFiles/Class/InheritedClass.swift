@@ -34,7 +34,7 @@ extension Keybag {
         return session.inheritedClass(from: head, file.path)
     }
 
-    /// The weakest class that a file may get which takes the place of `file` where nobody chooses a class; nil if that is not protected.
+    /// The weakest class that a file may get which replaces `file`, where nobody chooses one; nil if `file` is not protected.
     ///
     /// It is the class of `file`. What was altered or cannot be read may have been `complete`.
     package func leastClass(inPlaceOf file: LowerFile) -> ProtectionClass? {

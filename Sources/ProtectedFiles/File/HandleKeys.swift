@@ -102,7 +102,7 @@ package struct HandleKeys {
 
     private mutating func enter(_ protectionClass: ProtectionClass) {
         guard protectionClass != entry?.protectionClass else { return }
-        entry = protectionClass.isOpenWhileUnlockedOnly ? HandleEntry(keybag.client, protectionClass, path) : nil
+        entry = protectionClass.isShutByLock ? HandleEntry(keybag.client, protectionClass, path) : nil
     }
 
     /// nil if the class key cannot be had: the next operation says *locked* then.
@@ -122,6 +122,6 @@ package struct HandleKeys {
 }
 
 extension ProtectionClass {
-    /// A and B: a lock takes the keys that open their files.
-    package var isOpenWhileUnlockedOnly: Bool { self == .complete || self == .completeUnlessOpen }
+    /// Whether a lock takes the keys that open files of this class: A and B.
+    package var isShutByLock: Bool { self == .complete || self == .completeUnlessOpen }
 }

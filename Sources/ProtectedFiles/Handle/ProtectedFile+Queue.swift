@@ -25,7 +25,7 @@ extension ProtectedFile {
         }
     }
 
-    /// The key by which pages of a mapping are kept that come when the class key has gone.
+    /// The key that encrypts data of mappings which comes after a lock.
     ///
     /// - Parameter salt: 16 bytes, of a key that there was; nil: a new one.
     /// - Throws: as ``read(into:at:)``.

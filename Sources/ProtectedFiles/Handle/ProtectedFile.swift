@@ -12,7 +12,7 @@ public import SystemPackage
 /// may write. A handle on a `complete` file keeps nothing between operations that opens the file: its first operation
 /// after a lock, whoever locked, throws *locked*, and after an unlock the same handle works again. A
 /// `completeUnlessOpen` handle goes on until it is closed. Writes are seen by other handles when they are committed.
-public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open` is only touched under `turn`
+public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `open` is only touched under `turn`
     /// What a handle is opened for.
     public enum Access: Sendable {
         /// Reads; the file is never changed.
@@ -241,7 +241,7 @@ public final class ProtectedFile: CommitsAtLock, @unchecked Sendable {  // `open
 
     // MARK: locks
 
-    package func commitBeforeLock() {
+    package func finishAtLock() {
         turn.withLock { isClosed in
             isNoted = false
             // A file that has another class by now goes on, and commits when its program says so.

@@ -8,11 +8,11 @@ extension DoctorFacts {
         case .failure(.because(KeybagFailure.keybagNotFound(let directory))):
             let hint = DataProtectionError.because(KeybagFailure.keybagNotFound(directory)).hint
             if health.isGone {
-                return [.problem("keybag", "the keybag that was in \(quoted(directory)) is gone", mend: hint)]
+                return [.problem("keybag", "the keybag that was in \(quoted(directory)) is gone", fix: hint)]
             }
-            return [.warning("keybag", "there is none in \(quoted(directory))", mend: hint)]
+            return [.warning("keybag", "there is none in \(quoted(directory))", fix: hint)]
         case .failure(let error):
-            return [.problem("keybag", error.message, mend: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
+            return [.problem("keybag", error.message, fix: error.hint)] + (exposures.isEmpty ? [] : permissionFindings)
         case .success(let keybag):
             return [ageFinding(health) ?? copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
                 + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
@@ -33,28 +33,28 @@ extension DoctorFacts {
             case .missing: "its copy \(quoted(first.path)) is missing"
             default: "its copy \(quoted(first.path)) is not the same as the other one"
             }
-        return .warning("keybag", text, mend: "the next unlock repairs it: protectfs unlock\(keybagOption)")
+        return .warning("keybag", text, fix: "the next unlock repairs it: protectfs unlock\(keybagOption)")
     }
 
     /// A keybag that is older than the class keys in the ring.
     func ageFinding(_ health: KeybagHealth) -> DoctorFinding? {
         guard let problem = health.problems.first(where: { $0.subject == .age }) else { return nil }
-        return .problem("keybag", problem.message, mend: problem.hint)
+        return .problem("keybag", problem.message, fix: problem.hint)
     }
 
     func deviceKeyFinding(_ health: KeybagHealth) -> DoctorFinding {
         guard let error = health.deviceKeyProblem else { return .ok("device key", "there, and the right one") }
         guard let problem = health.problems.first(where: { $0.subject == .deviceKey }) else {
-            return .problem("device key", error.message, mend: error.hint)
+            return .problem("device key", error.message, fix: error.hint)
         }
-        return .problem("device key", problem.message, mend: problem.hint)
+        return .problem("device key", problem.message, fix: problem.hint)
     }
 
     func recoveryFinding(_ keybag: KeybagInspection) -> DoctorFinding {
         if keybag.hasRecoveryCode { return .ok("recovery code", "there is one") }
         return .warning(
             "recovery code", "none: with the passcode or the device key lost, every file is lost",
-            mend:
+            fix:
                 "protectfs recovery new\(keybagOption); then, for a keybag that is lost: protectfs recovery export\(keybagOption) FILE"
         )
     }
@@ -65,11 +65,11 @@ extension DoctorFacts {
         case .never:
             return .warning(
                 "recovery export", "none was made here: with this disk lost, every file in a backup is lost",
-                mend: "\(command), and keep it elsewhere")
+                fix: "\(command), and keep it elsewhere")
         case .made(let time, isOutdated: true):
             return .warning(
                 "recovery export", "the keybag was changed after the last one, of \(spoken(time: time))",
-                mend: "\(command), and destroy the earlier one")
+                fix: "\(command), and destroy the earlier one")
         case .made(let time, isOutdated: false): return .ok("recovery export", "made on \(spoken(time: time))")
         }
     }
@@ -81,7 +81,7 @@ extension DoctorFacts {
         }
         return .warning(
             "derivation", "the \(weak.kind.rawValue) is protected by \(weak.iterations) iterations only",
-            mend: weak.kind == .passcode ? "protectfs passcode\(keybagOption)" : nil)
+            fix: weak.kind == .passcode ? "protectfs passcode\(keybagOption)" : nil)
     }
 
     func attemptsFinding(_ health: KeybagHealth) -> DoctorFinding {
@@ -89,7 +89,7 @@ extension DoctorFacts {
         case nil, 0:
             .warning(
                 "attempts", "the record of wrong passcodes is damaged or missing, which counts as 8 wrong passcodes",
-                mend: "an hour after the next try the right passcode clears it: protectfs unlock\(keybagOption)")
+                fix: "an hour after the next try the right passcode clears it: protectfs unlock\(keybagOption)")
         case 1:
             .ok("attempts", "the record of wrong passcodes is valid; its second sector is rewritten by the next try")
         default: .ok("attempts", "the record of wrong passcodes is valid")
@@ -104,17 +104,17 @@ extension DoctorFacts {
         return .warning(
             "class changes",
             "\(spoken(count, "file")) may still open under an earlier class: a class change was interrupted",
-            mend: "the next lock or unlock finishes it, or reports why it cannot: protectfs lock\(keybagOption)")
+            fix: "the next lock or unlock finishes it, or reports why it cannot: protectfs lock\(keybagOption)")
     }
 
     func ringFinding(_ health: KeybagHealth) -> DoctorFinding {
         if let problem = health.problems.first(where: { $0.subject == .predecessor }) {
-            return .problem("class keys", problem.message, mend: "protectfs lock\(keybagOption)")
+            return .problem("class keys", problem.message, fix: "protectfs lock\(keybagOption)")
         }
         guard let errno = health.ringProblem else { return .ok("class keys", "what is loaded can be read") }
         return .problem(
             "class keys", "they are in the kernel keyring and this session cannot read them: \(errno.spoken)",
-            mend: "protectfs lock\(keybagOption), then protectfs unlock\(keybagOption)")
+            fix: "protectfs lock\(keybagOption), then protectfs unlock\(keybagOption)")
     }
 
     /// Present only where something is wrong.
@@ -122,7 +122,7 @@ extension DoctorFacts {
         hidingUnit.map { unit in
             .warning(
                 "agent unit", "\(quoted(unit)) hides the unit of the package, which is kept up to date",
-                mend: "unless you have changed it: rm \(quoted(unit)); then: protectfs agent install")
+                fix: "unless you have changed it: rm \(quoted(unit)); then: protectfs agent install")
         }
     }
 
@@ -131,7 +131,7 @@ extension DoctorFacts {
         return .warning(
             "agent",
             "none runs: the keys stay until protectfs lock\(keybagOption) or a restart of the machine, after a logout too",
-            mend: AgentProgram.remedy(hasSystemd: hasSystemd, hasBus: hasBus, option: keybagOption))
+            fix: AgentProgram.remedy(hasSystemd: hasSystemd, hasBus: hasBus, option: keybagOption))
     }
 
     var fileSystemFinding: DoctorFinding {
@@ -146,15 +146,15 @@ extension DoctorFacts {
             case "tmpfs", "ramfs", "overlay":
                 return .warning(
                     name, "the keybag is on \(type) and goes with the next start of the machine or container",
-                    mend: "keep it on a disk: --keybag DIR")
+                    fix: "keep it on a disk: --keybag DIR")
             case "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk":
                 return .problem(
                     name, "the keybag is on \(type), which has no owners and modes",
-                    mend: "keep it on ext4, XFS or Btrfs: --keybag DIR")
+                    fix: "keep it on ext4, XFS or Btrfs: --keybag DIR")
             case "nfs", "nfs4", "cifs", "smb3", "9p", "fuse", "virtiofs", "ceph":
                 return .warning(
                     name, "the keybag is on \(type), whose locks and flushes may not hold",
-                    mend: "keep it on a local disk: --keybag DIR")
+                    fix: "keep it on a local disk: --keybag DIR")
             default: return .unknown(name, "nothing is known of \(type)")
             }
         }
@@ -169,15 +169,15 @@ extension DoctorFacts {
             case .othersCanWrite(let bits):
                 return .problem(
                     "permissions", "others can write to \(path) (mode \(String(bits, radix: 8)))",
-                    mend: "chmod go-w \(path)")
+                    fix: "chmod go-w \(path)")
             case .othersCanRead(let bits):
                 return .warning(
                     "permissions", "others can read \(path) (mode \(String(bits, radix: 8)))",
-                    mend: "chmod \(mode) \(path)")
+                    fix: "chmod \(mode) \(path)")
             case .foreignOwner(let uid):
                 return .problem(
                     "permissions", "\(path) belongs to uid \(uid)",
-                    mend: "if it should be yours: sudo chown \"$(id -u)\" \(path)")
+                    fix: "if it should be yours: sudo chown \"$(id -u)\" \(path)")
             case .unreadable(let reason): return .unknown("permissions", "\(path): \(reason)")
             }
         }

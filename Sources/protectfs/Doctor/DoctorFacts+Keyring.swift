@@ -9,7 +9,7 @@ extension DoctorFacts {
             return .ok("kernel keyring", "this session can add, find, read and evict keys")
         }
         let text = "the kernel refuses to \(failure.step.rawValue) a key: \(failure.errno.spoken)"
-        let mend =
+        let fix =
             switch failure.errno {
             case .noFunction, .notPermitted:
                 "allow keyctl, add_key and request_key in the seccomp profile of the container; a service: no "
@@ -17,7 +17,7 @@ extension DoctorFacts {
             case Errno(rawValue: 122): "sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"  // EDQUOT
             default: "see what the session reaches: keyctl show @u"
             }
-        return .problem("kernel keyring", text, mend: mend)
+        return .problem("kernel keyring", text, fix: fix)
     }
 
     var sessionFinding: DoctorFinding {
@@ -25,7 +25,7 @@ extension DoctorFacts {
         case (.known(true), _):
             return .warning(
                 "session", "in a user namespace, whose keyrings are its own: an unlock outside is not seen in here",
-                mend: "unlock in here too: protectfs unlock; a service: PrivateUsers=no")
+                fix: "unlock in here too: protectfs unlock; a service: PrivateUsers=no")
         case (_, .unknown(let reason)): return .unknown("session", reason)
         case (_, .known(let group)):
             let last = group.split(separator: "/").last.map(String.init) ?? ""
@@ -51,7 +51,7 @@ extension DoctorFacts {
             }
             return .warning(
                 "key quota", text + "; an unlock may find no room",
-                mend: "sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000")
+                fix: "sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000")
         }
     }
 
@@ -63,7 +63,7 @@ extension DoctorFacts {
                 "a key that expires by itself is wiped after \(seconds) s, or by the next protectfs command"
             return seconds <= 300
                 ? .ok("expired keys", text)
-                : .warning("expired keys", text, mend: "sudo sysctl kernel.keys.gc_delay=300")
+                : .warning("expired keys", text, fix: "sudo sysctl kernel.keys.gc_delay=300")
         }
     }
 }

@@ -17,7 +17,7 @@ extension DoctorFacts {
             }
             return .warning(
                 "swap", "\(plain.joined(separator: ", ")) is not encrypted; memory of applications can reach it",
-                mend: "sudo swapoff \(plain[0]); or encrypt it: option swap in /etc/crypttab, crypttab(5)")
+                fix: "sudo swapoff \(plain[0]); or encrypt it: option swap in /etc/crypttab, crypttab(5)")
         }
     }
 
@@ -30,7 +30,7 @@ extension DoctorFacts {
         case (.known(true), _):
             return .warning(
                 "hibernation", "it writes all memory, class keys included, to swap that is not encrypted",
-                mend: "sudo systemctl mask hibernate.target hybrid-sleep.target suspend-then-hibernate.target")
+                fix: "sudo systemctl mask hibernate.target hybrid-sleep.target suspend-then-hibernate.target")
         }
     }
 
@@ -41,7 +41,7 @@ extension DoctorFacts {
         case .known(false):
             .warning(
                 "init_on_free", "freed memory keeps what was in it until somebody else needs it",
-                mend: "add init_on_free=1 to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, then: sudo update-grub")
+                fix: "add init_on_free=1 to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, then: sudo update-grub")
         }
     }
 
@@ -56,7 +56,7 @@ extension DoctorFacts {
                 }
                 return .warning(
                     "core dumps", "those of applications go to \(program); protectfs itself makes none",
-                    mend: program.hasSuffix("systemd-coredump")
+                    fix: program.hasSuffix("systemd-coredump")
                         ? "Storage=none and ProcessSizeMax=0 under [Coredump] in /etc/systemd/coredump.conf"
                         : program.hasSuffix("apport")
                             ? "sudo systemctl disable --now apport.service"
@@ -65,7 +65,7 @@ extension DoctorFacts {
             if dumps.limit == 0 { return .ok("core dumps", "off in this session (ulimit -c is 0)") }
             return .warning(
                 "core dumps", "applications of this session write them beside their files; protectfs itself makes none",
-                mend: "ulimit -c 0; for every login: the line `* hard core 0` in /etc/security/limits.conf")
+                fix: "ulimit -c 0; for every login: the line `* hard core 0` in /etc/security/limits.conf")
         }
     }
 
@@ -77,7 +77,7 @@ extension DoctorFacts {
         case .unlocked:
             return .warning(
                 "memory for keys", "ordinary memory, which can be swapped: the kernel allows no more\(limit)",
-                mend: "the line `* - memlock 8192` in /etc/security/limits.conf; services: LimitMEMLOCK=8M")
+                fix: "the line `* - memlock 8192` in /etc/security/limits.conf; services: LimitMEMLOCK=8M")
         }
     }
 
@@ -86,6 +86,6 @@ extension DoctorFacts {
             ? .ok("libcrypto", libcrypto.text)
             : .problem(
                 "libcrypto", "\(libcrypto.text) is loaded, and 3.0 is needed",
-                mend: "sudo apt install libssl3; on Ubuntu 24.04 libssl3t64")
+                fix: "sudo apt install libssl3; on Ubuntu 24.04 libssl3t64")
     }
 }

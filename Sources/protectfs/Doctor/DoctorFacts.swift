@@ -82,18 +82,18 @@ struct DoctorFinding: Equatable {
     /// What is, in one line.
     let text: String
     /// How it is mended, in one line.
-    let mend: String?
+    let fix: String?
 
     static func ok(_ check: String, _ text: String) -> DoctorFinding {
-        DoctorFinding(check: check, level: .ok, text: text, mend: nil)
+        DoctorFinding(check: check, level: .ok, text: text, fix: nil)
     }
     static func unknown(_ check: String, _ text: String) -> DoctorFinding {
-        DoctorFinding(check: check, level: .unknown, text: text, mend: nil)
+        DoctorFinding(check: check, level: .unknown, text: text, fix: nil)
     }
-    static func warning(_ check: String, _ text: String, mend: String? = nil) -> DoctorFinding {
-        DoctorFinding(check: check, level: .warning, text: text, mend: mend)
+    static func warning(_ check: String, _ text: String, fix: String? = nil) -> DoctorFinding {
+        DoctorFinding(check: check, level: .warning, text: text, fix: fix)
     }
-    static func problem(_ check: String, _ text: String, mend: String? = nil) -> DoctorFinding {
-        DoctorFinding(check: check, level: .problem, text: text, mend: mend)
+    static func problem(_ check: String, _ text: String, fix: String? = nil) -> DoctorFinding {
+        DoctorFinding(check: check, level: .problem, text: text, fix: fix)
     }
 }

@@ -62,7 +62,7 @@ final class MessageSource {
         var target: ProtectedSpool?
         while true {
             guard let piece = try input.fullPiece() else {
-                throw Failure(.interrupted, "interrupted; nothing was imported")
+                throw Failure(.interrupted, "interrupted; nothing was opened")
             }
             if size == 0 { try check(piece) }
             if piece.isEmpty { break }
@@ -77,7 +77,7 @@ final class MessageSource {
 
     /// Reads up to `buffer.count` bytes from `offset` on; fewer only at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
-        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing was imported") }
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; nothing was opened") }
         if let spool { return try spool.read(into: buffer, at: offset) }
         var done = 0
         while done < buffer.count {

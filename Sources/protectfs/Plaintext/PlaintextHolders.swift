@@ -21,8 +21,3 @@ final class PlaintextHolders {
     /// Programs that are started from now on count, and so does the program that this process becomes.
     func passOn(from lowest: Int32) { for note in notes.values { note.passOn(from: lowest) } }
 }
-
-extension ProtectionClass {
-    /// Whether a lock is meant to shut files of this class, so that their plaintext must not outlive it.
-    var isShutByLock: Bool { self == .complete || self == .completeUnlessOpen }
-}

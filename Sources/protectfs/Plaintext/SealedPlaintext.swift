@@ -24,7 +24,7 @@ struct SealedPlaintext: ~Copyable {
         try MemoryStorage.requireRoom(for: try file.size(), of: path)
         try Self.copy(file, to: memory)
         try file.close()
-        // Mode 0400: not even for nothing is there a descriptor that can write.
+        // Mode 0400, so that nobody opens it once more for writing.
         guard fchmod(memory, 0o400) == 0, protectfs_seal_memory_file(memory) == 0 else { throw Self.failure(path) }
         let reader = open("/proc/self/fd/\(memory)", O_RDONLY | O_CLOEXEC)
         guard reader >= 0 else { throw Self.failure(path) }

@@ -38,13 +38,13 @@ extension DoctorFacts {
 extension DoctorFinding {
     fileprivate var lines: [String] {
         let word = level.rawValue + String(repeating: " ", count: 9 - level.rawValue.count)
-        return ["\(word)\(check): \(text)"] + (mend.map { ["         fix: \($0)"] } ?? [])
+        return ["\(word)\(check): \(text)"] + (fix.map { ["         fix: \($0)"] } ?? [])
     }
 
     fileprivate var members: JSON {
         .object([
             ("check", .string(check)), ("level", .string(level.rawValue)), ("text", .string(text)),
-            ("mend", mend.map { .string($0) } ?? .null),
+            ("fix", fix.map { .string($0) } ?? .null),
         ])
     }
 }

@@ -1,0 +1,31 @@
+import DurableFiles
+import FoundationEssentials
+import Glibc
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// The error for a class key that is not here.
+    package func lockedError(
+        _ path: FilePath, _ protectionClass: ProtectionClass, _ operation: AttemptedOperation
+    ) -> DataProtectionError {
+        let since = transition.read().lastChange.map { Date(secondsSince1970: $0) }
+        do throws(DataProtectionError) {
+            let state = try state()
+            return .because(
+                KeybagFailure.locked(
+                    path: path, protectionClass, operation, state: state, since: since))
+        } catch {
+            return error
+        }
+    }
+
+    /// The error for a class key that the keybag does not hold.
+    package func keyLost(_ name: ClassKeyName, _ path: FilePath) -> DataProtectionError {
+        let newest = lastKnown.usedEntries.map(\.generation).max() ?? 0
+        return .because(
+            KeybagFailure.keyLost(
+                path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest))
+    }
+}

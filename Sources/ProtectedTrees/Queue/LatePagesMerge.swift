@@ -1,0 +1,78 @@
+import DurableFiles
+import Glibc
+import Keybags
+import ProtectedFiles
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+extension Keybag {
+    /// Writes the pages that were kept of a file into it.
+    func mergeLatePages(
+        of reference: FileReference, _ salt: [UInt8]
+    ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        let queue = try LowerDirectory(directory.appending(QueueNote.directoryName))
+        let name = LatePagesFile.name(salt)
+        guard try queue.status(of: name) != nil else { return .unneeded }
+        let data = try queue.file(name, flags: O_RDONLY, path: queue.path.entry(name))
+        // It may only have been moved: the pages are not given up.
+        guard let found = try reference.find() else {
+            throw .system(reference.path, operation: "open", .noSuchFileOrDirectory)
+        }
+        let file = try ProtectedFile.writing(found, keybag: self)
+        do throws(DataProtectionError) {
+            try merge(data, into: file, ifCounterIs: nil)
+        } catch {
+            file.discard()
+            throw error
+        }
+        try file.close()
+        try queue.remove(name)
+        return .done
+    }
+
+    /// - Parameter isExpected: whether the pages were stored over contents with this counter; nil: as they say themselves.
+    func merge(
+        _ data: LowerFile, into file: ProtectedFile, ifCounterIs isExpected: ((UInt64) -> Bool)?
+    ) throws(DataProtectionError) {
+        let stored = try StoredLatePages(data, of: file)
+        // Nothing is written unless all of them open.
+        try stored.lendEach { _, _ in }
+        try file.beginWriting()
+        let counter = try file.contentCounter()
+        if isExpected?(counter) ?? (counter == stored.counter) {
+            try stored.write(to: file)
+            return try file.sync()
+        }
+        // Whoever has written them may have been killed before they were removed.
+        guard try !stored.areThere(in: file) else { return }
+        try save(stored, beside: file)
+    }
+
+    /// Pages of an earlier state do not replace what was written since. They go into a file of their own, at their offsets.
+    private func save(_ pages: StoredLatePages, beside file: ProtectedFile) throws(DataProtectionError) {
+        let place = try DirectoryEntry(file.lower.place())
+        var number = 1
+        while true {
+            // A path that ends in these characters has a last component.
+            let name = FilePath(bytes: place.path.bytes + Array(".late-\(number)".utf8)).lastComponent!
+            let entry = DirectoryEntry(name, in: place.directory)
+            do throws(DataProtectionError) {
+                let saved = try ProtectedFile.create(entry, atLeast: file.openedClass(), mode: 0o600, keybag: self)
+                do throws(DataProtectionError) {
+                    try pages.lendEach { bytes, offset throws(DataProtectionError) in
+                        try saved.write(bytes, at: Int64(offset))
+                    }
+                    try saved.close()
+                } catch {
+                    saved.discard()
+                    try? place.directory.remove(name)
+                    throw error
+                }
+                return warn(.latePagesSaved(file.path, in: entry.path))
+            } catch .exists {
+                number += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import DurableFiles
+import Glibc
+import Keybags
+import ProtectedFiles
+import ProtectionFormat
+import ProtectionKeys
+import SystemPackage
+
+/// Kept pages, as they are read.
+struct StoredLatePages {
+    private let data: LowerFile
+    private let pages: LatePages
+    private let key: LatePagesKey
+
+    var counter: UInt64 { pages.counter }
+
+    /// - Throws: as ``ProtectedFile/read(into:at:)``; `damaged`.
+    init(_ data: LowerFile, of file: ProtectedFile) throws(DataProtectionError) {
+        self.data = data
+        let start = try data.bytes(at: 0, count: LatePages.headerLength)
+        guard start.count == LatePages.headerLength else { throw Self.damaged(data) }
+        key = try file.latePagesKey(salt: Array(start[8..<24]))
+        guard let pages = LatePages(of: key.prefix, decoding: start) else { throw Self.damaged(data) }
+        self.pages = pages
+    }
+
+    private static func damaged(_ data: LowerFile) -> DataProtectionError {
+        .damaged(data.path, .latePages, reason: "they do not open", offset: nil)
+    }
+
+    /// Lends each page, in the order in which the kernel has delivered them. One at the end that is not whole was never answered for.
+    func lendEach(
+        _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
+        let length = try data.length()
+        let text = WipedBuffer(count: LatePages.longest)
+        var place = UInt64(LatePages.headerLength)
+        var number: UInt64 = 0
+        while true {
+            let start = try data.bytes(at: place, count: LatePages.recordHeaderLength)
+            guard start.count == LatePages.recordHeaderLength else { return }
+            guard let record = LatePages.record(decoding: start) else { throw Self.damaged(data) }
+            let sealedCount = record.count + ChunkLayout.overhead
+            let end = place + UInt64(LatePages.recordHeaderLength + sealedCount)
+            guard end <= length else { return }
+            let sealed = try data.bytes(at: place + UInt64(LatePages.recordHeaderLength), count: sealedCount)
+            do throws(KeyError) {
+                try pages.open(
+                    sealed, of: record, number: number, under: key.secret.bytes, into: text.prefix(record.count))
+            } catch .authenticationFailed {
+                throw Self.damaged(data)
+            } catch {
+                throw .cryptography(error)
+            }
+            try body(UnsafeRawBufferPointer(text.prefix(record.count)), record.offset)
+            (place, number) = (end, number + 1)
+        }
+    }
+
+    func write(to file: ProtectedFile) throws(DataProtectionError) {
+        let size = UInt64(try file.size())
+        try lendEach { bytes, offset throws(DataProtectionError) in
+            let count = Int(min(UInt64(bytes.count), size - min(offset, size)))
+            if count > 0 { try file.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: Int64(offset)) }
+        }
+    }
+
+    /// Whether the file has all of these bytes, or those that came after them at the same places.
+    func areThere(in file: ProtectedFile) throws(DataProtectionError) -> Bool {
+        let size = UInt64(try file.size())
+        let buffer = WipedBuffer(count: LatePages.longest)
+        var areThere = true
+        try lendEach { bytes, offset throws(DataProtectionError) in
+            let count = Int(min(UInt64(bytes.count), size - min(offset, size)))
+            guard areThere, count > 0 else { return }
+            let read = try file.read(into: buffer.prefix(count), at: Int64(offset))
+            areThere = read == count && memcmp(buffer.bytes.baseAddress!, bytes.baseAddress!, count) == 0
+        }
+        return areThere
+    }
+}
