@@ -90,7 +90,7 @@ let package = Package(
             name: "ProtectedTrees",
             dependencies: [
                 "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "Keybags", "ProtectedFiles",
-                system,
+                "CMemoryFiles", system,
             ]),
         .target(
             name: "DataProtection",

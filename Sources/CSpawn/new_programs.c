@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 const short protectfs_spawn_in_new_session = POSIX_SPAWN_SETSID;
 
@@ -17,14 +18,18 @@ int protectfs_spawn_in_directory(posix_spawn_file_actions_t *actions, const char
 }
 
 static volatile sig_atomic_t parent_has_ended;
+static pid_t parent;
 
-static void note_end(int signal) {
+static void note_end(int signal, siginfo_t *info, void *context) {
     (void)signal;
-    parent_has_ended = 1;
+    (void)context;
+    // Any program of the user can send this signal, but none in the name of another process: sigaction(2), SI_USER.
+    if (info->si_code == SI_USER && info->si_pid == parent) parent_has_ended = 1;
 }
 
-void protectfs_wait_for_parent(int descriptor) {
-    struct sigaction action = {.sa_handler = note_end};
+void protectfs_wait_for_parent(int descriptor, pid_t process) {
+    parent = process;
+    struct sigaction action = {.sa_sigaction = note_end, .sa_flags = SA_SIGINFO};
     sigaction(SIGUSR1, &action, NULL);
     // The signal comes while this waits, and at no other time.
     sigset_t own, waiting;
@@ -33,7 +38,8 @@ void protectfs_wait_for_parent(int descriptor) {
     sigprocmask(SIG_BLOCK, &own, &waiting);
     sigdelset(&waiting, SIGUSR1);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
-    while (!parent_has_ended) {
+    // It may have ended before that.
+    while (!parent_has_ended && getppid() == process) {
         struct pollfd pipe = {.fd = descriptor, .events = POLLIN};
         if (ppoll(&pipe, 1, NULL, &waiting) >= 0 || errno != EINTR) return;
     }

@@ -31,7 +31,7 @@ extension FuseRequest {
             guard let info, offset >= 0 else { throw .invalidArgument }
             try files.write(
                 info.pointee.fh, of: node, at: UInt64(offset), UnsafeRawBufferPointer(start: bytes, count: count),
-                isPage: info.pointee.writepage != 0)
+                info.pointee.writepage != 0 ? .page : info.pointee.flags & O_APPEND != 0 ? .atEnd : .there)
             fuse_reply_write(request, count)
         }
     }

@@ -45,11 +45,11 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     func create(
         _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
     ) throws(Errno) -> (FuseEntry, FuseHandle)
-    /// pwrite(2) of all these bytes; with O_APPEND behind the last byte.
+    /// pwrite(2) of all these bytes.
     ///
-    /// - Parameter isPage: whether a program has stored them in a mapping: always at `offset`, and perhaps long after it has closed the file.
+    /// - Parameter way: where they go.
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
     ) throws(Errno)
     /// close(2) of one descriptor of a handle: the last moment at which the program hears of an error.
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno)
@@ -88,6 +88,16 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     func setAttribute(_ name: String, of node: FuseNode, to value: [UInt8], flags: Int32) throws(Errno)
     /// removexattr(2).
     func removeAttribute(_ name: String, of node: FuseNode) throws(Errno)
+}
+
+/// In which way a program writes.
+package enum FuseWrite: Sendable {
+    /// At the offset.
+    case there
+    /// Behind the last byte, wherever that is: O_APPEND is set, which fcntl(2) can change while a file is open.
+    case atEnd
+    /// At the offset. The program has stored it in a mapping, and has perhaps closed the file long ago.
+    case page
 }
 
 /// What ``FuseFileSystem/open(_:flags:)`` gives the kernel.

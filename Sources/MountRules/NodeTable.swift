@@ -20,6 +20,8 @@ package struct NodeTable: Sendable {
     package struct Place: Hashable, Sendable {
         package let parent: UInt64
         package let name: FilePath.Component
+
+        package init(parent: UInt64, name: FilePath.Component) { (self.parent, self.name) = (parent, name) }
     }
 
     private struct Node: Sendable {
@@ -94,18 +96,25 @@ package struct NodeTable: Sendable {
         return removeUnused(number)
     }
 
-    @discardableResult
-    private mutating func leave(_ parent: UInt64) -> [UInt64] {
+    /// A node has one less that was found in it.
+    private mutating func leave(_ parent: UInt64) {
         nodes[parent]?.children -= 1
-        return removeUnused(parent)
+        removeUnused(parent)
     }
 
+    /// Removes a node that nothing needs any more, and then those that it was found in. A loop: a program can make directories as deep as it likes.
+    @discardableResult
     private mutating func removeUnused(_ number: UInt64) -> [UInt64] {
-        guard number != Self.root, let node = nodes[number], node.lookups == 0, node.children == 0 else { return [] }
-        nodes[number] = nil
-        if numbers[node.identity] == number { numbers[node.identity] = nil }
-        guard let parent = node.place?.parent else { return [number] }
-        return [number] + leave(parent)
+        var gone: [UInt64] = []
+        var next: UInt64? = number
+        while let number = next, number != Self.root, let node = nodes[number], node.lookups == 0, node.children == 0 {
+            nodes[number] = nil
+            if numbers[node.identity] == number { numbers[node.identity] = nil }
+            gone.append(number)
+            next = node.place?.parent
+            if let next { nodes[next]?.children -= 1 }
+        }
+        return gone
     }
 
     /// What a node is; nil if there is no such node.

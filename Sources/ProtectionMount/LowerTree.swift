@@ -14,6 +14,8 @@ final class LowerTree: Sendable {
     let root: LowerDirectory
     private let device: UInt64
     private let nodes: Mutex<NodeTable>
+    /// What has lost the name by which it was found last, and is known to the kernel all the same: somebody has it open, or works in it.
+    private let kept = Mutex<[FuseNode: LowerFile]>([:])
     /// Directories that were reached before. They stay those that they were, wherever they are moved.
     private let directories = Mutex<[FuseNode: LowerDirectory]>([:])
     private static let cachedDirectories = 256
@@ -52,12 +54,23 @@ final class LowerTree: Sendable {
     /// - Returns: the nodes that are no more.
     func forget(_ node: FuseNode, _ count: UInt64) -> [FuseNode] {
         let gone = nodes.withLock { $0.forget(node, count) }
-        if !gone.isEmpty { directories.withLock { directories in for node in gone { directories[node] = nil } } }
+        if !gone.isEmpty {
+            directories.withLock { directories in for node in gone { directories[node] = nil } }
+            kept.withLock { kept in for node in gone { kept[node] = nil } }
+        }
         return gone
     }
 
     /// The directory that a node is.
     func directory(_ node: FuseNode) throws(Errno) -> LowerDirectory {
+        if let kept = kept.withLock({ $0[node] }) {
+            let again = try refusing { () throws(DataProtectionError) in
+                try retrying(kept.path, "open") {
+                    kept.descriptorPath.withPlatformString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+                }
+            }
+            return LowerDirectory(kept.path, descriptor: again)
+        }
         let known = directories.withLock { $0 }
         guard let way = nodes.withLock({ $0.way(to: node) { known[$0] != nil } }) else { throw .staleNFSFileHandle }
         var reached = root
@@ -88,9 +101,22 @@ final class LowerTree: Sendable {
         return (try directory(place.parent), place.name)
     }
 
+    /// The path of a name in a directory, from the root of the mount, as it was found last; nil beyond PATH_MAX, and if there is no such node.
+    func path(_ name: FilePath.Component, in directory: FuseNode) -> FilePath? {
+        nodes.withLock { nodes in
+            guard let way = nodes.way(to: directory, from: { _ in false }) else { return nil }
+            let names = way.reversed().compactMap { nodes.place(of: $0)?.name } + [name]
+            guard names.reduce(0, { $0 + $1.bytes.count + 1 }) < PATH_MAX else { return nil }
+            return FilePath(root: nil, names)
+        }
+    }
+
     /// lstat(2).
     func status(of node: FuseNode) throws(Errno) -> stat {
         if node == NodeTable.root { return try refusing { () throws(DataProtectionError) in try root.status() } }
+        if let kept = kept.withLock({ $0[node] }) {
+            return try refusing { () throws(DataProtectionError) in try kept.status() }
+        }
         let (directory, name) = try place(of: node)
         let found = try refusing { () throws(DataProtectionError) in try directory.status(of: name) }
         guard let found else { throw .staleNFSFileHandle }
@@ -100,6 +126,7 @@ final class LowerTree: Sendable {
 
     /// The regular file that a node is, opened for reading, or as `flags` say.
     func file(_ node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> LowerFile {
+        if let kept = kept.withLock({ $0[node] }) { return try kept.openedAgain(flags) }
         let (directory, name) = try place(of: node)
         let file = try staleIfGone { () throws(DataProtectionError) in
             try directory.file(name, flags: flags, path: directory.path.appending(name))
@@ -108,12 +135,28 @@ final class LowerTree: Sendable {
         return file
     }
 
+    /// The regular file that a node is, for a look that no program has asked for: its time of access stays.
+    func fileUntouched(_ node: FuseNode) throws(Errno) -> LowerFile {
+        do throws(Errno) { return try file(node, flags: O_RDONLY | LowerFile.untouched) } catch {
+            guard error == .notPermitted else { throw error }  // another user's file: open(2)
+            return try file(node)
+        }
+    }
+
+    /// The directory in which a node was found last; nil for the root.
+    func parent(of node: FuseNode) -> FuseNode? { nodes.withLock { $0.place(of: node)?.parent } }
+
     /// Whatever a node is, a link too, opened for its attributes alone.
     func item(_ node: FuseNode) throws(Errno) -> LowerFile {
         if node == NodeTable.root {
             return try refusing { () throws(DataProtectionError) in
                 let own = try retrying(root.path, "fcntl") { fcntl(root.descriptor, F_DUPFD_CLOEXEC, 0) }
                 return LowerFile(path: root.path, descriptor: own)
+            }
+        }
+        if let kept = kept.withLock({ $0[node] }) {
+            return try refusing { () throws(DataProtectionError) in
+                LowerFile(path: kept.path, descriptor: try kept.duplicate())
             }
         }
         let (directory, name) = try place(of: node)
@@ -127,6 +170,25 @@ final class LowerTree: Sendable {
     /// Notes that the file of this status was renamed.
     func moved(_ status: stat, to name: FilePath.Component, in parent: FuseNode) {
         nodes.withLock { $0.moved(NodeTable.Identity(status), to: name, in: parent) }
+    }
+
+    /// Before what has this status loses a name: programs that have it open, or work in it, go on with it. Without a descriptor to spare it is ESTALE
+    /// for them.
+    func keep(_ status: stat?, _ name: FilePath.Component, in directory: LowerDirectory, _ parent: FuseNode) {
+        guard let status, let node = node(of: status) else { return }
+        let isLast = status.st_mode & S_IFMT == S_IFDIR || status.st_nlink <= 1
+        let place = nodes.withLock { $0.place(of: node) }
+        guard isLast || place == NodeTable.Place(parent: parent, name: name),
+            let item = try? directory.item(name), item.descriptor < OpenedFiles.reserved,
+            (try? item.status()).map({ NodeTable.Identity($0) }) == NodeTable.Identity(status)
+        else { return }
+        kept.withLock { $0[node] = item }
+    }
+
+    /// It keeps the name after all.
+    func keepsName(_ status: stat?) {
+        guard let status, let node = node(of: status) else { return }
+        kept.withLock { $0[node] = nil }
     }
 
     /// Notes that the file of this status, as it was before, has lost a name.

@@ -30,10 +30,18 @@ package struct MountRemains {
             let orphan = OrphanedConnection(
                 descriptor: connection, record: try ConnectionRecord(descriptor: record))
             try orphan.refuseRequests()
-            let isDone = DispatchSemaphore(value: 0)
-            try POSIXThread.detach(blocksSignals: true) { if orphan.dropPages() { isDone.signal() } }
-            guard isDone.wait(timeout: .now() + Self.patience) == .success else { return }
-            if !note.isEmpty { MountNote.removeCleared(at: note) }
+            // At once. Then again when the server's lock on the note proves that none of its threads can have answered a read since.
+            guard Self.drops(pagesOf: orphan), !note.isEmpty else { return }
+            MountNote.removeCleared(at: note) { Self.drops(pagesOf: orphan) }
         } catch {}  // the note says that pages may be left
+    }
+
+    /// - Returns: whether none are left.
+    private static func drops(pagesOf orphan: OrphanedConnection) -> Bool {
+        let isDone = DispatchSemaphore(value: 0)
+        do throws(POSIXThread.Refusal) {
+            try POSIXThread.detach(blocksSignals: true) { if orphan.dropPages() { isDone.signal() } }
+        } catch { return false }
+        return isDone.wait(timeout: .now() + patience) == .success
     }
 }

@@ -19,7 +19,7 @@ extension MountedTree {
         do throws(Errno) {
             made = try refusing { () throws(DataProtectionError) in
                 try ProtectedFile.create(
-                    DirectoryEntry(name, in: lower), atLeast: remembered(name, in: lower), mode: mode,
+                    DirectoryEntry(name, in: lower), atLeast: remembered(name, in: directory), mode: mode,
                     keybag: files.keybag)
             }
         } catch {
@@ -40,8 +40,8 @@ extension MountedTree {
     }
 
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
-    ) throws(Errno) { try files.write(handle, at: offset, bytes, isPage: isPage) }
+        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
+    ) throws(Errno) { try files.write(handle, at: offset, bytes, way) }
 
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle) }
 
@@ -63,23 +63,9 @@ extension MountedTree {
 
     func makeDirectory(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry {
         let lower = try place(for: name, in: directory)
-        try refusing { () throws(DataProtectionError) in
-            try lower.makeDirectory(name, mode: mode)
-            try Self.setMode(mode, of: name, in: lower)
-        }
+        // The kernel has applied the umask of the program. This process has none.
+        try refusing { () throws(DataProtectionError) in try lower.makeDirectory(name, mode: mode) }
         return try lookUp(name, in: directory)
-    }
-
-    /// The umask of this process is not that of the program which made it.
-    private static func setMode(
-        _ mode: mode_t, of name: FilePath.Component, in lower: LowerDirectory
-    ) throws(DataProtectionError) {
-        let item = try lower.item(name)
-        let now = try item.status().st_mode & 0o7777
-        // A directory with the set-group-ID bit gives it to those in it.
-        let wanted = mode & 0o7777 | now & S_ISGID
-        guard now != wanted else { return }
-        _ = try retrying(item.path, "chmod") { item.descriptorPath.withPlatformString { chmod($0, wanted) } }
     }
 
     func makeNode(_ name: FilePath.Component, in directory: FuseNode, mode: mode_t) throws(Errno) -> FuseEntry {
@@ -90,10 +76,7 @@ extension MountedTree {
             return entry
         case S_IFIFO, S_IFSOCK:
             let lower = try place(for: name, in: directory)
-            try refusing { () throws(DataProtectionError) in
-                try lower.makeNode(name, mode: mode)
-                try Self.setMode(mode & 0o7777, of: name, in: lower)
-            }
+            try refusing { () throws(DataProtectionError) in try lower.makeNode(name, mode: mode) }
             return try lookUp(name, in: directory)
         // The mount has no devices.
         default: throw .notPermitted
@@ -111,7 +94,14 @@ extension MountedTree {
     func link(_ node: FuseNode, as name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry {
         let lower = try place(for: name, in: directory)
         let item = try item(node)
-        try refusing { () throws(DataProtectionError) in try lower.link(item, as: name) }
+        try refusing { () throws(DataProtectionError) in
+            let status = try item.status()
+            // A file that has lost its last name gets none again: linkat(2).
+            if status.st_nlink > 0, let (own, ownName) = try? tree.place(of: node) {
+                try prepare(DirectoryEntry(ownName, in: own), status, toTake: name, in: directory)
+            }
+            try lower.link(item, as: name)
+        }
         return try lookUp(name, in: directory)
     }
 
@@ -121,13 +111,15 @@ extension MountedTree {
         try refusing { () throws(DataProtectionError) in
             let status = try lower.status(of: name)
             let least = leastClass(name, status, in: lower)
+            tree.keep(status, name, in: lower, directory)
             do throws(DataProtectionError) { try lower.unlink(name, isDirectory: isDirectory) } catch {
+                tree.keepsName(status)
                 // What a killed process left is not shown, and must not keep the directory.
                 guard isDirectory, error.errno == .directoryNotEmpty else { throw error }
                 Leftovers.remove(in: try lower.directory(name, staying: false))
                 try lower.unlink(name, isDirectory: true)
             }
-            lost(name, least, in: lower)
+            lost(name, least, in: directory)
             if let status { tree.removed(status) }
         }
     }
@@ -152,14 +144,26 @@ extension MountedTree {
             if flags == 0, let source, let target, source.isRegular, target.isRegular, !source.isSameItem(as: target) {
                 held = try prepare(
                     DirectoryEntry(name, in: from), source, toReplace: DirectoryEntry(newName, in: to), target)
+            } else if let source, target == nil {
+                try prepare(DirectoryEntry(name, in: from), source, toTake: newName, in: newDirectory)
             }
             defer { withExtendedLifetime(held) {} }
             let least = leastClass(name, source, in: from)
-            try from.move(name, to: newName, in: to, replacing: flags == 0)
-            if let source, let target, source.isSameItem(as: target) { return }  // rename(2) does nothing then
-            lost(name, least, in: from)
+            if flags == 0 { tree.keep(target, newName, in: to, newDirectory) }
+            do throws(DataProtectionError) { try from.move(name, to: newName, in: to, replacing: flags == 0) } catch {
+                tree.keepsName(target)
+                throw error
+            }
+            if let source, let target, source.isSameItem(as: target) {
+                tree.keepsName(target)
+                return  // rename(2) does nothing then
+            }
+            lost(name, least, in: directory)
             if let target { tree.removed(target) }
-            if let source { tree.moved(source, to: newName, in: newDirectory) }
+            if let source {
+                if source.st_mode & S_IFMT == S_IFDIR { moved(name, in: directory, to: newName, in: newDirectory) }
+                tree.moved(source, to: newName, in: newDirectory)
+            }
         }
     }
 
@@ -208,6 +212,7 @@ extension MountedTree {
             }
         }
         if let modified = change.modified { files.writers[node]?.setModified(modified) }
+        if change.mode != nil { files.writers[node]?.setMode() }
         return try attributes(of: node)
     }
 }

@@ -16,28 +16,41 @@ extension MountedTree {
         guard let status, status.isRegular, status.st_size > 0 else { return nil }
         do throws(DataProtectionError) {
             return files.keybag.leastClass(
-                inPlaceOf: try lower.file(name, flags: O_RDONLY, path: lower.path.entry(name)))
+                inPlaceOf: try lower.fileUntouched(name))
         } catch {
             return .complete  // nobody can tell
         }
     }
 
     /// The file that had this name has lost it.
-    func lost(_ name: FilePath.Component, _ protectionClass: ProtectionClass?, in lower: LowerDirectory) {
-        guard let protectionClass, let key = key(name, in: lower) else { return }
-        remembered.withLock { $0.remember(protectionClass, as: key) }
+    func lost(_ name: FilePath.Component, _ protectionClass: ProtectionClass?, in directory: FuseNode) {
+        guard let protectionClass, let path = tree.path(name, in: directory) else { return }
+        remembered.withLock { $0.remember(protectionClass, as: path) }
     }
 
-    /// The class that a new file of this name must have at least; nil: any.
-    func remembered(_ name: FilePath.Component, in lower: LowerDirectory) -> ProtectionClass? {
-        guard let key = key(name, in: lower) else { return nil }
-        return remembered.withLock { $0.protectionClass(of: key) }
+    /// The class that a file must have at least that gets this name; nil: any.
+    func remembered(_ name: FilePath.Component, in directory: FuseNode) -> ProtectionClass? {
+        guard let path = tree.path(name, in: directory) else { return nil }
+        return remembered.withLock { $0.protectionClass(of: path) }
     }
 
-    private func key(_ name: FilePath.Component, in lower: LowerDirectory) -> RememberedClasses.Name? {
-        guard let status = try? lower.status() else { return nil }
-        return RememberedClasses.Name(
-            name, in: NodeTable.Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)))
+    /// A directory was renamed.
+    func moved(
+        _ name: FilePath.Component, in directory: FuseNode, to newName: FilePath.Component, in newDirectory: FuseNode
+    ) {
+        guard let old = tree.path(name, in: directory), let new = tree.path(newName, in: newDirectory) else { return }
+        remembered.withLock { $0.moved(directory: old, to: new) }
+    }
+
+    /// Before a file gets a name that nothing has now: it gets the class of the file that lost it last, if that is stronger.
+    func prepare(
+        _ entry: DirectoryEntry, _ status: stat, toTake name: FilePath.Component, in directory: FuseNode
+    ) throws(DataProtectionError) {
+        guard status.isRegular, let least = remembered(name, in: directory) else { return }
+        if let written = tree.node(of: status).flatMap({ files.writers[$0] }) {
+            try reporting { () throws(Errno) in try written.commit() }
+        }
+        try raise(entry, to: least)
     }
 
     /// Before one file takes the place of another: what was written to it is committed, and it gets the class of the other file if that is
@@ -55,7 +68,7 @@ extension MountedTree {
         var held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
         try held?.holdClass()
         guard let old = held?.file ?? writtenTarget?.lower else { return held }
-        try raise(entry, toClassOf: old)
+        try raise(entry, to: keybag.leastClass(inPlaceOf: old))
         return held
     }
 
@@ -69,16 +82,16 @@ extension MountedTree {
         }
         for (entry, replaced) in [(one, other), (other, one)] {
             let old = try replaced.directory.file(replaced.name, flags: O_RDONLY, path: replaced.path)
-            try raise(entry, toClassOf: old)
+            try raise(entry, to: files.keybag.leastClass(inPlaceOf: old))
         }
     }
 
-    /// Gives a protected file the class of another one, if that is stronger.
-    private func raise(_ entry: DirectoryEntry, toClassOf old: LowerFile) throws(DataProtectionError) {
-        let new = try entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path)
-        guard try new.isOneOfOurs() else { return }
+    /// Gives a protected file this class, if that is stronger than its own.
+    private func raise(_ entry: DirectoryEntry, to least: ProtectionClass?) throws(DataProtectionError) {
+        let new = try entry.directory.fileUntouched(entry.name)
+        guard let least, try new.isOneOfOurs() else { return }
         let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
-        guard let least = files.keybag.leastClass(inPlaceOf: old), least > own else { return }
+        guard least > own else { return }
         let open = try new.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }

@@ -15,7 +15,8 @@ final class MountedTree: FuseFileSystem {
     let pages: PageGuard
     /// The classes of files that lost their names here: see MountedTree+Classes.swift.
     let remembered = Mutex(RememberedClasses())
-    private let directories = HandleTable<[FilePath.Component]>()
+    /// What is listed through each handle; nil before the first look.
+    private let directories = HandleTable<[FilePath.Component]?>()
 
     /// For how long the kernel may believe what it was told, in seconds: programs that do not use the mount change files, too.
     private static let lifetime = 1.0
@@ -30,7 +31,7 @@ final class MountedTree: FuseFileSystem {
     // MARK: names
 
     func lookUp(_ name: FilePath.Component, in directory: FuseNode) throws(Errno) -> FuseEntry {
-        guard !Self.isHidden(name) else { throw .noSuchFileOrDirectory }
+        guard name.kind == .regular, !Self.isHidden(name) else { throw .noSuchFileOrDirectory }
         let lower = try tree.directory(directory)
         let status = try refusing { () throws(DataProtectionError) in try lower.status(of: name) }
         guard let status else { throw .noSuchFileOrDirectory }
@@ -43,9 +44,7 @@ final class MountedTree: FuseFileSystem {
     ) throws(Errno) -> FuseEntry {
         let node = try tree.found(status, as: name, in: parent)
         do throws(Errno) {
-            let shown = try shown(status, of: node) { () throws(DataProtectionError) in
-                try lower.file(name, flags: O_RDONLY, path: lower.path.entry(name))
-            }
+            let shown = try shown(status, of: node) { () throws(DataProtectionError) in try lower.fileUntouched(name) }
             return FuseEntry(node, shown)
         } catch {
             forget(node, 1)
@@ -62,8 +61,7 @@ final class MountedTree: FuseFileSystem {
             return try shown(status, of: node) { () in open }
         }
         return try shown(try tree.status(of: node), of: node) { () throws(DataProtectionError) in
-            let (directory, name) = try reporting { () throws(Errno) in try tree.place(of: node) }
-            return try directory.file(name, flags: O_RDONLY, path: directory.path.entry(name))
+            try reporting { () throws(Errno) in try tree.fileUntouched(node) }
         }
     }
 
@@ -120,7 +118,11 @@ final class MountedTree: FuseFileSystem {
 
     // MARK: directories
 
-    func openDirectory(_ node: FuseNode) throws(Errno) -> UInt64 { directories.add(try names(in: node)) }
+    func openDirectory(_ node: FuseNode) throws(Errno) -> UInt64 {
+        // Programs open many directories and list none of them.
+        _ = try tree.directory(node)
+        return directories.add(nil)
+    }
 
     private func names(in node: FuseNode) throws(Errno) -> [FilePath.Component] {
         let directory = try tree.directory(node)
@@ -138,12 +140,18 @@ final class MountedTree: FuseFileSystem {
         _ handle: UInt64, of node: FuseNode, from first: Int, take: (FilePath.Component, FuseEntry) -> Bool
     ) throws(Errno) {
         // From the beginning once more: rewinddir(3) is to show what is there by then.
-        if first == 0 { directories.replace(handle, by: try names(in: node)) }
-        guard let names = directories[handle] else { throw .badFileDescriptor }
+        guard let known = directories[handle] else { throw .badFileDescriptor }
+        let names: [FilePath.Component]
+        if let known, first > 0 {
+            names = known
+        } else {
+            names = try self.names(in: node)
+            directories.replace(handle, by: names)
+        }
         guard first < names.count else { return }
         for name in names[first...] {
             if name.kind != .regular {
-                guard take(name, Self.unlooked(S_IFDIR)) else { return }
+                guard take(name, Self.unlooked(S_IFDIR, try inode(of: name, node))) else { return }
                 continue
             }
             let entry: FuseEntry
@@ -160,13 +168,20 @@ final class MountedTree: FuseFileSystem {
         }
     }
 
+    /// The inode number of "." or ".." in a directory; nil if it is not known: above the root is another file system.
+    private func inode(of dots: FilePath.Component, _ node: FuseNode) throws(Errno) -> ino_t? {
+        let shown = dots.kind == .currentDirectory ? node : tree.parent(of: node)
+        guard let shown else { return nil }
+        return (try? tree.status(of: shown)).map { tree.inode($0, of: shown) }
+    }
+
     /// An entry of which the kernel keeps nothing but the name: it asks again when somebody uses it.
     ///
     /// - Parameter kind: 0 if it is not known.
-    private static func unlooked(_ kind: mode_t) -> FuseEntry {
+    private static func unlooked(_ kind: mode_t, _ inode: ino_t? = nil) -> FuseEntry {
         var status = stat()
         status.st_mode = kind
-        status.st_ino = ino_t(UInt32.max)  // as libfuse has it. readdir(3) leaves out what has none.
+        status.st_ino = inode ?? ino_t(UInt32.max)  // as libfuse has it. readdir(3) leaves out what has none.
         return FuseEntry(0, FuseAttributes(status, lifetime: 0))
     }
 
@@ -176,18 +191,15 @@ final class MountedTree: FuseFileSystem {
 
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
         try files.open(
-            try file(node, flags: flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY), as: node, flags: flags)
+            try file(
+                node, flags: (flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY) | flags & LowerFile.untouched),
+            as: node, flags: flags)
     }
 
     /// The regular file that a node is, opened once more; it may have no name any more if somebody has it open.
     func file(_ node: FuseNode, flags: Int32) throws(Errno) -> LowerFile {
         guard let open = try files.lower(of: node) else { return try tree.file(node, flags: flags) }
-        return try refusing { () throws(DataProtectionError) in
-            let again = try retrying(open.path, "open") {
-                open.descriptorPath.withPlatformString { Glibc.open($0, flags | O_CLOEXEC | O_NONBLOCK) }
-            }
-            return LowerFile(path: open.path, descriptor: again)
-        }
+        return try open.openedAgain(flags)
     }
 
     func read(

@@ -57,10 +57,21 @@ final class OpenedFiles: Sendable {
         try pages.noticing { () throws(Errno) in try openNow(file, as: node, flags) }
     }
 
+    /// Descriptors from this number on are for what a lock needs, whatever programs have open.
+    static let reserved: Int32 = {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+        return Int32(clamping: limit.rlim_cur - min(64, limit.rlim_cur / 4))
+    }()
+
     private func openNow(_ file: LowerFile, as node: FuseNode, _ flags: Int32) throws(Errno) -> FuseHandle {
+        // The lowest free one is taken: open(2).
+        guard file.descriptor < Self.reserved else { throw .tooManyOpenFiles }
         let isWriting = flags.wantsWriting
         guard try refusing({ () throws(DataProtectionError) in try isProtected(file) }) else {
-            if isWriting { try Self.prepare(plaintext: file, flags) }
+            if flags & O_TRUNC != 0 {
+                try refusing { () throws(DataProtectionError) in try file.truncate(to: 0) }
+            }
             return add(.plaintext(file, node), isWriting: isWriting)
         }
         guard isWriting else {
@@ -84,13 +95,6 @@ final class OpenedFiles: Sendable {
         if try file.isOneOfOurs() { return true }
         try file.requireUnmangled()
         return false
-    }
-
-    private static func prepare(plaintext file: LowerFile, _ flags: Int32) throws(Errno) {
-        if flags & O_APPEND != 0, fcntl(file.descriptor, F_SETFL, O_APPEND) != 0 { throw Errno(rawValue: Glibc.errno) }
-        if flags & O_TRUNC != 0 {
-            try refusing { () throws(DataProtectionError) in try file.truncate(to: 0) }
-        }
     }
 
     private func writer(of file: LowerFile, _ node: FuseNode) throws(Errno) -> WrittenFile {
@@ -198,18 +202,20 @@ final class OpenedFiles: Sendable {
     }
 
     func write(
-        _ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isPage: Bool
+        _ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
     ) throws(Errno) {
         switch handles[handle] {
         case .plaintext(let file, _):
-            try refusing { () throws(DataProtectionError) in try file.write(bytes, at: offset) }
+            try refusing { () throws(DataProtectionError) in
+                if way == .atEnd { try file.appending().write(bytes, at: 0) } else { try file.write(bytes, at: offset) }
+            }
         case .writing(let written, let flags):
             do throws(Errno) {
                 try pages.noticing { () throws(Errno) in
-                    try written.write(bytes, at: offset, appends: flags & O_APPEND != 0 && !isPage)
+                    try written.write(bytes, at: offset, appends: way == .atEnd)
                 }
             } catch {
-                guard isPage, error == .noKey else { throw error }
+                guard way == .page, error == .noKey else { throw error }
                 try written.keep(page: bytes, at: offset)
             }
             if flags & O_DSYNC != 0 { try written.commit() }  // O_SYNC has that bit, too

@@ -90,8 +90,11 @@ final class Writers: Sendable {
         for counted in files.withLock({ Array($0.values) }) { counted.file.forgetKeyOfPages() }
     }
 
-    /// Commits all of them.
+    /// Commits all of them. The server ends.
     func commit() {
-        for counted in files.withLock({ Array($0.values) }) { try? counted.file.commit() }
+        for counted in files.withLock({ Array($0.values) }) {
+            try? counted.file.commit()
+            counted.file.storeLatePages()
+        }
     }
 }

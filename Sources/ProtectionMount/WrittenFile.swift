@@ -23,6 +23,8 @@ final class WrittenFile: Sendable {
         /// When it was written to, or what a program has set since. Nil: as the directory below says.
         var modified: timespec?
         var isUncommitted = false
+        /// Whether the mode may have set-user-ID bits, which the next write takes away.
+        var mayHaveSetID = true
         var schedule = CommitSchedule()
     }
     private let state = Mutex(State())
@@ -63,6 +65,11 @@ final class WrittenFile: Sendable {
 
     private func changing(_ change: () throws(DataProtectionError) -> Void) throws(Errno) {
         try refusing { () throws(DataProtectionError) in try change() }
+        let mayHaveSetID = state.withLock { state in
+            defer { state.mayHaveSetID = false }
+            return state.mayHaveSetID
+        }
+        if mayHaveSetID { dropSetID() }
         // Behind it: a commit that comes in between has this change too, and the next one has nothing to do.
         let delay = state.withLock { state in
             state.modified = Self.now()
@@ -70,6 +77,19 @@ final class WrittenFile: Sendable {
             return state.schedule.wrote(at: Clock.monotonic())
         }
         if let delay { comeBack(after: delay) }
+    }
+
+    /// A program's mode of the file has changed.
+    func setMode() { state.withLock { $0.mayHaveSetID = true } }
+
+    private static let setID = S_ISUID | S_ISGID
+
+    /// As write(2) does: what is written below, and when, is not for programs to see. Root's writes leave the bits: capabilities(7), CAP_FSETID.
+    private func dropSetID() {
+        guard geteuid() != 0, let mode = try? lower.status().st_mode, mode & Self.setID != 0 else { return }
+        // Without permission for the group it is a file to be locked: inode(7).
+        let kept = mode & S_IXGRP == 0 ? mode & S_ISGID : 0
+        _ = fchmod(lower.descriptor, mode & 0o7777 & ~Self.setID | kept)  // a commit takes them away too
     }
 
     private static func now() -> timespec {
@@ -117,6 +137,9 @@ final class WrittenFile: Sendable {
         }
     }
 
+    /// Tries once more to put pages on the disk that are only in memory.
+    func storeLatePages() { late.withLock { try? $0.pages?.flush() } }
+
     /// Whether ``keep(page:at:)`` has its key.
     var canKeepPages: Bool { late.withLock { $0.key != nil } }
 
@@ -149,6 +172,11 @@ final class WrittenFile: Sendable {
         try late.withLock { late throws(Errno) in
             let pages = late.pages
             try refusing { () throws(DataProtectionError) in try pages?.flush() }
+        }
+        let mode = (try? lower.status().st_mode) ?? 0
+        defer {
+            // A program has set them since it wrote.
+            if mode & Self.setID != 0, geteuid() != 0 { _ = fchmod(lower.descriptor, mode & 0o7777) }
         }
         do throws(Errno) { try refusing { () throws(DataProtectionError) in try file.sync() } } catch {
             // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
@@ -212,7 +240,13 @@ final class WrittenFile: Sendable {
                 off_t(try ProtectedFileInfo(path: lower.path, file: lower).size)
             }
         }
-        if let modified = state.withLock({ $0.modified }) { status.st_mtim = modified }
+        let (modified, isUncommitted) = state.withLock { ($0.modified, $0.isUncommitted) }
+        if let modified {
+            status.st_mtim = modified
+            // The file below changes with the commit.
+            let isLater = (modified.tv_sec, modified.tv_nsec) > (status.st_ctim.tv_sec, status.st_ctim.tv_nsec)
+            if isUncommitted, isLater { status.st_ctim = modified }
+        }
         return true
     }
 }

@@ -43,7 +43,7 @@ struct MountGuardian {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, protectfs_spawn_in_new_session)
-        let words = CWords(["protectfs-mount", option].map { Array($0.utf8) } + [note.bytes])
+        let words = CWords(["protectfs-mount", option, "\(getpid())"].map { Array($0.utf8) } + [note.bytes])
         var child: pid_t = 0
         // The signals that end the server are blocked, in the guardian too.
         return ownProgram.withPlatformString {
@@ -62,17 +62,18 @@ struct MountGuardian {
     func dismiss() { _ = write(writer, "\n", 1) }
 
     /// Whether the arguments are those of the guardian.
-    static func isMeant(by words: [FilePath]) -> Bool { words.count == 2 && words[0] == FilePath(option) }
+    static func isMeant(by words: [FilePath]) -> Bool { words.count == 3 && words[0] == FilePath(option) }
 
     /// What the guardian does. It returns when there is nothing left to do.
     static func watch(_ words: [FilePath]) {
         // The end of the pipe alone would not tell. A thread of the killed server can wait in the kernel for a page that another thread was to
         // read, and keeps all descriptors open meanwhile. Only this process can answer for that page.
-        protectfs_wait_for_parent(reader)
+        guard let server = pid_t(words[1].string) else { return }
+        protectfs_wait_for_parent(reader, server)
         var pipe = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
         var byte: UInt8 = 0
         // Where it has ended in order, there is a byte.
         if poll(&pipe, 1, 0) > 0, read(reader, &byte, 1) != 0 { return }
-        MountRemains(connection: connection, record: record, note: words[1]).clear()
+        MountRemains(connection: connection, record: record, note: words[2]).clear()
     }
 }

@@ -10,6 +10,9 @@ import ProtectionMount
 struct ProtectfsMount {
     static func main() {
         ProcessHardening.apply()
+        // The kernel applies the umask of each program. To correct the mode of what was made would take a second look by its name, and another user
+        // may have put something else there. Files of our own say their mode themselves.
+        umask(0)
         do {
             var words = CommandLine.unsafeArguments.dropFirst()
             if MountGuardian.isMeant(by: Array(words)) { return MountGuardian.watch(Array(words)) }

@@ -124,6 +124,68 @@ struct BackupTests {
         #expect(try beds.text(beds.restored("old")) == text)
     }
 
+    @Test(
+        "An unclosed file that has lost commits since the last backup does not take their copy away, and is reported",
+        arguments: ["cut", "flipped", "older head"])
+    func lostCommits(how: String) throws {
+        let beds = try BackupBed()
+        let path = try beds.bed.make("f", .complete, pattern(1, count: 40_000))
+        let file = try ProtectedFile.open(path, .readWrite, keybag: beds.keybag)
+        for number: UInt64 in 2..<4 {
+            try file.write(pattern(number, count: 9000), at: 0)
+            try file.sync()
+        }
+        let (bytes, text) = (try path.contents(), try beds.bed.read(path))
+        let stored = try StoredFile(path)
+        try file.close()
+        try path.overwrite(bytes)  // its writer was killed
+        #expect(try beds.backUp() == ["f": "copied"])
+        let (start, head) = (Int(stored.state.redoOffset), stored.heads.inForce)
+        switch how {
+        case "cut": try path.overwrite(Array(bytes[..<start]))
+        case "flipped":
+            var flipped = bytes
+            flipped[start + 200] ^= 1
+            try path.overwrite(flipped)
+        default:
+            var zeroed = bytes
+            for place in head * Head.length..<(head + 1) * Head.length { zeroed[place] = 0 }
+            try path.overwrite(zeroed)
+        }
+        for _ in 0..<2 { #expect(try beds.backUp() == ["f": "damaged"]) }
+        // What is certain to be damaged is not copied at all.
+        #expect(try (how == "older head" ? beds.copy("f") : beds.earlier("f")).contents() == bytes)
+        // Whoever brings it back gets it, also in the place of what has lost them.
+        try path.overwrite(bytes)
+        #expect(try beds.backUp() == ["f": "copied"])
+        #expect(try beds.earlier("f").directory.names() == [])
+        #expect(try beds.restore() == ["f": "copied"])
+        let target = try beds.restored("f")
+        #expect(try beds.text(target) == text)
+        #expect(try beds.restore() == ["f": "unchanged"])
+        try target.overwrite(Array(target.contents()[..<start]))
+        #expect(try beds.restore(to: "target", .replacing) == ["f": "copied"])
+        #expect(try beds.text(target) == text)
+    }
+
+    @Test("Of a copy with a damaged head, which may have led to later commits, no older contents are restored")
+    func copyWithDamagedHead() throws {
+        let beds = try BackupBed()
+        let path = try beds.bed.make("f", .complete, pattern(1, count: 40_000))
+        let file = try ProtectedFile.open(path, .readWrite, keybag: beds.keybag)
+        try file.write(pattern(2, count: 9000), at: 0)
+        try file.sync()
+        let (bytes, head) = (try path.contents(), try StoredFile(path).heads.inForce)
+        try file.close()
+        try path.overwrite(bytes)
+        #expect(try beds.backUp() == ["f": "copied"])
+        var damaged = bytes
+        damaged[head * Head.length + 100] ^= 1
+        try beds.copy("f").overwrite(damaged)
+        #expect(try beds.restore(to: "tried", .onlyTrying) == ["f": "damaged"])
+        #expect(try beds.restore() == ["f": "damaged"])
+    }
+
     @Test("A size that was forged while locked, with its check made right, takes no whole copy away")
     func forgedSize() throws {
         let beds = try BackupBed()

@@ -246,6 +246,16 @@ struct ForeignTailTests {
         }
     }
 
+    @Test("The name of what is kept is cut where that of the file is too long")
+    func longName() throws {
+        let path = try bed.make(String(repeating: "n", count: 250), .none, pattern(1, count: 100))
+        try append([1, 2, 3], to: path)
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try file.perform(.write(offset: 0, count: 10, seed: 2))
+        try file.close()
+        #expect(try bed.path(String(repeating: "n", count: 244) + ".appended-1").contents() == [1, 2, 3])
+    }
+
     @Test("A piece of a chunk at the end is kept: nothing shows that it is one")
     func tornChunk() throws {
         let path = try bed.make("f", .complete, pattern(1, count: 12_288))

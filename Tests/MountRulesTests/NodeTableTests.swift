@@ -103,4 +103,17 @@ struct NodeTableTests {
         let again = table.found(Self.identity(10), as: "a", in: NodeTable.root)
         #expect(again == new)
     }
+
+    @Test("A chain of any depth is forgotten at once")
+    mutating func deep() {
+        var (node, chain) = (NodeTable.root, [UInt64]())
+        for inode in 10..<200_010 as Range<UInt64> {
+            node = table.found(Self.identity(inode), as: "d", in: node)
+            chain.append(node)
+        }
+        for node in chain.dropLast() { #expect(table.forget(node, 1) == []) }
+        #expect(table.forget(node, 1) == chain.reversed())
+        #expect(table.count == 1)
+    }
+
 }

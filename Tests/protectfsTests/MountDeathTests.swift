@@ -239,4 +239,41 @@ struct MountDeathTests {
             """, isInside: false)
         #expect(done.text == "True\n75 True\n", "\(done.errors)")
     }
+
+    @Test("Nobody but the server's end sets a guardian to work")
+    func signalledGuardian() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            descriptor, dead = os.open('point/complete', os.O_RDONLY), server()
+            mapping, keeper = mapped('point/complete'), guardian(dead)
+            for _ in range(100): os.kill(keeper, signal.SIGUSR1)
+            time.sleep(0.2)
+            print([attempt(lambda: open('point/none').close()) for _ in range(100)] == [None] * 100)
+            print(len(bytes(mapping)), resident(mapping) > 0, os.listdir(notes) != [])
+            end(dead)
+            print(waited(lambda: os.listdir(notes) == []), resident(mapping), attempt(lambda: os.pread(descriptor, 2, 0)))
+            run('lock', '--require-clean')
+            mapping.close(); os.close(descriptor)
+            run('unmount', 'point')
+            """, isInside: false)
+        #expect(done.text == "True\n100000 True True\nTrue 0 ENOTCONN\n", "\(done.errors)")
+    }
+
+    @Test("A server whose record was removed has not answered")
+    func removedRecord() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            mapping, process = mapped('point/complete'), server()
+            os.kill(process, signal.SIGSTOP)
+            clients = os.environ['PROTECTFS_KEYBAG'] + '/run/clients'
+            for name in os.listdir(clients): os.unlink(os.path.join(clients, name))
+            lock = verb('lock', '--require-clean')
+            print(lock.returncode, '(process %d)' % process in lock.stderr)
+            os.kill(process, signal.SIGCONT)
+            mapping.close()
+            """, isInside: false)
+        #expect(done.text == "75 True\n", "\(done.errors)")
+    }
 }

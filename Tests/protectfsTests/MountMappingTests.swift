@@ -211,6 +211,72 @@ struct MountMappingTests {
             """, protectionClass)
         #expect(done.text == "('wal',)\n(100, 4950)\n('ok',)\n['x.db']\n", "\(done.errors)")
     }
+
+    @Test("Where the disk is full, pages that come late wait in memory, and go to the disk when there is room")
+    func fullDisk() throws {
+        guard geteuid() == 0 else { return print("skipped: only root can mount a small file system") }
+        let done = try script(
+            """
+            queue = os.environ['PROTECTFS_KEYBAG'] + '/queue'
+            os.makedirs(queue, mode=0o700, exist_ok=True)
+            subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=64k,mode=700', 'tmpfs', queue], check=True)
+            def fill(count):
+                with open(queue + '/filler', 'wb', buffering=0) as file:
+                    try:
+                        for _ in range(count): file.write(bytes(4096))
+                    except OSError: pass
+            try:
+                # Full from the beginning; then in the middle.
+                for count in (20, 12):
+                    fill(count)
+                    file = open('complete', 'r+b')
+                    mapping = mapShared(file.fileno())
+                    def store():
+                        for place in range(0, 100000, 4096): mapping[place:place + 6] = b'%06d' % (place + count)
+                    comeLate(store)
+                    print(waited(lambda: resident(mapping) == 0), verb('lock', '--require-clean').returncode,
+                          attempt(lambda: os.fsync(file.fileno())))
+                    os.unlink(queue + '/filler')
+                    unlock()
+                    print([mapping[place:place + 6] for place in range(0, 100000, 4096)]
+                          == [b'%06d' % (place + count) for place in range(0, 100000, 4096)], os.listdir(queue))
+                    mapping.close(); file.close()
+                    print(verb('cat', '--range', '0-5', '../d/complete').stdout)
+            finally:
+                subprocess.run(['umount', '-l', queue])
+            """)
+        #expect(
+            done.text == """
+                True 0 ENOSPC
+                True []
+                000020
+                True 0 ENOSPC
+                True []
+                000012
+
+                """, "\(done.errors)")
+    }
+
+    @Test("A file that was made in the mount is found again under another name, by the queue too")
+    func madeHere() throws {
+        let done = try script(
+            """
+            file = os.open('new', os.O_RDWR | os.O_CREAT)
+            os.write(file, b'y' * 5000)
+            run('class', '../d/new', 'complete')
+            mapping = mapShared(file)
+            os.rename('new', 'sub/other')
+            comeLate(lambda: mapping.__setitem__(slice(3, 7), b'late'))
+            assert waited(lambda: resident(mapping) == 0)
+            print(verb('queue').stdout.replace(os.path.realpath('..'), '…').strip())
+            mapping.close(); os.close(file)
+            os.chdir('..')
+            kill(server())
+            unlock()
+            print(waited(lambda: verb('cat', '--range', '3-6', 'd/sub/other').stdout == 'late'))
+            """)
+        #expect(done.text == "merge  …/d/sub/other\nTrue\n", "\(done.errors)")
+    }
 }
 
 /// Why no mapping can be stored into here; nil if it can.

@@ -235,4 +235,42 @@ struct MountWriteClassTests {
 
                 """, "\(done.errors)")
     }
+
+    @Test("No way of saving lowers a class: by backup names, by removing first, by links, by directories made anew")
+    func waysOfSaving() throws {
+        let done = try bed.script(
+            """
+            def named(name): return attempt(lambda: os.getxattr(name, 'user.protectfs.class').decode())
+            def make(name):
+                with open(name, 'w') as file: file.write('text of ' + name)
+            def begin(directory):
+                os.mkdir(directory)
+                os.chdir(directory)
+                make('a'); make('t')
+                run('class', 'a', 'complete')
+                print(named('t'), end=' ')
+            begin('0'); os.rename('a', 'a~'); os.rename('t', 'a'); print(named('a')); os.chdir('..')
+            begin('1'); os.unlink('a'); os.rename('t', 'a'); print(named('a')); os.chdir('..')
+            begin('2'); os.unlink('a'); os.link('t', 'a'); print(named('a'), named('t')); os.chdir('..')
+            begin('3'); os.rename('a', 'a~'); run('lock', '--require-clean')
+            print(attempt(lambda: os.rename('t', 'a')), os.path.exists('a'), attempt(lambda: os.link('t', 'a')))
+            unlock()
+            os.chdir('..'); os.mkdir('q'); make('q/x'); run('class', 'q/x', 'complete')
+            os.unlink('q/x'); os.rmdir('q'); os.mkdir('other'); make('other/x'); os.mkdir('q'); make('q/x'); make('q/y')
+            print(named('other/x'), named('q/x'), named('q/y'))
+            os.unlink('q/x'); os.rename('q', 'r'); make('r/x'); print(named('r/x'))
+            print(verb('verify', '--recursive', '../d').returncode)
+            """)
+        #expect(
+            done.text == """
+                first-unlock complete
+                first-unlock complete
+                first-unlock complete complete
+                first-unlock ENOKEY False ENOKEY
+                first-unlock complete first-unlock
+                complete
+                0
+
+                """, "\(done.errors)")
+    }
 }

@@ -336,4 +336,19 @@ struct MountWriteTests {
             """)
         #expect(done.text == "EROFS EROFS EROFS\nEROFS EROFS EROFS\n", "\(done.errors)")
     }
+
+    @Test("A write beyond what the file system can hold is EFBIG, and costs nothing that was written before")
+    func tooFar() throws {
+        let done = try bed.script(
+            """
+            file = os.open('f', os.O_RDWR | os.O_CREAT)
+            print(os.write(file, b'HELLO'), [attempt(lambda: os.pwrite(file, b'x', 1 << power)) for power in (56, 59)])
+            print(attempt(lambda: os.fsync(file)), os.pread(file, 9, 0), os.fstat(file).st_size)
+            os.close(file)
+            print(verb('cat', '../d/f').stdout)
+            """)
+        let isSmall = done.text.contains("[None")
+        if isSmall { return print("skipped: this file system holds files of 2^56 bytes") }
+        #expect(done.text == "5 ['EFBIG', 'EFBIG']\nNone b'HELLO' 5\nHELLO\n", "\(done.errors)")
+    }
 }

@@ -109,18 +109,32 @@ struct NamespaceTests {
         #expect(try sandbox.run("erase", "--yes").status == 0)
     }
 
-    /// As inside, but the boot id cannot be read, as where /proc has only processes.
+    /// As inside, but the boot id cannot be read, as where /proc has only processes; or it is another one, as systemd-nspawn(1) has it.
     private static let withoutBootID =
         inside + #"""
+            cat /proc/sys/kernel/random/uuid >other; export FILE=$1; shift
             hidden() {
                 unshare --user --map-root-user --mount sh -c \
-                    'mount --bind /dev/null /proc/sys/kernel/random/boot_id || exit 99; exec "$@"' sh "$@"
+                    'mount --bind $FILE /proc/sys/kernel/random/boot_id || exit 99; exec "$@"' sh "$@"
             }
 
             """#
+    private static let bootIDs = ["/dev/null", "other"]
 
-    @Test("A lock where the boot id cannot be read fails while keys outside stay, and leaves their entry")
-    func lockWithoutBootID() throws {
+    /// As inside, and the machine seems to have started at another time: time_namespaces(7). A process has a child there.
+    private static let inOtherTime =
+        inside + #"""
+            UP=$(cut -d. -f1 /proc/uptime)
+            ahead() { unshare --user --map-current-user --time --boottime 86400 --fork "$@"; }
+            behind() { unshare --user --map-current-user --time --boottime -$((UP - 5)) --fork "$@"; }
+            ahead true || exit 99
+
+            """#
+
+    @Test(
+        "A lock where the boot id is not this boot's fails while keys outside stay, and leaves their entry",
+        arguments: bootIDs)
+    func lockWithoutBootID(file: String) throws {
         try sandbox.unlock()
         let done = try sandbox.shell(
             Self.withoutBootID + #"""
@@ -129,20 +143,59 @@ struct NamespaceTests {
                 inside "$PROTECTFS" lock; echo $?
                 "$PROTECTFS" lock; echo $?
                 hidden "$PROTECTFS" lock; echo $?
-                """#)
+                """#, ["sh", file])
         if done.text.hasPrefix("99\n") { return print("skipped: the boot id cannot be hidden here") }
         #expect(done.text == "75\n1\n75\n0\n0\n", "\(done.errors)")
     }
 
-    @Test("Keys that were loaded where the boot id cannot be read keep a lock outside from succeeding")
-    func unlockWithoutBootID() throws {
+    @Test(
+        "Keys that were loaded where the boot id is not this boot's keep a lock outside from succeeding",
+        arguments: bootIDs)
+    func unlockWithoutBootID(file: String) throws {
         let done = try sandbox.shell(
             Self.withoutBootID + #"""
                 hidden "$PROTECTFS" unlock --in-namespace --passcode-fd 0; echo $?
                 "$PROTECTFS" lock; echo $?
-                """#, input: Data(CommandSandbox.passcode.utf8))
+                """#, ["sh", file], input: Data(CommandSandbox.passcode.utf8))
         if done.text.hasPrefix("99\n") { return print("skipped: the boot id cannot be hidden here") }
         #expect(done.text == "0\n75\n", "\(done.errors)")
+    }
+
+    @Test("In a time namespace no time limit is taken for over that is not")
+    func otherTime() throws {
+        let done = try sandbox.shell(
+            Self.inOtherTime + #"""
+                printf '%s' "$1" >passcode
+                "$PROTECTFS" unlock --for 2h --passcode-fd 0 <passcode; echo $?
+                ahead "$PROTECTFS" lock; echo $?
+                inside "$PROTECTFS" lock; echo $?
+                "$PROTECTFS" lock; echo $?
+                ahead "$PROTECTFS" lock; echo $?
+                behind "$PROTECTFS" unlock --in-namespace --for 10m --passcode-fd 0 <passcode; echo $?
+                "$PROTECTFS" lock; echo $?
+                """#, ["sh", CommandSandbox.passcode])
+        if done.status == 99 { return print("skipped: there are no time namespaces here: \(done.errors)") }
+        #expect(done.text == "0\n75\n75\n0\n0\n0\n75\n", "\(done.errors)")
+    }
+
+    @Test(
+        "A rotation prolongs no time limit, whatever is known of it: by a copy of the keybag, or where the boot id is hidden"
+    )
+    func rotatedWithLimit() throws {
+        let done = try sandbox.shell(
+            #"""
+            printf '%s' "$1" >passcode; shift; cp -a keybag copy; mkdir tree
+            UUID=$("$PROTECTFS" explain --stored --json keybag | tr -d '\n' | sed 's/.*"uuid" *: *"\([^"]*\)".*/\1/')
+            left() { sed -n "s/.* \([0-9a-z]*\) 3f.* protectfs:$UUID:1: .*/\1/p" /proc/keys | tr -d 0-9; }
+            "$PROTECTFS" unlock --for 30m --passcode-fd 0 <passcode; echo $? $(left)
+            "$PROTECTFS" rotate --root tree --keybag copy --passcode-fd 0 <passcode >/dev/null; echo $? $(left)
+            "$PROTECTFS" lock
+            "$PROTECTFS" unlock --keybag copy --for 30m --passcode-fd 0 <passcode; echo $? $(left)
+            unshare --mount sh -c 'mount --bind /dev/null /proc/sys/kernel/random/boot_id || exit 99
+                "$PROTECTFS" rotate --root tree --keybag copy --passcode-fd 0 <passcode >/dev/null; echo $?'; left
+            "$PROTECTFS" lock --keybag copy
+            """#, ["sh", CommandSandbox.passcode])
+        #expect(["0 m\n0 m\n0 m\n0\nm\n", "0 m\n0 m\n0 m\nm\n"].contains(done.text), "\(done.text) \(done.errors)")
     }
 
     @Test("A keybag that was made in a namespace unlocks and locks there like any other")

@@ -116,6 +116,15 @@ struct VerifyTests {
         #expect(verified.status == 65 && verified.errors.contains("may have held a later state"), "\(verified.errors)")
         let read = try sandbox.run("cat", "file")
         #expect(read.status == 65 && read.text == "old", "\(read.errors)")
+        // What works on the plaintext says it too, and destroys nothing.
+        let ran = try sandbox.shell(#""$PROTECTFS" run file -- cat {}"#)
+        #expect(ran.errors.contains("may have held a later state"), "\(ran.status) \(ran.errors)")
+        let before = try sandbox.shell("head -c 8192 file | sha256sum").text
+        let edited = try sandbox.shell(
+            #"printf 'printf more >>"$1"' >editor; EDITOR='sh ./editor' "$PROTECTFS" edit file"#)
+        #expect(edited.status == 0 && edited.errors.contains("may have held a later state"), "\(edited.errors)")
+        #expect(try sandbox.run("cat", "file").text == "oldmore")
+        #expect(try sandbox.shell("head -c 8192 file.remains-1 | sha256sum").text == before)
     }
 
     @Test("JSON: every file, and a summary")

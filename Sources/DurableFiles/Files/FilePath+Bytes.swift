@@ -61,6 +61,11 @@ extension FilePath.Component {
         return FilePath(bytes: bytes).lastComponent!
     }
 
+    /// A name for what is kept beside a file. This one is cut where all together would be longer than 255 bytes.
+    package func followed(by suffix: String) -> FilePath.Component {
+        FilePath(bytes: beginning(255 - suffix.utf8.count) + Array(suffix.utf8)).lastComponent!
+    }
+
     /// The first bytes, at most `count`. A cut is not within a character of UTF-8, because some file systems refuse anything else.
     package func beginning(_ count: Int) -> [UInt8] {
         let bytes = bytes

@@ -11,6 +11,8 @@ package final class LowerFile: Sendable {
     private let isClosed = Atomic(false)
     /// Whether a byte lock is kept until the end.
     private let keepsLock = Atomic(false)
+    /// Of a file that was made without a name: its name, opened with O_PATH; otherwise -1. The kernel calls the file itself "deleted".
+    private let named = Atomic<Int32>(-1)
     /// Whether the file is on a shared file system: 0 if nobody has asked, 1 no, 2 yes.
     private let sharing = Atomic<UInt8>(0)
 
@@ -37,7 +39,33 @@ package final class LowerFile: Sendable {
         try retrying(path, "fcntl") { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
     }
 
+    /// The file was made without a name, and has this one in an open directory now: ``place()`` follows it.
+    package func isNow(_ name: FilePath.Component, in directory: Int32) {
+        let opened = name.withPlatformString {
+            openat(directory, $0, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC)
+        }
+        guard opened >= 0 else { return }
+        var (own, found) = (stat(), stat())
+        let isSame =
+            fstat(opened, &found) == 0 && fstat(descriptor, &own) == 0 && found.st_ino == own.st_ino
+            && found.st_dev == own.st_dev
+        let old = isSame ? named.exchange(opened, ordering: .relaxed) : opened
+        if old >= 0 { _ = Glibc.close(old) }
+    }
+
+    /// Leads to the file by a descriptor whose name the kernel knows.
+    package var namedDescriptorPath: FilePath {
+        let opened = named.load(ordering: .relaxed)
+        return opened >= 0 ? FilePath("/proc/self/fd/\(opened)") : descriptorPath
+    }
+
+    private func closeName() {
+        let opened = named.exchange(-1, ordering: .relaxed)
+        if opened >= 0 { _ = Glibc.close(opened) }
+    }
+
     deinit {
+        closeName()
         guard !isClosed.load(ordering: .relaxed) else { return }
         giveBackLocks()
         _ = Glibc.close(descriptor)
@@ -46,6 +74,7 @@ package final class LowerFile: Sendable {
     /// close(2), with its error; the descriptor is gone in any case. Called once.
     package func close() throws(DataProtectionError) {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        closeName()
         giveBackLocks()
         guard Glibc.close(descriptor) == 0 || errno == EINTR else {
             throw .system(path, operation: "close", Errno(rawValue: errno))

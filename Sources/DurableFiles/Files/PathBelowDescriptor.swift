@@ -61,6 +61,6 @@ extension FilePath {
 extension LowerFile {
     /// Where the file is by now, and not by the links that may have led to it. It begins at an open directory if ``path`` does.
     package func place() throws(DataProtectionError) -> FilePath {
-        try path.namedFromOpenDirectory(descriptorPath.resolvedName())
+        try path.namedFromOpenDirectory(namedDescriptorPath.resolvedName())
     }
 }

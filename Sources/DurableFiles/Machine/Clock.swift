@@ -51,23 +51,49 @@ package enum Clock {
     /// CLOCK_THREAD_CPUTIME_ID in nanoseconds: what this thread has worked.
     package static func ofThread() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
-    /// What ``bootID()`` returns where the boot id cannot be read, for example in a container whose /proc has only processes.
+    /// What ``bootID()`` returns where nobody can tell which boot it is, for example in a container whose /proc has only processes.
     package static let unknownBoot = [UInt8](repeating: 0, count: 16)
 
     /// 16 bytes that name this boot, or ``unknownBoot``.
     package static func bootID() -> [UInt8] {
         let path: FilePath = "/proc/sys/kernel/random/boot_id"
-        guard let text = try? LowerFile(path, flags: O_RDONLY).bytes(at: 0, count: 36) else {
-            return unknownBoot
-        }
+        // Some containers put a file of their own there: systemd-nspawn(1). It says nothing about the machine.
+        guard let file = try? LowerFile(path, flags: O_RDONLY), file.isOfProc,
+            let text = try? file.bytes(at: 0, count: 36)
+        else { return unknownBoot }
         let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
         guard digits.count == 32 else { return unknownBoot }
         return (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
     }
 
+    /// Whether something may be of this boot: not if both boots are known, and are different ones.
+    package static func mayBeThisBoot(_ other: [UInt8]) -> Bool {
+        let boot = bootID()
+        return other == boot || other == unknownBoot || boot == unknownBoot
+    }
+
+    /// Whether ``bootTime()`` is that of the machine. In a time namespace it is another one: time_namespaces(7). So what one process has written
+    /// down is no time for another.
+    package static var isOfMachine: Bool {
+        var status = stat()
+        guard stat("/proc/self/ns/time", &status) == 0 else { return errno == ENOENT }  // this kernel has none
+        return status.st_ino == initialTimeNamespace
+    }
+
+    /// `TIME_NS_INIT_INO` in linux/nsfs.h.
+    private static let initialTimeNamespace: UInt64 = 0xEFFF_FFFA
+
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
         clock_gettime(clock, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+extension LowerFile {
+    /// Whether it is a file of proc(5), and not one that was mounted over it.
+    fileprivate var isOfProc: Bool {
+        var (own, root) = (stat(), stat())
+        return fstat(descriptor, &own) == 0 && stat("/proc", &root) == 0 && own.st_dev == root.st_dev
     }
 }

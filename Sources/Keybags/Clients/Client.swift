@@ -224,7 +224,7 @@ package final class Client: Sendable {
         if !writers.isEmpty { commit(writers) }
         guard isThere else { return nil }
         let (record, now) = (transition.read(), Clock.bootTime())
-        let ends = record.bootID == Clock.bootID() ? [record.deadline, record.limit] : []
+        let ends = Clock.mayBeThisBoot(record.bootID) ? [record.deadline, record.limit] : []
         return KeyTimeout.nextLook(ends + [RingPlaces(directory: directory).expiryHere ?? 0], now: now)
     }
 

@@ -28,8 +28,8 @@ extension Keybag {
             pause = min(pause * 2, 5_000)
         }
         let report = LockReport(clients.filter(\.isAlive), areAll, after: counter)
-        let silent = report.clients.filter { !$0.hasAnswered }.map(\.pid)
-        let (mounts, areAllMounts) = UnansweredMount.all(ofKeybag: directory, silent: Set(silent))
+        let answered = clients.compactMap { $0.owes(counter) ? nil : $0.record?.pid }
+        let (mounts, areAllMounts) = UnansweredMount.all(ofKeybag: directory, answered: Set(answered))
         return LockReport(
             clients: report.clients, areAll: areAll && areAllMounts && !client.isAnyoneUnnoted, mounts: mounts)
     }

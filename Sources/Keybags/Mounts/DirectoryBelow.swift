@@ -220,9 +220,18 @@ private final class AbstractSocket: Sendable {
             return recvmsg(descriptor, &message, Int32(MSG_CMSG_CLOEXEC))
         }
         let header = control.load(as: cmsghdr.self)
-        guard length >= Self.controlLength, header.cmsg_len == Self.controlLength, header.cmsg_level == SOL_SOCKET,
-            header.cmsg_type == Self.rights
-        else { throw .badMessage }
-        return (byte, control.load(fromByteOffset: MemoryLayout<cmsghdr>.size, as: Int32.self))
+        guard length >= Self.controlLength, header.cmsg_level == SOL_SOCKET, header.cmsg_type == Self.rights else {
+            throw .badMessage
+        }
+        // There is room for two of them.
+        let begin = MemoryLayout<cmsghdr>.size
+        let descriptors = stride(from: begin, to: min(length, Int(header.cmsg_len)), by: 4).map {
+            control.load(fromByteOffset: $0, as: Int32.self)
+        }
+        guard descriptors.count == 1 else {
+            for descriptor in descriptors { close(descriptor) }
+            throw .badMessage
+        }
+        return (byte, descriptors[0])
     }
 }

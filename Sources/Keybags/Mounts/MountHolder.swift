@@ -36,7 +36,7 @@ package struct MountHolder: Hashable, Sendable {
     ///
     /// Processes that this user may not look into are not seen. They matter only after a lazy unmount.
     static func mayRemain(of note: MountNote) -> Bool {
-        if note.boot != Clock.bootID() { return false }
+        if !Clock.mayBeThisBoot(note.boot) { return false }
         return isMounted(note) || !all(of: note.mount, device: note.device, at: note.point).isEmpty
     }
 

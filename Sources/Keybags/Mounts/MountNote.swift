@@ -128,13 +128,15 @@ extension MountNote {
 }
 
 extension MountNote {
-    /// Removes the note of a mount whose server has died, and whose pages were dropped.
-    package static func removeCleared(at path: FilePath) {
+    /// Removes the note of a mount whose server has died, when that has closed everything.
+    ///
+    /// - Parameter isCleared: drops the pages that are left then, and says whether none are.
+    package static func removeCleared(at path: FilePath, _ isCleared: () -> Bool) {
         guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW) else { return }
         // The server may not have closed everything yet.
         for _ in 0..<500 {
             if (try? file.tryByteLock(0, .exclusive)) == true {
-                try? AtomicReplace.remove(path)
+                if isCleared() { try? AtomicReplace.remove(path) }
                 return
             }
             usleep(10_000)

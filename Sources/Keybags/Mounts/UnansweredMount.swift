@@ -20,10 +20,10 @@ package struct UnansweredMount: Hashable, Sendable {
 
     /// Those of a keybag. Notes of mounts that have gone are removed.
     ///
-    /// - Parameter silent: the processes that did not answer.
+    /// - Parameter answered: the processes that have answered the lock. A server whose record somebody has removed is not among them.
     /// - Returns: the mounts, and whether these are all.
     static func all(
-        ofKeybag keybag: FilePath, silent: Set<Int32>
+        ofKeybag keybag: FilePath, answered: Set<Int32>
     ) -> (mounts: [UnansweredMount], areAll: Bool) {
         // Anybody can have put any number of notes there.
         let end = Clock.monotonic() + 1_000_000_000
@@ -35,7 +35,7 @@ package struct UnansweredMount: Hashable, Sendable {
                 return nil
             }
             if found.isServed {
-                return silent.contains(found.note.server) ? UnansweredMount(found.note, isServed: true) : nil
+                return answered.contains(found.note.server) ? nil : UnansweredMount(found.note, isServed: true)
             }
             guard MountHolder.mayRemain(of: found.note) else {
                 found.remove()

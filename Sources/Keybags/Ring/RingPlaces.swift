@@ -40,7 +40,7 @@ package struct RingPlaces: Sendable {
         package var namespace: UInt64
         /// The boot that the keys were loaded in, 16 bytes; zeros where it was not known.
         package var bootID: [UInt8]
-        /// When the kernel removes the keys: CLOCK_BOOTTIME in nanoseconds; 0: never.
+        /// When the kernel removes the keys: CLOCK_BOOTTIME of the machine in nanoseconds; 0: never, or that is not known.
         package var expiry: UInt64
 
         /// Whether the keys can still be there. The kernel is given two seconds to remove them.
@@ -48,8 +48,10 @@ package struct RingPlaces: Sendable {
         /// If the boot is unknown, here or in the entry, nothing rules the keys out.
         package func isPossible(in boot: [UInt8]) -> Bool {
             guard bootID != Clock.unknownBoot, boot != Clock.unknownBoot else { return true }
+            guard bootID == boot else { return false }
+            guard expiry != 0, Clock.isOfMachine else { return true }
             let now = Clock.bootTime()
-            return bootID == boot && (expiry == 0 || now < expiry || now - expiry < 2_000_000_000)
+            return now < expiry || now - expiry < 2_000_000_000
         }
     }
 
@@ -86,7 +88,8 @@ package struct RingPlaces: Sendable {
     ///   know of those keys. `system`, `notRegularFile` if the file cannot be read: what it says would be lost.
     package func add(expiry: UInt64) throws(DataProtectionError) {
         let (before, boot) = (try read(), Clock.bootID())
-        let here = Place(namespace: try Self.namespace() ?? 0, bootID: boot, expiry: expiry)
+        let here = Place(
+            namespace: try Self.namespace() ?? 0, bootID: boot, expiry: Clock.isOfMachine ? expiry : 0)
         var contents = before
         contents.keepOnly(outside: here.namespace, in: boot)
         contents.places.append(here)
@@ -164,6 +167,11 @@ package struct RingPlaces: Sendable {
             throw .because(KeybagFailure.tooManyNamespaces(keybag: directory, namespaces: try elsewhere()))
         }
         bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: Self.length - bytes.count)
+        // A limit that cuts the write off would leave half a line: setrlimit(2).
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0, limit.rlim_cur >= Self.length else {
+            throw .system(directory.appending(Self.name), operation: "write", .fileTooLarge)
+        }
         let file = try LowerFile(directory.appending(Self.name), flags: O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
         try file.write(bytes, at: 0)
     }

@@ -136,7 +136,6 @@ extension TransitionRecord {
         guard let end = [deadline, limit].filter({ $0 != 0 }).min() else { return false }
         let now = Clock.bootTime()
         guard now > end && now - end > 2_000_000_000 else { return false }
-        let boot = Clock.bootID()
-        return bootID == boot || bootID == Clock.unknownBoot || boot == Clock.unknownBoot
+        return Clock.mayBeThisBoot(bootID)
     }
 }

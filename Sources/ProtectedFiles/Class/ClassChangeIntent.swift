@@ -44,16 +44,18 @@ package struct ClassChangeIntent {
         } catch {
             warn(.classChangesUnknown(directory, error))
         }
+        // A lock must not take long, whatever lies there.
+        let end = Clock.monotonic() + 1_000_000_000
         for name in names {
             guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 (try? note.requireRegular()) != nil,
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
             else { continue }
-            finish(note, warn)
+            finish(note, until: end, warn)
         }
     }
 
-    private static func finish(_ note: LowerFile, _ warn: (ProtectionWarning) -> Void) {
+    private static func finish(_ note: LowerFile, until end: UInt64, _ warn: (ProtectionWarning) -> Void) {
         guard let reference = read(note) else { return }
         do throws(DataProtectionError) {
             guard let file = try reference.find() else {
@@ -61,7 +63,8 @@ package struct ClassChangeIntent {
                 warn(.classChangeUnfinished(reference.path, nil))
                 return try AtomicReplace.remove(note.path)
             }
-            try file.lockSlot(.exclusive, waiting: 1_000_000_000)  // a lock must not take long
+            let now = Clock.monotonic()
+            try file.lockSlot(.exclusive, waiting: end > now ? end - now : 0)
             try ClassChange.removeStaleWrap(try HeadPair(of: file), file, warn: warn)
             try AtomicReplace.remove(note.path)
         } catch {

@@ -16,7 +16,7 @@ package struct Change {
     private var records: PreparedCommit?
 
     /// Chunks between the extent and the area, so that a growing log does not meet it at once.
-    private static let gap: UInt64 = 256
+    static let gap: UInt64 = 256
 
     var file: LowerFile { writer.file }
     var state: FileState { writer.state }

@@ -49,10 +49,11 @@ package enum KeptBeside {
 
     /// Saves both heads, and all that lies behind the end, each at its own offset: what is left of later commits.
     package static func remains(
-        _ file: LowerFile, from start: UInt64, to end: UInt64
+        _ file: LowerFile, from start: UInt64, to end: UInt64, beside entry: DirectoryEntry? = nil
     ) throws(DataProtectionError) -> FilePath? {
         let heads = UInt64(2 * Head.length)
-        return try save(file, as: "remains", [0..<min(heads, end), min(max(heads, start), end)..<end], movedBy: 0)
+        return try save(
+            file, as: "remains", [0..<min(heads, end), min(max(heads, start), end)..<end], movedBy: 0, beside: entry)
     }
 
     /// - Parameter entry: beside which the new file gets its name; nil: beside the file itself.
@@ -92,9 +93,7 @@ extension UnnamedFile {
         try file.flushAll()
         var number = 1
         while true {
-            // A path that ends in these characters has a last component.
-            let name = FilePath(bytes: entry.path.bytes + Array(".\(mark)-\(number)".utf8)).lastComponent!
-            let other = DirectoryEntry(name, in: entry.directory)
+            let other = DirectoryEntry(entry.name.followed(by: ".\(mark)-\(number)"), in: entry.directory)
             do throws(DataProtectionError) {
                 try takeName(other)
                 try hasName()

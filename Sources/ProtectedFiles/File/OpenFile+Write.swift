@@ -1,4 +1,5 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectionFormat
 import ProtectionKeys
@@ -18,6 +19,7 @@ extension OpenFile {
         guard offset <= ChunkLayout.maximumSize, UInt64(buffer.count) <= ChunkLayout.maximumSize - offset else {
             throw .because(FileFailure.outOfRange(file.path))
         }
+        try requirePlace(upTo: offset + UInt64(buffer.count))
         var done = 0
         while done < buffer.count {
             let part = UnsafeRawBufferPointer(rebasing: buffer[done...].prefix(Self.segment))
@@ -25,6 +27,20 @@ extension OpenFile {
                 try change.write(part, at: offset + UInt64(done))
             }
             done += part.count
+        }
+    }
+
+    /// Before anything is sealed: a commit that the file system has no place for would fail, and all that was written since the last one with it.
+    ///
+    /// - Throws: EFBIG, as write(2) does.
+    private func requirePlace(upTo end: UInt64) throws(DataProtectionError) {
+        // Every file system has place for so much.
+        if end < 1 << 31 { return }
+        let count = end / UInt64(ChunkLayout.small.chunkSize) + 1
+        let place = ChunkLayout.small.home(count + Change.gap) + UInt64(Writer.overwriteLimit) * 2
+        // lseek(2) knows the limit. Nobody uses the position.
+        guard lseek(file.descriptor, off_t(place), SEEK_SET) >= 0 else {
+            throw .system(file.path, operation: "pwrite", .fileTooLarge)
         }
     }
 

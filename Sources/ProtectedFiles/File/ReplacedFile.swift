@@ -65,6 +65,8 @@ package struct ReplacedFile {
         case appended(from: UInt64)
         /// Anywhere: the file cannot be judged, and ends in text.
         case anywhere
+        /// From there on, and in the heads: later commits, to which a damaged head no longer leads.
+        case hidden(from: UInt64)
     }
 
     /// Saves what was appended to the file beside it, in every lock state.
@@ -88,6 +90,9 @@ package struct ReplacedFile {
         case .anywhere:
             let kept = try KeptBeside.save(file, as: "remains", [0..<length], movedBy: 0, beside: place())
             return kept.map { .remainsSaved(file.path, in: $0) }
+        case .hidden(let start):
+            let kept = try KeptBeside.remains(file, from: start, to: length, beside: place())
+            return kept.map { .remainsSaved(file.path, in: $0) }
         case nil: return nil
         }
     }
@@ -101,6 +106,8 @@ package struct ReplacedFile {
             default: throw error
             }
         }
+        let damaged = try withKeys { () throws(KeyError) in try found.heads.damagedSlot() }
+        if damaged == .mayBeNewer { return .hidden(from: found.extent) }
         guard length > found.extent else { return nil }
         let open = keybag.map { OpenFile(file, keybag: $0, isWritable: false) }
         // Without a key, what may be a chunk that a dead writer left is saved: nothing shows that it is one.

@@ -56,8 +56,9 @@ extension ProtectedFile {
         var resolved = try keybag.classForNewFile(at: place, explicit: nil, replaced: nil)
         if let least { resolved = max(resolved, least) }
         let new = try NewFile(entry, as: resolved, layout: .small, keybag: keybag)
-        _ = try retrying(entry.path, "fchmod") { fchmod(new.file.descriptor, mode) }
         try new.finish()
+        // Behind what is written: the kernel takes set-user-ID bits away then.
+        _ = try retrying(entry.path, "fchmod") { fchmod(new.file.descriptor, mode) }
         try new.publish(replacing: false)
         return ProtectedFile(try new.handle())
     }

@@ -51,7 +51,7 @@ package struct BackupFile {
         let kept: LowerFile?
         switch wholeness {
         // A genuine file of a weaker class can have been put in its place while locked.
-        case .whole: kept = old.flatMap { isOpen($0) ? nil : $0 }
+        case .whole: kept = old.flatMap { !isOpen($0) || isLater($0, than: copy.file) ? $0 : nil }
         case .damaged(let damage):
             if let old, isUndamaged(old) { throw damage }
             kept = nil
@@ -67,17 +67,36 @@ package struct BackupFile {
         case .damaged(let damage): throw damage
         case .unknown: break
         }
+        if let entry = try earlier.copy(of: target), let kept = try oldCopy(entry), isLater(kept, than: copy.file) {
+            throw Self.lostCommits(source.path)
+        }
         return true
+    }
+
+    /// Whether a copy has commits of the same file that another one does not have: somebody has cut or altered the file, or has put an older
+    /// state of it back.
+    private func isLater(_ old: LowerFile, than new: LowerFile) -> Bool {
+        guard let old = try? ProtectedFileInfo.state(of: old), let new = try? ProtectedFileInfo.state(of: new) else {
+            return false
+        }
+        return old.heads.head.prefix.fileID == new.heads.head.prefix.fileID && old.record.counter > new.record.counter
+    }
+
+    private static func lostCommits(_ path: FilePath) -> DataProtectionError {
+        .damaged(
+            path, .head, reason: "it lacks commits that its earlier copy in the backup has, which is kept", offset: nil)
     }
 
     /// Judges a copy that was made while nothing could be verified: when it is known to be whole, the earlier one goes.
     ///
     /// - Throws: `damaged`, about the file at `path`, which the copy is the same as.
     private func settle(_ target: DirectoryEntry, _ path: FilePath) throws(DataProtectionError) {
-        guard try earlier.copy(of: target) != nil else { return }
+        guard let entry = try earlier.copy(of: target) else { return }
         let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
         switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
-        case .whole: try removeEarlier(of: target, copy)
+        case .whole:
+            if let kept = try oldCopy(entry), isLater(kept, than: copy) { throw Self.lostCommits(path) }
+            try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage
         case .unknown: break
         }
@@ -85,7 +104,9 @@ package struct BackupFile {
 
     /// Removes the earlier copy if its class key is here: only then has the user had a chance to see what took its place.
     private func removeEarlier(of target: DirectoryEntry, _ copy: LowerFile) throws(DataProtectionError) {
-        guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry), isOpen(file) else { return }
+        guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry), isOpen(file),
+            !isLater(file, than: copy)
+        else { return }
         // The new name must last first.
         try target.directory.flush()
         try earlier.keepAppendedBytes(of: file, target, unlessIn: copy, keybag)

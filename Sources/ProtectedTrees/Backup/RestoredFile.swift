@@ -75,11 +75,13 @@ package struct RestoredFile {
 
     /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.
     private func isSame(_ there: LowerFile, _ file: LowerFile) -> Bool {
-        guard let there = try? ProtectedFileInfo.state(of: there).heads.head,
-            let head = try? ProtectedFileInfo.state(of: file).heads.head
+        guard let there = try? ProtectedFileInfo.state(of: there), let state = try? ProtectedFileInfo.state(of: file)
         else { return false }
-        return there.wrap.classKey.keybag == keybag.uuid && there.prefix == head.prefix
-            && there.content == head.content && there.wrap.commitment == head.wrap.commitment
+        let (own, head) = (there.heads.head, state.heads.head)
+        // The content in force can be that of a record, and not of a head.
+        return own.wrap.classKey.keybag == keybag.uuid && own.prefix == head.prefix
+            && own.content == head.content && there.content == state.content
+            && own.wrap.commitment == head.wrap.commitment
     }
 
     /// Puts the file key under the active class key of our own keybag, in both slots.
@@ -90,6 +92,10 @@ package struct RestoredFile {
     ) throws(DataProtectionError) {
         let heads: HeadPair
         do throws(DataProtectionError) { heads = try HeadPair(of: file) } catch { throw error.about(path) }
+        // Afterwards nothing would show it.
+        if try withKeys({ () throws(KeyError) in try heads.damagedSlot() }) == .mayBeNewer {
+            throw .damaged(path, .head, reason: "later commits cannot be reached", offset: nil)
+        }
         let head = heads.head
         let fileKey = try opened.fileKey(of: head, path: path)
         let headKey: FileKeys.Kept

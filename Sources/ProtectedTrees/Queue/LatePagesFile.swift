@@ -8,15 +8,23 @@ import SystemPackage
 
 /// Keeps data of shared mappings that the kernel delivers after a lock. The next unlock writes it to its file. FORMAT.md §2.8, *late*.
 ///
-/// It is in a file beside a note of the queue, and outlives this process. While this object is there, nobody else works on the note.
+/// It is in a file beside a note of the queue, and outlives this process. Where that cannot be made or written to, for example because the disk
+/// is full, it is in memory, sealed in the same way. While this object is there, nobody else works on the note.
 package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses it under a lock
     private let keybag: Keybag
+    private let file: ProtectedFile
     private let pages: LatePages
+    /// What names the file in the note.
+    private let prefix: Prefix
     /// Nil once ``forgetKey()`` was called.
     private var key: LatePagesKey?
     /// Nil for a file that has no name any more: nobody else could get at it later.
     private var note: QueueNote?
-    private let data: LowerFile
+    private var data: LowerFile
+    /// Bytes of ``data`` that are in memory.
+    private var inMemory = 0
+    /// Why they are.
+    private var refusal: DataProtectionError?
     /// Where the next record begins.
     private var end = UInt64(LatePages.headerLength)
     private var count: UInt64 = 0
@@ -27,31 +35,49 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
     ///
     /// - Throws: `system`: nothing is kept then.
     package init(of file: ProtectedFile, under key: LatePagesKey, keybag: Keybag) throws(DataProtectionError) {
-        try file.sync()
+        try? file.sync()  // what it says is said again by the next commit
         // No commit has the last number: if nobody knows the state, the pages go beside the file.
         let counter = (try? file.contentCounter()) ?? .max
         pages = LatePages(of: key.prefix, salt: key.salt, counter: counter)
-        (self.keybag, self.key, counters) = (keybag, key, [counter])
-        let directory = keybag.directory.appending(QueueNote.directoryName)
-        try OwnDirectory.make(directory)
-        let unnamed = try UnnamedFile(DirectoryEntry(Self.name(key.salt), in: LowerDirectory(directory)))
-        _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
-        try unnamed.file.write(pages.encoded, at: 0)
-        data = LowerFile(path: unnamed.entry.path, descriptor: try unnamed.file.duplicate())
-        guard try file.lower.status().st_nlink > 0 else { return }
-        // Without the pages the note costs a look, but without the note nobody would find the pages.
-        let reference = try FileReference(file.lower, key.prefix.fileID, named: file.lower.place())
-        note = try QueueNote(.late(reference, salt: key.salt), in: keybag.directory)
-        try unnamed.publish(replacing: false)
+        (self.keybag, self.file, self.key, prefix, counters) = (keybag, file, key, key.prefix, [counter])
+        do throws(DataProtectionError) {
+            (data, note) = try Self.store(pages.encoded, of: file, key.prefix, key.salt, in: keybag)
+        } catch {
+            data = try MemoryForPages.file(with: pages.encoded, insteadOf: error)
+            (inMemory, refusal) = (pages.encoded.count, error)
+        }
     }
 
-    /// Where they are.
+    deinit { MemoryForPages.giveBack(inMemory) }
+
+    /// Makes the file beside the notes, and the note.
+    private static func store(
+        _ bytes: [UInt8], of file: ProtectedFile, _ prefix: Prefix, _ salt: [UInt8], in keybag: Keybag
+    ) throws(DataProtectionError) -> (LowerFile, QueueNote?) {
+        let directory = keybag.directory.appending(QueueNote.directoryName)
+        try OwnDirectory.make(directory)
+        let unnamed = try UnnamedFile(DirectoryEntry(Self.name(salt), in: LowerDirectory(directory)))
+        _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
+        try unnamed.file.write(bytes, at: 0)
+        let data = LowerFile(path: unnamed.entry.path, descriptor: try unnamed.file.duplicate())
+        guard try file.lower.status().st_nlink > 0 else { return (data, nil) }
+        // Without the pages the note costs a look, but without the note nobody would find the pages.
+        let reference = try FileReference(file.lower, prefix.fileID, named: file.lower.place())
+        let note = try QueueNote(.late(reference, salt: salt), in: keybag.directory)
+        do throws(DataProtectionError) { try unnamed.publish(replacing: false) } catch {
+            try? note.remove()
+            throw error
+        }
+        return (data, note)
+    }
+
+    /// Where they are, or would be.
     package var path: FilePath { data.path }
 
     /// What the file beside the notes is called.
     static func name(_ salt: [UInt8]) -> FilePath.Component { FilePath.Component(Hexadecimal.text(salt) + ".late")! }
 
-    /// Keeps bytes. They outlive this process when this returns, and a power cut after ``flush()``.
+    /// Keeps bytes. They outlive this process when this returns, and a power cut after ``flush()``; of those in memory only the second.
     ///
     /// - Parameter offset: where they are in the file's plaintext.
     /// - Throws: `system`: they are not kept. ENOKEY after ``forgetKey()``.
@@ -63,14 +89,39 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
             let record = try withKeys { () throws(KeyError) in
                 try pages.record(piece, at: offset + UInt64(done), number: count, under: key.secret.bytes)
             }
-            try data.write(record, at: end)
+            try append(record)
             end += UInt64(record.count)
             count += 1
             done += piece.count
         }
     }
 
-    package func flush() throws(DataProtectionError) { try data.flush() }
+    private func append(_ record: [UInt8]) throws(DataProtectionError) {
+        if let refusal {
+            try MemoryForPages.take(record.count, insteadOf: refusal)
+            inMemory += record.count
+            return try data.write(record, at: end)
+        }
+        do throws(DataProtectionError) { try data.write(record, at: end) } catch {
+            // What is on the disk so far stays there, and counts if this process is killed.
+            let kept = try data.bytes(at: 0, count: Int(end))
+            data = try MemoryForPages.file(with: kept + record, insteadOf: error)
+            (inMemory, refusal) = (kept.count + record.count, error)
+        }
+    }
+
+    /// - Throws: why they are in memory only.
+    package func flush() throws(DataProtectionError) {
+        if let refusal {
+            // There may be room by now.
+            guard note == nil else { throw refusal }
+            let (stored, note) = try Self.store(
+                data.bytes(at: 0, count: Int(end)), of: file, prefix, pages.salt, in: keybag)
+            MemoryForPages.giveBack(inMemory)
+            (data, self.note, inMemory, self.refusal) = (stored, note, 0, nil)
+        }
+        try data.flush()
+    }
 
     /// Wipes the key: the kernel has no more pages to deliver.
     package func forgetKey() { key = nil }
@@ -94,7 +145,7 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
     package func remove() {
         guard let note else { return }
         // That one of them stays costs a look.
-        try? AtomicReplace.remove(data.path)
+        try? AtomicReplace.remove(keybag.directory.appending(QueueNote.directoryName).appending(Self.name(pages.salt)))
         try? note.remove()
         self.note = nil
     }

@@ -54,8 +54,7 @@ extension Keybag {
         let place = try DirectoryEntry(file.lower.place())
         var number = 1
         while true {
-            // A path that ends in these characters has a last component.
-            let name = FilePath(bytes: place.path.bytes + Array(".late-\(number)".utf8)).lastComponent!
+            let name = place.name.followed(by: ".late-\(number)")
             let entry = DirectoryEntry(name, in: place.directory)
             do throws(DataProtectionError) {
                 let saved = try ProtectedFile.create(entry, atLeast: file.openedClass(), mode: 0o600, keybag: self)

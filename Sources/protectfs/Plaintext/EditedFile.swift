@@ -82,6 +82,7 @@ final class EditedFile {
             try copy.append(piece)
             try saved.append(piece)
         }
+        try file.warnOfFindings(path)
         try file.close()
     }
 
@@ -178,7 +179,11 @@ final class EditedFile {
         }
         var number = 1
         while true {
-            let other = path.withSuffix(number == 1 ? ".edited" : ".edited-\(number)")
+            var other = path
+            if let name = path.lastComponent {
+                other.removeLastComponent()
+                other.append(name.followed(by: number == 1 ? ".edited" : ".edited-\(number)"))
+            }
             do throws(DataProtectionError) {
                 try write(text, to: other, as: protectionClass, replacing: false)
                 beside = Beside(path: other, reason: reason)
@@ -214,13 +219,5 @@ final class EditedFile {
     private func removeBeside() {
         guard let beside, beside.isOurs else { return }
         if beside.path.withPlatformString({ unlink($0) }) == 0 { self.beside = nil }
-    }
-}
-
-extension FilePath {
-    /// The same path with more behind its last name.
-    fileprivate func withSuffix(_ suffix: String) -> FilePath {
-        let characters = (bytes + Array(suffix.utf8) + [0]).map { CChar(bitPattern: $0) }
-        return characters.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
     }
 }

@@ -23,6 +23,7 @@ struct SealedPlaintext: ~Copyable {
         }
         try MemoryStorage.requireRoom(for: try file.size(), of: path)
         try Self.copy(file, to: memory)
+        try file.warnOfFindings(path)
         try file.close()
         // Mode 0400, so that nobody opens it once more for writing.
         guard fchmod(memory, 0o400) == 0, protectfs_seal_memory_file(memory) == 0 else { throw Self.failure(path) }
