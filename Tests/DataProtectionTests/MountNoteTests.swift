@@ -98,11 +98,13 @@ struct MountNoteTests {
         withExtendedLifetime(hidden) {}
     }
 
-    @Test("A held note is there while its server lives, is no reason against a clean lock, and goes with it")
+    @Test("A held note is there while its server lives, and goes with it; a lock is clean only if the server has answered")
     func served() throws {
         let held = try #require(try HeldMountNote.hold(try note(), inKeybag: bag.directory))
         #expect(names == ["4711.1"])
-        #expect(try bag.keybag.lock(waiting: 0).isClean)
+        // A server that is no client of the keybag has not answered the lock.
+        let report = try bag.keybag.lock(waiting: 0)
+        #expect(!report.isClean && report.mounts.map(\.server) == [4711] && report.mounts.allSatisfy(\.isServed))
         #expect(names == ["4711.1"])
         let second = try #require(try HeldMountNote.hold(try note(), inKeybag: bag.directory))
         #expect(names.sorted() == ["4711.1", "4711.2"])
