@@ -173,12 +173,7 @@ final class WrittenFile: Sendable {
             let pages = late.pages
             try refusing { () throws(DataProtectionError) in try pages?.flush() }
         }
-        let mode = (try? lower.status().st_mode) ?? 0
-        defer {
-            // A program has set them since it wrote.
-            if mode & Self.setID != 0, geteuid() != 0 { _ = fchmod(lower.descriptor, mode & 0o7777) }
-        }
-        do throws(Errno) { try refusing { () throws(DataProtectionError) in try file.sync() } } catch {
+        do throws(Errno) { try keepingSetID { () throws(DataProtectionError) in try file.sync() } } catch {
             // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
             if error == .badFileDescriptor { return }
             state.withLock { $0.isUncommitted = true }
@@ -206,7 +201,14 @@ final class WrittenFile: Sendable {
         defer { keepTime() }
         // Nobody can read a file any more that has no name.
         late.withLock { late in if (try? lower.status().st_nlink) == 0 { late.pages?.remove() } }
-        try refusing { () throws(DataProtectionError) in try file.close() }
+        try keepingSetID { () throws(DataProtectionError) in try file.close() }
+    }
+
+    /// What is written below takes set-user-ID bits away that a program has set since its own write.
+    private func keepingSetID(_ body: () throws(DataProtectionError) -> Void) throws(Errno) {
+        let mode = (try? lower.status().st_mode) ?? 0
+        defer { if mode & Self.setID != 0, geteuid() != 0 { _ = fchmod(lower.descriptor, mode & 0o7777) } }
+        try refusing { () throws(DataProtectionError) in try body() }
     }
 
     // MARK: attributes
