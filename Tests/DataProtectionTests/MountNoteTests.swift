@@ -98,7 +98,7 @@ struct MountNoteTests {
         withExtendedLifetime(hidden) {}
     }
 
-    @Test("A held note is there while its server lives, and goes with it; a lock is clean only if the server has answered")
+    @Test("A held note is there while its server lives; a lock is clean only if that has answered")
     func served() throws {
         let held = try #require(try HeldMountNote.hold(try note(), inKeybag: bag.directory))
         #expect(names == ["4711.1"])
