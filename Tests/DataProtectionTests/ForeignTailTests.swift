@@ -246,6 +246,16 @@ struct ForeignTailTests {
         }
     }
 
+    @Test("What is appended to a file that this handle has created is kept beside it, too")
+    func beside() throws {
+        let path = bed.path("made")
+        let file = try ProtectedFile.create(path, as: .none, keybag: bed.keybag)
+        try append([1, 2, 3], to: path)
+        try file.perform(.write(offset: 0, count: 9000, seed: 2))
+        try file.close()
+        #expect(try kept(from: "made") == [1, 2, 3])
+    }
+
     @Test("The name of what is kept is cut where that of the file is too long")
     func longName() throws {
         let path = try bed.make(String(repeating: "n", count: 250), .none, pattern(1, count: 100))

@@ -66,6 +66,21 @@ struct KeybagVerbTests {
         }
     }
 
+    @Test("A queue that cannot be read is not called empty")
+    func unreadableQueue() throws {
+        let queue = sandbox.keybagDirectory + "/queue"
+        #expect(try sandbox.shell("mkdir -p -m 700 '\(queue)'").status == 0)
+        let traced = """
+            strace -f -qq -o /dev/null -P '\(queue)' -e trace=openat -e inject=openat:error=EIO "$PROTECTFS" status
+            """
+        for options in ["", " --json"] {
+            let done = try sandbox.shell(traced + options)
+            #expect(done.status == 0 && done.errors.contains("queue'"), "\(done.errors)")
+            #expect(options == "" || done.text.contains("\"queued\": null"))
+        }
+        #expect(try sandbox.run("status", "--json").text.contains("\"queued\": 0"))
+    }
+
     @Test("status is a table for people")
     func table() throws {
         try sandbox.unlock("--for", "2h")

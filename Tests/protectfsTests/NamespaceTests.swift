@@ -186,7 +186,7 @@ struct NamespaceTests {
             #"""
             printf '%s' "$1" >passcode; shift; cp -a keybag copy; mkdir tree
             UUID=$("$PROTECTFS" explain --stored --json keybag | tr -d '\n' | sed 's/.*"uuid" *: *"\([^"]*\)".*/\1/')
-            left() { sed -n "s/.* \([0-9a-z]*\) 3f.* protectfs:$UUID:1: .*/\1/p" /proc/keys | tr -d 0-9; }
+            left() { sed -n "s/.* \([0-9a-z]*\) 3f.* protectfs:$UUID:1: .*/\1/p" /proc/keys | tr -d 0-9 | sort -u; }
             "$PROTECTFS" unlock --for 30m --passcode-fd 0 <passcode; echo $? $(left)
             "$PROTECTFS" rotate --root tree --keybag copy --passcode-fd 0 <passcode >/dev/null; echo $? $(left)
             "$PROTECTFS" lock

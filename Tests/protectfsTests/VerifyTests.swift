@@ -244,9 +244,9 @@ struct VerifyTerminalTests {
             ["verify", "-r", "tree"], in: sandbox, [.expect("verifying ["), .send("\u{3}")])
         #expect(seen.status == 130)
         #expect(seen.shown.contains("interrupted; the other files were not checked"))
-        // Every state of the bar begins at the left edge, and fits a terminal of 40 columns.
+        // Every state of the bar begins at the left edge, and fits the terminal of 80 columns.
         let bars = seen.shown.components(separatedBy: "\r").filter { $0.contains("verifying [") }
-        #expect(!bars.isEmpty && bars.allSatisfy { $0.count < 40 })
+        #expect(!bars.isEmpty && bars.allSatisfy { $0.count < 80 })
         #expect(!seen.shown.contains("\u{1B}"), "terminals differ in their escape sequences")
         let last = try #require(seen.shown.range(of: "protectfs: note", options: .backwards))
         #expect(!seen.shown[last.upperBound...].contains("verifying ["))

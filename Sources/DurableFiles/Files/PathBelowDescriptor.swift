@@ -58,9 +58,18 @@ extension FilePath {
     }
 }
 
+extension [UInt8] {
+    fileprivate func ends(with other: some Collection<UInt8>) -> Bool { suffix(other.count).elementsEqual(other) }
+}
+
 extension LowerFile {
     /// Where the file is by now, and not by the links that may have led to it. It begins at an open directory if ``path`` does.
     package func place() throws(DataProtectionError) -> FilePath {
-        try path.namedFromOpenDirectory(namedDescriptorPath.resolvedName())
+        let name = try namedDescriptorPath.resolvedName()
+        // What was made without a name is called deleted by the kernel as long as it is open: proc(5). It is looked for where it got its name.
+        if name.bytes.ends(with: " (deleted)".utf8), let last = path.lastComponent, try isNamed(path) {
+            return try path.directory.resolved().appending(last)
+        }
+        return try path.namedFromOpenDirectory(name)
     }
 }

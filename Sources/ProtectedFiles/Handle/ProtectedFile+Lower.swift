@@ -60,6 +60,8 @@ extension ProtectedFile {
         // Behind what is written: the kernel takes set-user-ID bits away then.
         _ = try retrying(entry.path, "fchmod") { fchmod(new.file.descriptor, mode) }
         try new.publish(replacing: false)
+        // Programs rename what they have open.
+        new.file.isNow(entry.name, in: entry.directory.descriptor)
         return ProtectedFile(try new.handle())
     }
 }

@@ -199,10 +199,7 @@ package final class NewFile {
     package func forgetKeys() { keys = HandleKeys(keybag: keybag, path: path) }
 
     /// The open file goes on as a handle, with the keys it was made with.
-    package func handle() throws(DataProtectionError) -> OpenFile {
-        file.isNow(unnamed.entry.name, in: unnamed.entry.directory.descriptor)
-        return OpenFile(file, keys: keys)
-    }
+    package func handle() throws(DataProtectionError) -> OpenFile { OpenFile(file, keys: keys) }
 
     // MARK: sealing
 

@@ -54,7 +54,10 @@ public struct QueuedWorkResult: Hashable, Sendable {
 
 extension Keybag {
     /// How much work is queued. Needs no key, and reads no more than the names in one directory.
-    public var queuedWorkCount: Int { (try? QueueNote.numbers(in: directory).count) ?? 0 }
+    public var queuedWorkCount: Int { (try? countQueuedWork()) ?? 0 }
+
+    /// The same, for people: a queue that cannot be read is not an empty one.
+    package func countQueuedWork() throws(DataProtectionError) -> Int { try QueueNote.numbers(in: directory).count }
 
     /// The work that is queued, in the order in which it will be done. Needs no key.
     public func queuedWork() throws(DataProtectionError) -> [QueuedWork] {

@@ -18,7 +18,8 @@ struct Status: ParsableCommand {
 
     /// A keybag, or the name of one whose directory is not known.
     private enum Found {
-        case open(Keybag, KeybagStatus)
+        /// `queued`: how much work; nil if the queue cannot be read.
+        case open(Keybag, KeybagStatus, queued: Int?)
         case unknown(KeybagUUID)
     }
 
@@ -40,7 +41,10 @@ struct Status: ParsableCommand {
     private func look(at keybag: Keybag) throws(DataProtectionError) -> Found {
         let status = try keybag.status()
         for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
-        return .open(keybag, status)
+        do throws(DataProtectionError) { return .open(keybag, status, queued: try keybag.countQueuedWork()) } catch {
+            StandardError.line(.warning, Failure(error).message)
+            return .open(keybag, status, queued: nil)
+        }
     }
 
     private func everything() throws -> [Found] {
@@ -62,7 +66,7 @@ struct Status: ParsableCommand {
     private func text(_ found: Found) -> [[UInt8]] {
         switch found {
         case .unknown(let uuid): return [Array("keybag \(uuid): keys in the keyring, directory not known".utf8)]
-        case .open(let keybag, let status):
+        case .open(let keybag, let status, let queued):
             let clients = keybag.clients()
             let openFiles = clients.map(\.unlessOpenHandles).reduce(0, +)
             var remains = openFiles > 0 ? ["\(openFiles) unless-open open"] : []
@@ -80,8 +84,7 @@ struct Status: ParsableCommand {
                 lines.append(Array("next passcode in \(spoken(wait))".utf8))
             }
             if self.clients { return lines + ClientTable(clients).lines }
-            let queued = keybag.queuedWorkCount
-            if queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
+            if let queued, queued > 0 { lines.append(Array("\(queued) queued: protectfs queue".utf8)) }
             lines.append(Array("CLASS         KEY".utf8))
             for protectionClass in ProtectionClass.allCases {
                 let name = protectionClass.shortName
@@ -104,7 +107,7 @@ struct Status: ParsableCommand {
         switch found {
         case .unknown(let uuid):
             return .object([("uuid", .string("\(uuid)")), ("directory", .null), ("state", .string("unknown"))])
-        case .open(let keybag, let status):
+        case .open(let keybag, let status, let queued):
             let classes = ProtectionClass.allCases.map {
                 ($0.shortName, JSON.string(status.openClasses.contains($0) ? "open" : "locked"))
             }
@@ -120,7 +123,7 @@ struct Status: ParsableCommand {
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
                     ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64(clamping: $0)) })),
-                    ("queued", .number(Int64(keybag.queuedWorkCount))),
+                    ("queued", .optional(queued.map { Int64($0) })),
                 ] + (clients ? [("clients", .array(keybag.clients().map(\.json)))] : []))
         }
     }
