@@ -47,9 +47,7 @@ extension MountedTree {
         _ entry: DirectoryEntry, _ status: stat, toTake name: FilePath.Component, in directory: FuseNode
     ) throws(DataProtectionError) {
         guard status.isRegular, let least = remembered(name, in: directory) else { return }
-        if let written = tree.node(of: status).flatMap({ files.writers[$0] }) {
-            try reporting { () throws(Errno) in try written.commit() }
-        }
+        try commitWrites(to: status)
         try raise(entry, to: least)
     }
 
@@ -61,9 +59,7 @@ extension MountedTree {
         _ entry: DirectoryEntry, _ status: stat, toReplace replaced: DirectoryEntry, _ target: stat
     ) throws(DataProtectionError) -> ReplacedFile? {
         let keybag = files.keybag
-        if let written = tree.node(of: status).flatMap({ files.writers[$0] }) {
-            try reporting { () throws(Errno) in try written.commit() }
-        }
+        try commitWrites(to: status)
         let writtenTarget = tree.node(of: target).flatMap { files.writers[$0] }
         var held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
         try held?.holdClass()
@@ -76,14 +72,17 @@ extension MountedTree {
     func prepareToExchange(
         _ one: DirectoryEntry, _ first: stat, _ other: DirectoryEntry, _ second: stat
     ) throws(DataProtectionError) {
-        for status in [first, second] {
-            guard let written = tree.node(of: status).flatMap({ files.writers[$0] }) else { continue }
-            try reporting { () throws(Errno) in try written.commit() }
-        }
+        for status in [first, second] { try commitWrites(to: status) }
         for (entry, replaced) in [(one, other), (other, one)] {
             let old = try replaced.directory.file(replaced.name, flags: O_RDONLY, path: replaced.path)
             try raise(entry, to: files.keybag.leastClass(inPlaceOf: old))
         }
+    }
+
+    /// Commits what programs have written to the file of this status.
+    private func commitWrites(to status: stat) throws(DataProtectionError) {
+        guard let written = tree.node(of: status).flatMap({ files.writers[$0] }) else { return }
+        try reporting { () throws(Errno) in try written.commit() }
     }
 
     /// Gives a protected file this class, if that is stronger than its own.
