@@ -155,9 +155,29 @@ struct BackupTests {
         for _ in 0..<2 { #expect(try beds.backUp() == ["f": "damaged"]) }
         // What is certain to be damaged is not copied at all.
         #expect(try (how == "older head" ? beds.copy("f") : beds.earlier("f")).contents() == bytes)
+        #expect(try beds.restore(to: "tried", .onlyTrying) == ["f": how == "older head" ? "copied" : "restoredEarlier"])
+        #expect(try beds.restore(to: "before") == ["f": how == "older head" ? "copied" : "restoredEarlier"])
+        #expect(try beds.text(beds.restored("f", in: "before")) == text)
+        // The file goes on without them, and its counter passes that of the copy.
+        if how == "cut" {
+            let next = try ProtectedFile.open(path, .readWrite, keybag: beds.keybag)
+            for number: UInt64 in 0..<6 {
+                try next.write(pattern(number, count: 100), at: 0)
+                try next.sync()
+            }
+            try next.close()
+            for _ in 0..<2 { #expect(try beds.backUp()["f"] == "damaged") }
+            #expect(try beds.earlier("f").contents() == bytes)
+        }
         // Whoever brings it back gets it, also in the place of what has lost them.
         try path.overwrite(bytes)
-        #expect(try beds.backUp() == ["f": "copied"])
+        #expect(try beds.backUp() == ["f": how == "cut" ? "damaged" : "copied"])
+        if how == "cut" {
+            // Now the commits that came without them are only there.
+            #expect(try beds.earlier("f").contents() != bytes)
+            try beds.earlier("f").remove()
+            #expect(try beds.backUp() == ["f": "copied"], "it is not closed")
+        }
         if how != "older head" { #expect(try beds.earlier("f").directory.names() == []) }
         #expect(try beds.restore() == ["f": "copied"])
         let target = try beds.restored("f")

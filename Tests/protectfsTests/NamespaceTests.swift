@@ -119,7 +119,7 @@ struct NamespaceTests {
             }
 
             """#
-    private static let bootIDs = ["/dev/null", "other"]
+    private static let bootIDs = ["/dev/null", "other", "/proc/sys/kernel/random/uuid"]
 
     /// As inside, and the machine seems to have started at another time: time_namespaces(7). A process has a child there.
     private static let inOtherTime =
@@ -176,6 +176,29 @@ struct NamespaceTests {
                 """#, ["sh", CommandSandbox.passcode])
         if done.status == 99 { return print("skipped: there are no time namespaces here: \(done.errors)") }
         #expect(done.text == "0\n75\n75\n0\n0\n0\n75\n", "\(done.errors)")
+    }
+
+    @Test("A grace prolongs no time limit in a time namespace, nor where /proc has only processes")
+    func graceWithLimit() throws {
+        let done = try sandbox.shell(
+            Self.inOtherTime + #"""
+                printf '%s' "$1" >passcode
+                UUID=$("$PROTECTFS" explain --stored --json keybag | tr -d '\n' | sed 's/.*"uuid" *: *"\([^"]*\)".*/\1/'); export UUID
+                cat >try <<'END'
+                    "$PROTECTFS" unlock --in-namespace --for 30 --passcode-fd 0 <passcode; echo $?
+                    timeout -s KILL 1 "$PROTECTFS" lock --grace 3600 >/dev/null 2>&1
+                    sed -n "s/.* \([0-9a-z]*\) 3f2b0000 .* protectfs:$UUID:1: .*/\1/p" /proc/keys | tr -d 0-9 | sort -u
+                    "$PROTECTFS" lock
+                END
+                ahead sh ./try
+                "$PROTECTFS" unlock --for 30 --passcode-fd 0 <passcode; echo $?
+                unshare --mount sh -c 'mount -t proc -o subset=pid proc /proc || exit 99
+                    timeout -s KILL 1 "$PROTECTFS" lock --grace 3600 >/dev/null 2>&1'
+                sed -n "s/.* \([0-9a-z]*\) 3f.* protectfs:$UUID:1: .*/\1/p" /proc/keys | tr -d 0-9 | sort -u
+                "$PROTECTFS" lock
+                """#, ["sh", CommandSandbox.passcode])
+        if done.status == 99 { return print("skipped: there are no time namespaces here: \(done.errors)") }
+        #expect(done.text == "0\ns\n0\ns\n", "\(done.text) \(done.errors)")
     }
 
     @Test(

@@ -59,7 +59,7 @@ package enum Clock {
         let path: FilePath = "/proc/sys/kernel/random/boot_id"
         // Some containers put a file of their own there: systemd-nspawn(1). It says nothing about the machine.
         guard let file = try? LowerFile(path, flags: O_RDONLY), file.isOfProc,
-            let text = try? file.bytes(at: 0, count: 36)
+            let text = try? file.bytes(at: 0, count: 36), text == (try? file.bytes(at: 0, count: 36))
         else { return unknownBoot }
         let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
         guard digits.count == 32 else { return unknownBoot }

@@ -32,7 +32,8 @@ extension Keybag {
         var isChanged = false
         do throws(DataProtectionError) {
             try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
-                let seconds = secondsThatStay(record)
+                let known = Clock.mayBeThisBoot(record.bootID) ? record : TransitionRecord()
+                let seconds = secondsInRing(atMost: secondsToExpiry(known))
                 let outcome: Result<Void, DataProtectionError>
                 do throws(Errno) {
                     outcome = try exchangeInRing(keys, seconds: seconds, order, store)
@@ -52,18 +53,6 @@ extension Keybag {
             if isLocked { try ring.evict() }
             if !isChanged { throw error }
         }
-    }
-
-    /// After how many seconds the keys that replace those in the ring expire: as those do. A copy of this keybag may have been unlocked in the same
-    /// ring since, for a shorter time, and that is in no record of this one.
-    ///
-    /// - Returns: 0: never.
-    private func secondsThatStay(_ record: TransitionRecord) -> UInt32 {
-        let seconds = secondsToExpiry(Clock.mayBeThisBoot(record.bootID) ? record : TransitionRecord())
-        guard let left = ring.unlocked.timeLeft, seconds == 0 || UInt64(seconds) > left.upperBound else {
-            return seconds
-        }
-        return UInt32(clamping: max(left.lowerBound, 1))
     }
 
     /// - Returns: what came of `store`.

@@ -78,13 +78,13 @@ extension Keybag {
         var refusal: Errno?
         let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
-            if record.bootID != Clock.bootID() { (record.deadline, record.limit) = (0, 0) }
+            if !Clock.mayBeThisBoot(record.bootID) { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
             if earlierDeadline == 0 { noteUnknownExpiry() }
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
-            let seconds = secondsToExpiry(record)
+            let seconds = secondsInRing(atMost: secondsToExpiry(record))
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
                     try ring.unlocked.setTimeout(seconds: seconds)
@@ -115,6 +115,17 @@ extension Keybag {
     /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away.
     func secondsToExpiry(_ record: TransitionRecord) -> UInt32 { asItHoldsHere(record).secondsToExpiry }
 
+    /// The same, or less, where the kernel says that the keys in the ring expire earlier: what is in no record of this keybag, for example because a
+    /// copy of it was unlocked in the same ring, or in another time namespace.
+    ///
+    /// - Parameter seconds: 0: never.
+    func secondsInRing(atMost seconds: UInt32) -> UInt32 {
+        guard let left = ring.unlocked.timeLeft, seconds == 0 || UInt64(seconds) > left.upperBound else {
+            return seconds
+        }
+        return UInt32(clamping: max(left.lowerBound, 1))
+    }
+
     /// The record with the limit of the keys in this namespace's keyring, and not of the last unlock anywhere.
     func asItHoldsHere(_ record: TransitionRecord) -> TransitionRecord {
         var own = record
@@ -141,7 +152,7 @@ extension Keybag {
     /// The lock that is armed now, by whomever; nil if none is.
     package var armedLock: ArmedLock? {
         let record = transition.read()
-        return record.deadline != 0 && record.bootID == Clock.bootID() ? ArmedLock(deadline: record.deadline) : nil
+        return record.deadline != 0 && Clock.mayBeThisBoot(record.bootID) ? ArmedLock(deadline: record.deadline) : nil
     }
 
     /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.

@@ -101,11 +101,8 @@ package struct RingPlaces: Sendable {
     ///
     /// Locks elsewhere rely on it: whoever gives the keys a timeout here must not exceed it.
     package var expiryHere: UInt64? {
-        guard let contents = try? read(), let here = try? Self.namespace() ?? 0 else { return nil }
-        let boot = Clock.bootID()
-        return contents.places.last { place in
-            place.namespace == here && [boot, Clock.unknownBoot].contains(place.bootID)
-        }?.expiry
+        guard Clock.isOfMachine, let contents = try? read(), let here = try? Self.namespace() ?? 0 else { return nil }
+        return contents.places.last { $0.namespace == here && Clock.mayBeThisBoot($0.bootID) }?.expiry
     }
 
     /// Removes this process's namespace. Call after the keys have gone. A file that cannot be read stays as it is.

@@ -47,6 +47,7 @@ package struct ClassChangeIntent {
         // A lock must not take long, whatever lies there.
         let end = Clock.monotonic() + 1_000_000_000
         for name in names {
+            guard Clock.monotonic() < end else { return warn(.classChangesUnknown(directory, .busy(directory))) }
             guard let note = try? LowerFile(directory.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
                 (try? note.requireRegular()) != nil,
                 flock(note.descriptor, LOCK_EX | LOCK_NB) == 0
@@ -58,7 +59,7 @@ package struct ClassChangeIntent {
     private static func finish(_ note: LowerFile, until end: UInt64, _ warn: (ProtectionWarning) -> Void) {
         guard let reference = read(note) else { return }
         do throws(DataProtectionError) {
-            guard let file = try reference.find() else {
+            guard let file = try reference.find(until: end) else {
                 // Deleted, or moved to where nobody finds it: said once.
                 warn(.classChangeUnfinished(reference.path, nil))
                 return try AtomicReplace.remove(note.path)

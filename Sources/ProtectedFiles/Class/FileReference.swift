@@ -24,12 +24,14 @@ package struct FileReference: Hashable {
 
     /// The file under its old name, or under another one in the same directory; nil if it is neither there nor there.
     ///
-    /// - Throws: `damaged` if a file id is wanted and cannot be read, `system`.
-    package func find() throws(DataProtectionError) -> LowerFile? {
+    /// - Parameter end: CLOCK_MONOTONIC in nanoseconds: until then a directory is searched.
+    /// - Throws: `damaged` if a file id is wanted and cannot be read, `busy` at the end, `system`.
+    package func find(until end: UInt64 = .max) throws(DataProtectionError) -> LowerFile? {
         try stored { path throws(DataProtectionError) in
             if let file = try open(path) { return file }
             guard DirectoryDefault.isDirectory(path.directory) else { return nil }
             for name in try DirectoryListing.components(of: path.directory) {
+                guard end == .max || Clock.monotonic() < end else { throw .busy(path) }
                 let candidate = path.directory.appending(name)
                 guard let status = try candidate.status(), UInt64(status.st_ino) == inode,
                     let file = try open(candidate)

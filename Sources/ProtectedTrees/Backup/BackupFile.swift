@@ -59,6 +59,7 @@ package struct BackupFile {
         }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
+        if kept != nil, case .whole = wholeness { try releaseEarlier(of: target, copy.file) }
         let isKept = try kept.map { kept throws(DataProtectionError) in try earlier.keep(kept, of: target) } ?? false
         if let old, !isKept { try earlier.keepAppendedBytes(of: old, target, unlessIn: copy.file, keybag) }
         try copy.publish(replacing: true, isLast: false)
@@ -67,10 +68,33 @@ package struct BackupFile {
         case .damaged(let damage): throw damage
         case .unknown: break
         }
-        if let entry = try earlier.copy(of: target), let kept = try oldCopy(entry), isLater(kept, than: copy.file) {
-            throw Self.lostCommits(source.path)
-        }
+        if let kept, isLater(kept, than: copy.file) { earlier.hold(kept) }
+        if try isHeld(target, against: copy.file) { throw Self.lostCommits(source.path) }
         return true
+    }
+
+    /// Removes an earlier copy that was held and is brought back: there is room for one, and the later one is about to be replaced.
+    private func releaseEarlier(of target: DirectoryEntry, _ copy: LowerFile) throws(DataProtectionError) {
+        guard let entry = try earlier.copy(of: target), let kept = try oldCopy(entry), earlier.isHeld(kept),
+            !isHeld(kept, against: copy)
+        else { return }
+        try earlier.remove(of: target)
+    }
+
+    /// Whether the earlier copy of a copy has commits that the copy does not have, and so stays until somebody removes it or brings it back.
+    private func isHeld(_ target: DirectoryEntry, against copy: LowerFile) throws(DataProtectionError) -> Bool {
+        guard let entry = try earlier.copy(of: target), let kept = try oldCopy(entry) else { return false }
+        return isHeld(kept, against: copy)
+    }
+
+    private func isHeld(_ kept: LowerFile, against copy: LowerFile) -> Bool {
+        if isLater(kept, than: copy) { return true }
+        // The counter of the file passes that of the copy at some time, without the commits that are only there.
+        guard earlier.isHeld(kept) else { return false }
+        let (old, new) = (
+            try? ProtectedFileInfo.state(of: kept).content, try? ProtectedFileInfo.state(of: copy).content
+        )
+        return old == nil || old != new
     }
 
     /// Whether a copy has commits of the same file that another one does not have: somebody has cut or altered the file, or has put an older
@@ -84,7 +108,10 @@ package struct BackupFile {
 
     private static func lostCommits(_ path: FilePath) -> DataProtectionError {
         .damaged(
-            path, .head, reason: "it lacks commits that its earlier copy in the backup has, which is kept", offset: nil)
+            path, .head,
+            reason:
+                "it lacks commits that its earlier copy in the backup has, which stays there until it is removed or restored",
+            offset: nil)
     }
 
     /// Judges a copy that was made while nothing could be verified: when it is known to be whole, the earlier one goes.
@@ -95,7 +122,7 @@ package struct BackupFile {
         let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
         switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
         case .whole:
-            if let kept = try oldCopy(entry), isLater(kept, than: copy) { throw Self.lostCommits(path) }
+            if let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
             try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage
         case .unknown: break
@@ -105,7 +132,7 @@ package struct BackupFile {
     /// Removes the earlier copy if its class key is here: only then has the user had a chance to see what took its place.
     private func removeEarlier(of target: DirectoryEntry, _ copy: LowerFile) throws(DataProtectionError) {
         guard let entry = try earlier.copy(of: target), let file = try oldCopy(entry), isOpen(file),
-            !isLater(file, than: copy)
+            !isHeld(file, against: copy)
         else { return }
         // The new name must last first.
         try target.directory.flush()

@@ -51,6 +51,14 @@ package struct EarlierCopies {
         return isKept
     }
 
+    /// In an attribute of an earlier copy that no later one may take away by itself.
+    private static let held = "user.protectfs.held"
+
+    /// Marks an earlier copy as one that stays. Where there are no attributes, it stays as long as its content counter is the higher one.
+    package func hold(_ file: LowerFile) { try? ExtendedAttributes.set(Self.held, to: [1], of: file, flags: 0) }
+
+    package func isHeld(_ file: LowerFile) -> Bool { (try? ExtendedAttributes.value(Self.held, of: file)) != nil }
+
     /// Saves what another program appended to a copy that is about to go, with a warning, unless the one that takes its place has it too.
     package func keepAppendedBytes(
         of old: LowerFile, _ entry: DirectoryEntry, unlessIn copy: LowerFile, _ keybag: Keybag

@@ -178,10 +178,16 @@ package final class RestorePass {
         receive(BackupResult(path: target.path.entry(name), outcome: result, size: Int64(status.st_size)))
     }
 
-    /// A copy that was made while locked may turn out only now to be damaged: then the earlier one is brought back.
+    /// A copy that was made while locked may turn out only now to be damaged, or the file had lost commits by then: then the earlier one is
+    /// brought back.
     private func restoreFile(
         _ copy: DirectoryEntry, to place: DirectoryEntry
     ) throws(DataProtectionError) -> BackupResult.Outcome {
+        let earlier = try earlier.copy(of: copy)
+        if let earlier, lacksCommits(copy, of: earlier), (try? file.restore(earlier, to: place, conflict)) != nil {
+            let reason = "it lacks commits that the earlier copy has"
+            return .restoredEarlier(.damaged(copy.path, .head, reason: reason, offset: nil))
+        }
         do throws(DataProtectionError) {
             return try file.restore(copy, to: place, conflict) ? .copied : .unchanged
         } catch {
@@ -189,10 +195,21 @@ package final class RestorePass {
             case .damaged, .because(FileFailure.otherKey), .because(FileFailure.mangled), .notProtected: break
             default: throw error
             }
-            guard let earlier = try earlier.copy(of: copy) else { throw error }
+            guard let earlier else { throw error }
             _ = try file.restore(earlier, to: place, conflict)
             return .restoredEarlier(error)
         }
+    }
+
+    /// Whether an earlier copy says that it is a later state of the same file. It counts only if it opens.
+    private func lacksCommits(_ copy: DirectoryEntry, of earlier: DirectoryEntry) -> Bool {
+        let states = [earlier, copy].compactMap { entry in
+            try? ProtectedFileInfo.state(
+                of: entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path))
+        }
+        guard states.count == 2 else { return false }
+        return states[0].heads.head.prefix.fileID == states[1].heads.head.prefix.fileID
+            && states[0].record.counter > states[1].record.counter
     }
 
     /// - Returns: false if it is there.
