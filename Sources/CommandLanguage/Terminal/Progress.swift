@@ -84,7 +84,7 @@ package final class Progress {
                 columns: columns - label.count - 1)
     }
 
-    /// `[####    ]  50 %` and behind it `details`, where the bar keeps room: as wide as `columns`. At least the share.
+    /// `[####    ]  50 %` and behind it `details`, where the bar keeps room: as wide as `columns`. Only the share where there is no room for a bar.
     package static func bar(_ share: Double, details: String, columns: Int) -> String {
         let share = min(1, max(0, share))
         let percent = "\(Int(share * 100)) %"

@@ -103,7 +103,7 @@ package struct BackupFile {
         guard let old = try? ProtectedFileInfo.state(of: old), let new = try? ProtectedFileInfo.state(of: new) else {
             return false
         }
-        return old.heads.head.prefix.fileID == new.heads.head.prefix.fileID && old.record.counter > new.record.counter
+        return old.isLater(than: new)
     }
 
     private static func lostCommits(_ path: FilePath) -> DataProtectionError {

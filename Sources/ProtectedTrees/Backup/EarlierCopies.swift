@@ -97,3 +97,10 @@ package struct EarlierCopies {
         Array(entry.directory.path.components.dropFirst(depth))
     }
 }
+
+extension FileState {
+    /// Whether it has commits of the same file that another state does not have.
+    func isLater(than other: FileState) -> Bool {
+        heads.head.prefix.fileID == other.heads.head.prefix.fileID && record.counter > other.record.counter
+    }
+}

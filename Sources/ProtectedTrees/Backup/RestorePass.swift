@@ -207,9 +207,7 @@ package final class RestorePass {
             try? ProtectedFileInfo.state(
                 of: entry.directory.file(entry.name, flags: O_RDONLY, path: entry.path))
         }
-        guard states.count == 2 else { return false }
-        return states[0].heads.head.prefix.fileID == states[1].heads.head.prefix.fileID
-            && states[0].record.counter > states[1].record.counter
+        return states.count == 2 && states[0].isLater(than: states[1])
     }
 
     /// - Returns: false if it is there.

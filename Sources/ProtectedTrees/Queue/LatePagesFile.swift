@@ -77,7 +77,7 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
     /// What the file beside the notes is called.
     static func name(_ salt: [UInt8]) -> FilePath.Component { FilePath.Component(Hexadecimal.text(salt) + ".late")! }
 
-    /// Keeps bytes. They outlive this process when this returns, and a power cut after ``flush()``; of those in memory only the second.
+    /// Keeps bytes. On the disk they outlive this process when this returns, and a power cut after ``flush()``; in memory neither.
     ///
     /// - Parameter offset: where they are in the file's plaintext.
     /// - Throws: `system`: they are not kept. ENOKEY after ``forgetKey()``.
