@@ -41,6 +41,7 @@ void protectfs_wait_for_parent(int descriptor, pid_t process) {
     // It may have ended before that.
     while (!parent_has_ended && getppid() == process) {
         struct pollfd pipe = {.fd = descriptor, .events = POLLIN};
-        if (ppoll(&pipe, 1, NULL, &waiting) >= 0 || errno != EINTR) return;
+        if (ppoll(&pipe, 1, NULL, &waiting) >= 0 || errno != EINTR) break;
     }
+    prctl(PR_SET_PDEATHSIG, 0);
 }

@@ -1,9 +1,11 @@
 import CMemoryFiles
 import Glibc
+import Synchronization
 import SystemPackage
 
-/// What another process must know of a connection to drop its pages when the server is dead: the requests that were taken and not answered, and the
-/// nodes that may have pages. It is in memory that both processes have, without names and bytes of files.
+/// What another process must know of a connection to go on with it when the server is dead, or at least to drop its pages: the kernel's first request,
+/// those that were taken and not answered, marks of nodes, and a log of the file system's own. It is in memory that both processes have, without bytes
+/// of files.
 ///
 /// The server may be killed between any two words.
 package final class ConnectionRecord: Sendable {
@@ -11,13 +13,37 @@ package final class ConnectionRecord: Sendable {
     static let threadCount = 64
     /// Nodes from this number on are not noted. Numbers are not used again, so a mount comes to them after as many files.
     private static let nodeLimit: UInt64 = 1 << 28
-    /// The highest node; whether one was too high; a request of each thread. Then a bit for each node, from a page of its own on.
-    private static let (highest, overflow, requests, nodes) = (0, 1, 2, 512)
-    private static let byteCount = nodes * 8 + Int(nodeLimit / 8)
+
+    /// Words of the first page.
+    private enum Word {
+        /// Which layout this is. A program that was replaced since may have another.
+        static let layout = 0
+        /// The highest node that is noted, and whether one was too high.
+        static let (highest, overflow) = (1, 2)
+        /// How many servers the connection has had, and when the last one began, by CLOCK_MONOTONIC.
+        static let (servers, beginning) = (3, 4)
+        /// The log in force, 0 or 1, and the end of each, in bytes.
+        static let (log, ends) = (5, 6)
+        /// The length of the first request, and its bytes.
+        static let (firstLength, first) = (8, 9)
+        /// A request of each thread.
+        static let requests = 64
+    }
+    private static let layout: UInt64 = 1
+    private static let page = 4096
+    private static let longestFirst = (Word.requests - Word.first) * 8
+    /// A bit for each node.
+    private static let bitsLength = Int(nodeLimit / 8)
+    private static let logStart = page + Mark.allCases.count * bitsLength
+    /// The longest log, in bytes. Only what is used takes memory.
+    private static let logLength = 256 << 20
+    private static let byteCount = logStart + 2 * logLength
 
     /// A file in memory.
     package let descriptor: Int32
-    nonisolated(unsafe) private let words: UnsafeMutablePointer<UInt64>
+    nonisolated(unsafe) private let memory: UnsafeMutableRawPointer
+    /// Held while a bit or the log is changed.
+    private let turn = Mutex(())
 
     /// - Throws: why there is no such memory.
     package convenience init() throws(Errno) {
@@ -28,68 +54,176 @@ package final class ConnectionRecord: Sendable {
             Glibc.close(file)
             throw error
         }
-        try self.init(descriptor: file)
+        try self.init(memory: file)
+        words[Word.layout] = Self.layout
     }
 
     /// The same memory in another process.
     ///
     /// - Parameter descriptor: is closed when this goes.
-    package init(descriptor: Int32) throws(Errno) {
-        let start = mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
+    /// - Throws: why it cannot be used; `notSupported` for one that another version of this program has made.
+    package convenience init(descriptor: Int32) throws(Errno) {
+        try self.init(memory: descriptor)
+        guard words[Word.layout] == Self.layout else { throw .notSupported }
+    }
+
+    private init(memory file: Int32) throws(Errno) {
+        var status = stat()
+        let isWhole = fstat(file, &status) == 0 && status.st_size == Self.byteCount
+        let start = isWhole ? mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED
         guard let start, start != MAP_FAILED else {
-            let error = Errno(rawValue: errno)
-            Glibc.close(descriptor)
+            let error = isWhole ? Errno(rawValue: errno) : .notSupported
+            Glibc.close(file)
             throw error
         }
-        self.descriptor = descriptor
-        words = start.assumingMemoryBound(to: UInt64.self)
+        descriptor = file
+        memory = start
     }
 
     deinit {
-        munmap(words, Self.byteCount)
+        munmap(memory, Self.byteCount)
         Glibc.close(descriptor)
     }
 
-    // MARK: the server's side
+    private var words: UnsafeMutablePointer<UInt64> { memory.assumingMemoryBound(to: UInt64.self) }
+
+    // MARK: servers
+
+    /// A server begins.
+    ///
+    /// - Parameter time: by CLOCK_MONOTONIC, in nanoseconds.
+    package func begins(at time: UInt64) {
+        words[Word.beginning] = time
+        words[Word.servers] += 1
+    }
+
+    /// How many servers the connection has had, with the one that has begun last.
+    package var serverCount: UInt64 { words[Word.servers] }
+    /// When that was.
+    package var beginning: UInt64 { words[Word.beginning] }
+
+    // MARK: requests
+
+    /// The kernel's first request, with which each server begins; nil if there was none yet.
+    var firstRequest: UnsafeRawBufferPointer? {
+        let length = Int(words[Word.firstLength])
+        guard (1...Self.longestFirst).contains(length) else { return nil }
+        return UnsafeRawBufferPointer(start: memory + Word.first * 8, count: length)
+    }
+
+    func noteFirst(_ request: UnsafeRawBufferPointer) {
+        guard request.count <= Self.longestFirst else { return }
+        (memory + Word.first * 8).copyMemory(from: request.baseAddress!, byteCount: request.count)
+        atomicMemoryFence(ordering: .releasing)
+        words[Word.firstLength] = UInt64(request.count)
+    }
 
     /// A thread has taken a request.
-    func takes(_ unique: UInt64, on thread: Int) { words[Self.requests + thread] = unique }
+    func takes(_ unique: UInt64, on thread: Int) { words[Word.requests + thread] = unique }
 
     /// It is answered.
-    func answered(on thread: Int) { words[Self.requests + thread] = 0 }
-
-    /// A node may have pages. Calls must not overlap with each other and with ``forget(_:)``.
-    package func note(_ node: FuseNode) {
-        guard node < Self.nodeLimit else {
-            words[Self.overflow] = 1
-            return
-        }
-        words[Self.highest] = max(words[Self.highest], node)
-        words[Self.nodes + Int(node >> 6)] |= 1 << (node & 63)
-    }
-
-    /// The kernel has forgotten a node, and its pages.
-    package func forget(_ node: FuseNode) {
-        if node < Self.nodeLimit { words[Self.nodes + Int(node >> 6)] &= ~(1 << (node & 63)) }
-    }
-
-    // MARK: when the server is dead
+    func answered(on thread: Int) { words[Word.requests + thread] = 0 }
 
     /// The requests that were taken and may wait for an answer.
     var openRequests: [UInt64] {
-        (0..<Self.threadCount).map { words[Self.requests + $0] }.filter { $0 != 0 }
+        (0..<Self.threadCount).map { words[Word.requests + $0] }.filter { $0 != 0 }
     }
 
-    /// Whether all nodes are noted that may have pages.
-    var hasAllNodes: Bool { words[Self.overflow] == 0 }
+    /// They are answered.
+    func forgetRequests() { for thread in 0..<Self.threadCount { answered(on: thread) } }
 
-    func forEachNode(_ body: (FuseNode) -> Void) {
-        for index in 0...Int(min(words[Self.highest], Self.nodeLimit - 1) >> 6) {
-            var bits = words[Self.nodes + index]
-            while bits != 0 {
-                body(UInt64(index) << 6 + UInt64(bits.trailingZeroBitCount))
-                bits &= bits - 1
+    // MARK: nodes
+
+    /// What is noted of a node.
+    package enum Mark: Int, CaseIterable, Sendable {
+        /// It may have pages.
+        case pages
+        /// It has writes that were acknowledged and that a commit has not taken.
+        case uncommitted
+        /// A dead server has lost such a write.
+        case lost
+    }
+
+    package func mark(_ node: FuseNode, _ mark: Mark) {
+        guard node < Self.nodeLimit else {
+            words[Word.overflow] = 1
+            return
+        }
+        turn.withLock { _ in
+            words[Word.highest] = max(words[Word.highest], node)
+            bits(mark)[Int(node >> 6)] |= 1 << (node & 63)
+        }
+    }
+
+    package func unmark(_ node: FuseNode, _ mark: Mark) {
+        guard node < Self.nodeLimit else { return }
+        turn.withLock { _ in bits(mark)[Int(node >> 6)] &= ~(1 << (node & 63)) }
+    }
+
+    /// The kernel has forgotten a node, and its pages.
+    package func forget(_ node: FuseNode) { for mark in Mark.allCases { unmark(node, mark) } }
+
+    private func bits(_ mark: Mark) -> UnsafeMutablePointer<UInt64> {
+        (memory + Self.page + mark.rawValue * Self.bitsLength).assumingMemoryBound(to: UInt64.self)
+    }
+
+    /// Whether all nodes have their marks.
+    package var hasAllNodes: Bool { words[Word.overflow] == 0 }
+
+    /// Every node that has this mark.
+    package func forEachNode(_ mark: Mark, _ body: (FuseNode) -> Void) {
+        for index in 0...Int(min(words[Word.highest], Self.nodeLimit - 1) >> 6) {
+            var left = bits(mark)[index]
+            while left != 0 {
+                body(UInt64(index) << 6 + UInt64(left.trailingZeroBitCount))
+                left &= left - 1
             }
         }
+    }
+
+    // MARK: the log
+
+    /// The log of the file system, with what it needs to go on; nil if it was too long.
+    package var log: UnsafeRawBufferPointer? {
+        let number = Int(words[Word.log] & 1)
+        let end = words[Word.ends + number]
+        guard end <= Self.logLength else { return nil }
+        return UnsafeRawBufferPointer(start: memory + logStart(number), count: Int(end))
+    }
+
+    private func logStart(_ number: Int) -> Int { Self.logStart + number * Self.logLength }
+
+    /// Adds an entry behind the log. Calls must not overlap.
+    ///
+    /// - Returns: the length of the log, in bytes.
+    package func append(_ entry: [UInt8]) -> Int {
+        let number = Int(words[Word.log] & 1)
+        let end = words[Word.ends + number]
+        guard end <= Self.logLength, Int(end) + entry.count <= Self.logLength else {
+            words[Word.ends + number] = .max
+            return .max
+        }
+        entry.withUnsafeBytes { (memory + logStart(number) + Int(end)).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+        // The entry is there before it counts.
+        atomicMemoryFence(ordering: .releasing)
+        words[Word.ends + number] = end + UInt64(entry.count)
+        return Int(end) + entry.count
+    }
+
+    /// Puts another log in the place of this one, at once.
+    package func replaceLog(_ entries: [UInt8]) {
+        let (old, new) = (Int(words[Word.log] & 1), Int(words[Word.log] & 1 ^ 1))
+        guard entries.count <= Self.logLength else {
+            words[Word.ends + old] = .max
+            return
+        }
+        entries.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress { (memory + logStart(new)).copyMemory(from: start, byteCount: bytes.count) }
+        }
+        words[Word.ends + new] = UInt64(entries.count)
+        atomicMemoryFence(ordering: .releasing)
+        words[Word.log] = UInt64(new)
+        // Gives the memory back.
+        _ = madvise(memory + logStart(old), Self.logLength, MADV_REMOVE)
     }
 }

@@ -29,8 +29,11 @@ extension FuseRequest {
     ) {
         answer { () throws(Errno) in
             guard let info, offset >= 0 else { throw .invalidArgument }
+            // With the pages of mappings come no flags.
+            let flags = info.pointee.flags & O_ACCMODE == O_RDONLY ? O_RDWR : info.pointee.flags
             try files.write(
-                info.pointee.fh, of: node, at: UInt64(offset), UnsafeRawBufferPointer(start: bytes, count: count),
+                info.pointee.fh, flags: flags, of: node, at: UInt64(offset),
+                UnsafeRawBufferPointer(start: bytes, count: count),
                 info.pointee.writepage != 0 ? .page : info.pointee.flags & O_APPEND != 0 ? .atEnd : .there)
             fuse_reply_write(request, count)
         }

@@ -19,8 +19,11 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     /// open(2), with its flags; O_CREAT and O_EXCL are not among them.
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle
     /// pread(2) of up to `count` bytes. Calls `reply` once; the bytes are the kernel's when it returns.
+    ///
+    /// - Parameter flags: of open(2), without those that only opening needs. The handle may be that of a server which is dead.
     func read(
-        _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
+        _ handle: UInt64, flags: Int32, of node: FuseNode, from offset: UInt64, count: Int,
+        reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno)
     /// The last descriptor and mapping of an ``open(_:flags:)`` has gone.
     func release(_ handle: UInt64, of node: FuseNode)
@@ -47,9 +50,12 @@ package protocol FuseFileSystem: AnyObject, Sendable {
     ) throws(Errno) -> (FuseEntry, FuseHandle)
     /// pwrite(2) of all these bytes.
     ///
-    /// - Parameter way: where they go.
+    /// - Parameters:
+    ///   - flags: as for ``read(_:flags:of:from:count:reply:)``.
+    ///   - way: where they go.
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
+        _ handle: UInt64, flags: Int32, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer,
+        _ way: FuseWrite
     ) throws(Errno)
     /// close(2) of one descriptor of a handle: the last moment at which the program hears of an error.
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno)

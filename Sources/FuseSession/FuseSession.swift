@@ -16,9 +16,10 @@ package final class FuseSession: Sendable {
         let refusesOwn: Bool
         let record: ConnectionRecord?
         let retrievals = Retrievals()
-        let initialReply = InitialReply()
-        init(_ files: any FuseFileSystem, refusesOwn: Bool, record: ConnectionRecord?) {
+        let initialReply: InitialReply
+        init(_ files: any FuseFileSystem, refusesOwn: Bool, record: ConnectionRecord?, isKnown: Bool) {
             (self.files, self.refusesOwn, self.record) = (files, refusesOwn, record)
+            initialReply = InitialReply(isKnown: isKnown)
         }
     }
 
@@ -38,12 +39,54 @@ package final class FuseSession: Sendable {
         _ files: some FuseFileSystem, at point: FilePath, source: String = "protectfs", isReadOnly: Bool = true,
         record: ConnectionRecord? = nil, answersItself: Bool = false
     ) throws(Errno) {
-        let served = Served(files, refusesOwn: !answersItself, record: record)
+        let served = Served(files, refusesOwn: !answersItself, record: record, isKnown: false)
         self.served = served
-        var operations = FuseOperations.make()
         let options = "nosuid,nodev,default_permissions,fsname=\(source),subtype=protectfs"
-        let words = ["protectfs", "-o", isReadOnly ? "ro,\(options)" : options]
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+        let made = try Self.make(served, ["-o", isReadOnly ? "ro,\(options)" : options])
+        guard point.withPlatformString({ fuse_session_mount(made, $0) }) == 0 else {
+            fuse_session_destroy(made)
+            throw .ioError
+        }
+        guard Self.readsFrom(fuse_session_fd(made), made) else {
+            fuse_session_unmount(made)
+            fuse_session_destroy(made)
+            throw .noMemory
+        }
+        session = made
+    }
+
+    /// Goes on with the connection of a server that is dead: `files` knows what that knew. The mount stays when this goes.
+    ///
+    /// What the dead server has taken and not answered is asked once more, since Linux 6.9. A change that it may have made already fails then, as
+    /// everything that it has taken does on older kernels: with EIO.
+    ///
+    /// - Parameters:
+    ///   - descriptor: is closed when this goes.
+    ///   - record: what the dead server has noted.
+    /// - Throws: `badMessage` if it has noted too little.
+    package init(_ files: some FuseFileSystem, descriptor: Int32, record: ConnectionRecord) throws(Errno) {
+        let served = Served(files, refusesOwn: true, record: record, isKnown: true)
+        self.served = served
+        guard let first = record.firstRequest else { throw .badMessage }
+        let made = try Self.make(served, [])
+        guard Self.readsFrom(descriptor, made) else {
+            fuse_session_destroy(made)
+            throw .noMemory
+        }
+        session = made
+        // libfuse begins with the first request, and changes what it reads.
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: first.count, alignment: 8)
+        defer { copy.deallocate() }
+        copy.copyMemory(from: first)
+        process(copy)
+        let orphan = OrphanedConnection(descriptor: descriptor, record: record)
+        if !orphan.asksAgain() { orphan.refuseTaken(EIO) }
+        record.forgetRequests()
+    }
+
+    private static func make(_ served: Served, _ options: [String]) throws(Errno) -> OpaquePointer {
+        var operations = FuseOperations.make()
+        var arguments: [UnsafeMutablePointer<CChar>?] = (["protectfs"] + options).map { strdup($0) }
         defer { for argument in arguments { free(argument) } }
         let made = arguments.withUnsafeMutableBufferPointer { words in
             var arguments = fuse_args(argc: Int32(words.count), argv: words.baseAddress, allocated: 0)
@@ -53,17 +96,12 @@ package final class FuseSession: Sendable {
                 Unmanaged.passUnretained(served).toOpaque())
         }
         guard let made else { throw .ioError }
-        guard point.withPlatformString({ fuse_session_mount(made, $0) }) == 0 else {
-            fuse_session_destroy(made)
-            throw .ioError
-        }
+        return made
+    }
+
+    private static func readsFrom(_ descriptor: Int32, _ session: OpaquePointer) -> Bool {
         var channel = InitialReply.channel
-        guard fuse_session_custom_io(made, &channel, fuse_session_fd(made)) == 0 else {
-            fuse_session_unmount(made)
-            fuse_session_destroy(made)
-            throw .noMemory
-        }
-        session = made
+        return fuse_session_custom_io(session, &channel, descriptor) == 0
     }
 
     deinit {
@@ -107,15 +145,26 @@ package final class FuseSession: Sendable {
         let buffer = try RequestBuffer(count: Self.requestRoom)
         while fuse_session_exited(session) == 0 {
             guard let count = try buffer.receive(from: fuse_session_fd(session)) else { return }
-            served.initialReply.read(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
-            var request = fuse_buf()
-            request.mem = buffer.bytes.baseAddress
-            request.size = count
-            // `unique` of `fuse_in_header`.
-            if count >= 16 { served.record?.takes(buffer.bytes.load(fromByteOffset: 8, as: UInt64.self), on: thread) }
-            fuse_session_process_buf(session, &request)
+            let request = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
+            if served.initialReply.read(UnsafeRawBufferPointer(request)) {
+                served.record?.noteFirst(UnsafeRawBufferPointer(request))
+            }
+            guard let header = RequestHeader(request) else { continue }
+            served.record?.takes(header.unique, on: thread)
+            if header.mayBeDone {
+                OrphanedConnection.refuse(header.unique, EIO, on: fuse_session_fd(session))
+            } else {
+                process(request)
+            }
             served.record?.answered(on: thread)
         }
+    }
+
+    private func process(_ bytes: UnsafeMutableRawBufferPointer) {
+        var request = fuse_buf()
+        request.mem = bytes.baseAddress
+        request.size = bytes.count
+        fuse_session_process_buf(session, &request)
     }
 
     // MARK: notifications

@@ -7,6 +7,10 @@ import Synchronization
 final class InitialReply: Sendable {
     private let isOffered = Atomic(false)
     private let isOver = Atomic(false)
+    /// Whether the kernel has a reply already, of another server.
+    private let isKnown: Bool
+
+    init(isKnown: Bool) { self.isKnown = isKnown }
 
     /// FUSE_INIT.
     private static let operation: UInt32 = 26
@@ -16,20 +20,25 @@ final class InitialReply: Sendable {
     private static let allowsMappings: UInt32 = 1 << 4
 
     /// Looks at a request, as long as none was answered: `fuse_in_header` and `fuse_init_in`.
-    func read(_ request: UnsafeRawBufferPointer) {
+    ///
+    /// - Returns: whether it is the first one.
+    func read(_ request: UnsafeRawBufferPointer) -> Bool {
         guard !isOver.load(ordering: .relaxed), request.count >= 60,
             request.load(fromByteOffset: 4, as: UInt32.self) == Self.operation
-        else { return }
+        else { return false }
         let hasMore = request.load(fromByteOffset: 52, as: UInt32.self) & Self.hasMoreFlags != 0
         let more = request.load(fromByteOffset: 56, as: UInt32.self)
         isOffered.store(hasMore && more & Self.allowsMappings != 0, ordering: .relaxed)
+        return true
     }
 
     /// Sends a reply: writev(2).
     ///
     /// The first one is that to FUSE_INIT: `fuse_out_header`, and `fuse_init_out` with its flags at 12 and 32.
     func send(_ pieces: UnsafeMutablePointer<iovec>?, _ count: Int32, to connection: Int32) -> Int {
-        if !isOver.exchange(true, ordering: .relaxed), isOffered.load(ordering: .relaxed), count == 2, let pieces,
+        let isFirst = !isOver.exchange(true, ordering: .relaxed)
+        if isFirst, isKnown { return (0..<Int(count)).reduce(0) { $0 + (pieces?[$1].iov_len ?? 0) } }
+        if isFirst, isOffered.load(ordering: .relaxed), count == 2, let pieces,
             let header = pieces[0].iov_base, let reply = pieces[1].iov_base, pieces[1].iov_len >= 36,
             header.load(fromByteOffset: 4, as: Int32.self) == 0
         {

@@ -14,33 +14,40 @@ package final class OrphanedConnection: Sendable {
     ///
     /// A page whose read is not answered is not dropped either.
     package func refuseRequests() throws(POSIXThread.Refusal) {
-        for unique in record.openRequests { refuse(unique) }
+        refuseTaken(ENOTCONN)
         try POSIXThread.detach(blocksSignals: true) { [self] in
             // A request has bytes of files in it, which are wiped with it.
             guard let buffer = try? RequestBuffer(count: FuseSession.requestRoom) else { return }
             while let count = try? buffer.receive(from: descriptor) {
-                guard count >= Self.headerLength, let header = buffer.bytes.baseAddress else { return }
-                let operation = header.load(fromByteOffset: 4, as: UInt32.self)
-                if !Self.unanswered.contains(operation) { refuse(header.load(fromByteOffset: 8, as: UInt64.self)) }
+                let request = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
+                guard let header = RequestHeader(request) else { return }
+                if header.isAnswered { Self.refuse(header.unique, ENOTCONN, on: descriptor) }
             }
         }
     }
 
-    /// Of `fuse_in_header` in linux/fuse.h, in bytes: its length, the operation, the request's number and more.
-    private static let headerLength = 40
-    /// FORGET, INTERRUPT, NOTIFY_REPLY and BATCH_FORGET of linux/fuse.h get no answer.
-    private static let unanswered: Set<UInt32> = [2, 36, 41, 42]
+    /// Refuses what the dead server has taken.
+    func refuseTaken(_ errno: Int32) {
+        for unique in record.openRequests { Self.refuse(unique, errno, on: descriptor) }
+    }
 
-    private func refuse(_ unique: UInt64) { _ = send([Self.header(16, -ENOTCONN), unique]) }
+    /// Has the kernel ask once more for all that was taken and not answered: FUSE_NOTIFY_RESEND.
+    ///
+    /// - Returns: false before Linux 6.9.
+    func asksAgain() -> Bool { Self.send([Self.header(16, 7), 0], on: descriptor) == nil }
+
+    static func refuse(_ unique: UInt64, _ errno: Int32, on connection: Int32) {
+        _ = send([header(16, -errno), unique], on: connection)
+    }
 
     /// Makes the kernel drop the pages of all nodes that are noted. Waits for those that are being read.
     ///
     /// - Returns: whether none are left.
     package func dropPages() -> Bool {
         var isDone = record.hasAllNodes
-        record.forEachNode { node in
+        record.forEachNode(.pages) { node in
             // FUSE_NOTIFY_INVAL_INODE, from byte 0 to the end.
-            let errno = send([Self.header(40, 2), 0, node, 0, 0])
+            let errno = Self.send([Self.header(40, 2), 0, node, 0, 0], on: descriptor)
             // The kernel does not have the node, also because the mount has gone. Of a connection that was cut nothing is known.
             if ![nil, ENOENT].contains(errno) { isDone = false }
         }
@@ -53,9 +60,9 @@ package final class OrphanedConnection: Sendable {
     }
 
     /// - Returns: the errno of what is refused.
-    private func send(_ words: [UInt64]) -> Int32? {
+    private static func send(_ words: [UInt64], on connection: Int32) -> Int32? {
         while true {
-            if words.withUnsafeBytes({ write(descriptor, $0.baseAddress, $0.count) }) >= 0 { return nil }
+            if words.withUnsafeBytes({ write(connection, $0.baseAddress, $0.count) }) >= 0 { return nil }
             if errno != EINTR { return errno }
         }
     }

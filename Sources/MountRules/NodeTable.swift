@@ -24,13 +24,23 @@ package struct NodeTable: Sendable {
         package init(parent: UInt64, name: FilePath.Component) { (self.parent, self.name) = (parent, name) }
     }
 
-    private struct Node: Sendable {
-        let identity: Identity
-        var place: Place?
+    /// What is known of one.
+    package struct Node: Hashable, Sendable {
+        package let identity: Identity
+        package fileprivate(set) var place: Place?
         /// Entries that the kernel has.
-        var lookups: UInt64 = 0
+        package fileprivate(set) var lookups: UInt64
         /// Nodes that were found in this one.
-        var children = 0
+        package fileprivate(set) var children: Int
+        /// Whether a file of this identity, if one is found, is this node.
+        package fileprivate(set) var isNamed: Bool
+
+        package init(
+            _ identity: Identity, _ place: Place? = nil, lookups: UInt64 = 0, children: Int = 0, isNamed: Bool = true
+        ) {
+            (self.identity, self.place, self.lookups, self.children) = (identity, place, lookups, children)
+            self.isNamed = isNamed
+        }
     }
 
     /// The number of the mount's root: `FUSE_ROOT_ID` of linux/fuse.h.
@@ -41,9 +51,32 @@ package struct NodeTable: Sendable {
     private var next = root + 1
 
     package init(root: Identity) {
-        nodes = [Self.root: Node(identity: root)]
+        nodes = [Self.root: Node(root)]
         numbers = [root: Self.root]
     }
+
+    // MARK: its log
+
+    /// What another process makes the same table of.
+    package var log: [NodeLog.Entry] {
+        [.next(next)] + nodes.filter { $0.key != Self.root || $0.value.children > 0 }.map { .node($0.key, $0.value) }
+    }
+
+    /// Does what an entry of a log says.
+    package mutating func apply(_ entry: NodeLog.Entry) {
+        switch entry {
+        case .found(let identity, let place): _ = found(identity, as: place.name, in: place.parent)
+        case .moved(let identity, let place): moved(identity, to: place.name, in: place.parent)
+        case .removed(let identity): removed(identity)
+        case .forgotten(let number, let count): forget(number, count)
+        case .node(let number, let node):
+            nodes[number] = node
+            if node.isNamed { numbers[node.identity] = number }
+        case .next(let number): next = number
+        }
+    }
+
+    // MARK: changes
 
     /// How many nodes there are.
     package var count: Int { nodes.count }
@@ -59,7 +92,7 @@ package struct NodeTable: Sendable {
             number = next
             next += 1
             numbers[identity] = number
-            nodes[number] = Node(identity: identity)
+            nodes[number] = Node(identity)
         }
         if number != Self.root { move(number, to: Place(parent: parent, name: name)) }
         nodes[number]?.lookups += 1
@@ -76,6 +109,7 @@ package struct NodeTable: Sendable {
     package mutating func removed(_ identity: Identity) {
         guard let number = numbers[identity], number != Self.root else { return }
         numbers[identity] = nil
+        nodes[number]?.isNamed = false
     }
 
     private mutating func move(_ number: UInt64, to place: Place) {

@@ -1,12 +1,22 @@
 import Synchronization
 
-/// Values under numbers that are not used again.
+/// Values under numbers that are not used again, by servers of the same connection neither.
 final class HandleTable<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var values: [UInt64: Value] = [:]
-        var last: UInt64 = 0
+        var last: UInt64
     }
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    private let first: UInt64
+
+    /// - Parameter servers: how many the connection had before.
+    init(after servers: UInt64 = 0) {
+        first = servers << 40 + 1
+        state = Mutex(State(last: servers << 40))
+    }
+
+    /// Whether another server gave this number out.
+    func isOfAnotherServer(_ handle: UInt64) -> Bool { handle < first }
 
     func add(_ value: Value) -> UInt64 {
         state.withLock { state in
@@ -16,13 +26,11 @@ final class HandleTable<Value: Sendable>: Sendable {
         }
     }
 
+    /// Takes over what another server gave out.
+    func put(_ value: Value, at handle: UInt64) { state.withLock { $0.values[handle] = value } }
+
     @discardableResult
     func remove(_ handle: UInt64) -> Value? { state.withLock { $0.values.removeValue(forKey: handle) } }
-
-    /// Does nothing if there is none.
-    func replace(_ handle: UInt64, by value: Value) {
-        state.withLock { state in if state.values[handle] != nil { state.values[handle] = value } }
-    }
 
     /// All of them, in no order.
     var values: [Value] { state.withLock { Array($0.values.values) } }

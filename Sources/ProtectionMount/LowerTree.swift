@@ -13,18 +13,19 @@ import SystemPackage
 final class LowerTree: Sendable {
     let root: LowerDirectory
     private let device: UInt64
-    private let nodes: Mutex<NodeTable>
+    private let nodes: Mutex<RecordedNodes>
     /// What has lost the name by which it was found last, and is known to the kernel all the same: somebody has it open, or works in it.
     private let kept = Mutex<[FuseNode: LowerFile]>([:])
     /// Directories that were reached before. They stay those that they were, wherever they are moved.
     private let directories = Mutex<[FuseNode: LowerDirectory]>([:])
     private static let cachedDirectories = 256
 
-    init(_ root: LowerDirectory) throws(DataProtectionError) {
+    /// - Parameter record: of the connection. What it says of another server's nodes is known here, too.
+    init(_ root: LowerDirectory, _ record: ConnectionRecord? = nil) throws(Errno) {
         self.root = root
-        let identity = NodeTable.Identity(try root.status())
+        let identity = NodeTable.Identity(try refusing { () throws(DataProtectionError) in try root.status() })
         device = identity.device
-        nodes = Mutex(NodeTable(root: identity))
+        nodes = Mutex(try RecordedNodes(root: identity, record))
     }
 
     /// Notes that the kernel is given this entry.
@@ -72,16 +73,16 @@ final class LowerTree: Sendable {
             return LowerDirectory(kept.path, descriptor: again)
         }
         let known = directories.withLock { $0 }
-        guard let way = nodes.withLock({ $0.way(to: node) { known[$0] != nil } }) else { throw .staleNFSFileHandle }
+        guard let way = nodes.withLock({ $0.table.way(to: node) { known[$0] != nil } }) else { throw .staleNFSFileHandle }
         var reached = root
         if let first = way.last {
-            guard let place = nodes.withLock({ $0.place(of: first) }) else { throw .staleNFSFileHandle }
+            guard let place = nodes.withLock({ $0.table.place(of: first) }) else { throw .staleNFSFileHandle }
             reached = known[place.parent] ?? root
         } else {
             reached = known[node] ?? root
         }
         for node in way.reversed() {
-            guard let place = nodes.withLock({ $0.place(of: node) }) else { throw .staleNFSFileHandle }
+            guard let place = nodes.withLock({ $0.table.place(of: node) }) else { throw .staleNFSFileHandle }
             let next = try refusing { () throws(DataProtectionError) in
                 try reached.directory(place.name, staying: false)
             }
@@ -97,15 +98,15 @@ final class LowerTree: Sendable {
 
     /// The directory that a node is in, and its name there.
     func place(of node: FuseNode) throws(Errno) -> (LowerDirectory, FilePath.Component) {
-        guard let place = nodes.withLock({ $0.place(of: node) }) else { throw .staleNFSFileHandle }
+        guard let place = nodes.withLock({ $0.table.place(of: node) }) else { throw .staleNFSFileHandle }
         return (try directory(place.parent), place.name)
     }
 
     /// The path of a name in a directory, from the root of the mount, as it was found last; nil beyond PATH_MAX, and if there is no such node.
     func path(_ name: FilePath.Component, in directory: FuseNode) -> FilePath? {
         nodes.withLock { nodes in
-            guard let way = nodes.way(to: directory, from: { _ in false }) else { return nil }
-            let names = way.reversed().compactMap { nodes.place(of: $0)?.name } + [name]
+            guard let way = nodes.table.way(to: directory, from: { _ in false }) else { return nil }
+            let names = way.reversed().compactMap { nodes.table.place(of: $0)?.name } + [name]
             guard names.reduce(0, { $0 + $1.bytes.count + 1 }) < PATH_MAX else { return nil }
             return FilePath(root: nil, names)
         }
@@ -144,7 +145,7 @@ final class LowerTree: Sendable {
     }
 
     /// The directory in which a node was found last; nil for the root.
-    func parent(of node: FuseNode) -> FuseNode? { nodes.withLock { $0.place(of: node)?.parent } }
+    func parent(of node: FuseNode) -> FuseNode? { nodes.withLock { $0.table.place(of: node)?.parent } }
 
     /// Whatever a node is, a link too, opened for its attributes alone.
     func item(_ node: FuseNode) throws(Errno) -> LowerFile {
@@ -177,7 +178,7 @@ final class LowerTree: Sendable {
     func keep(_ status: stat?, _ name: FilePath.Component, in directory: LowerDirectory, _ parent: FuseNode) {
         guard let status, let node = node(of: status) else { return }
         let isLast = status.st_mode & S_IFMT == S_IFDIR || status.st_nlink <= 1
-        let place = nodes.withLock { $0.place(of: node) }
+        let place = nodes.withLock { $0.table.place(of: node) }
         guard isLast || place == NodeTable.Place(parent: parent, name: name),
             let item = try? directory.item(name), item.descriptor < OpenedFiles.reserved,
             (try? item.status()).map({ NodeTable.Identity($0) }) == NodeTable.Identity(status)
@@ -198,7 +199,7 @@ final class LowerTree: Sendable {
     }
 
     /// The node of the file with this status; nil if the kernel does not know it.
-    func node(of status: stat) -> FuseNode? { nodes.withLock { $0.number(of: NodeTable.Identity(status)) } }
+    func node(of status: stat) -> FuseNode? { nodes.withLock { $0.table.number(of: NodeTable.Identity(status)) } }
 
     /// A file may have lost the name by which it was found last, and have others: the kernel looks it up again when it is told ESTALE.
     private func staleIfGone<R>(_ body: () throws(DataProtectionError) -> R) throws(Errno) -> R {
@@ -208,7 +209,7 @@ final class LowerTree: Sendable {
     }
 
     private func require(_ node: FuseNode, is status: stat) throws(Errno) {
-        guard nodes.withLock({ $0.identity(of: node) }) == NodeTable.Identity(status) else {
+        guard nodes.withLock({ $0.table.identity(of: node) }) == NodeTable.Identity(status) else {
             throw .staleNFSFileHandle
         }
     }

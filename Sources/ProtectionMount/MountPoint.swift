@@ -35,7 +35,7 @@ package struct MountPoint: Sendable {
     private let empty: (directory: LowerDirectory, mode: mode_t)?
 
     /// Whether the mount is over the directory with the protected files.
-    var isInPlace: Bool { empty == nil }
+    package var isInPlace: Bool { empty == nil }
 
     /// - Parameters:
     ///   - path: an empty directory of this user, or the one that is to be mounted.

@@ -33,19 +33,25 @@ extension MountedTree {
         }
         let status = try refusing { () throws(DataProtectionError) in try made.lower.status() }
         let entry = try entry(status, name, in: lower, directory)
-        do throws(Errno) { return (entry, try files.opened(made, as: entry.node, flags: flags)) } catch {
+        do throws(Errno) { return (entry, try files.opened(made, as: entry.node)) } catch {
             forget(entry.node, 1)
             throw error
         }
     }
 
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
-    ) throws(Errno) { try files.write(handle, at: offset, bytes, way) }
+        _ handle: UInt64, flags: Int32, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer,
+        _ way: FuseWrite
+    ) throws(Errno) {
+        try openAgain(handle, of: node, flags: flags)
+        try files.write(handle, flags: flags, at: offset, bytes, way)
+    }
 
-    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle) }
+    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle, of: node) }
 
-    func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.synchronize(handle) }
+    func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) {
+        try files.synchronize(handle, of: node) { () throws(Errno) in try file(node, flags: O_RDONLY) }
+    }
 
     func synchronizeDirectory(_ node: FuseNode) throws(Errno) {
         let lower = try tree.directory(node)
@@ -191,6 +197,7 @@ extension MountedTree {
 
     func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes {
         if let size = change.size {
+            if let handle { try openAgain(handle, of: node, flags: O_RDWR) }
             try files.truncate(node, to: size, handle: handle) { () throws(Errno) in try file(node, flags: O_RDWR) }
         }
         let item = try item(node)

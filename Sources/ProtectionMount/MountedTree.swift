@@ -16,16 +16,18 @@ final class MountedTree: FuseFileSystem {
     /// The classes of files that lost their names here: see MountedTree+Classes.swift.
     let remembered = Mutex(RememberedClasses())
     /// What is listed through each handle; nil before the first look.
-    private let directories = HandleTable<[FilePath.Component]?>()
+    private let directories: HandleTable<[FilePath.Component]?>
 
     /// For how long the kernel may believe what it was told, in seconds: programs that do not use the mount change files, too.
     private static let lifetime = 1.0
 
+    /// - Parameter record: that of the tree.
     /// - Throws: why there are no threads for it.
-    init(_ tree: LowerTree, keybag: Keybag) throws(Errno) {
+    init(_ tree: LowerTree, keybag: Keybag, _ record: ConnectionRecord? = nil) throws(Errno) {
         self.tree = tree
-        pages = try PageGuard(keybag)
+        pages = try PageGuard(keybag, record)
         files = try OpenedFiles(keybag, pages)
+        directories = HandleTable(after: pages.serversBefore)
     }
 
     // MARK: names
@@ -139,14 +141,13 @@ final class MountedTree: FuseFileSystem {
     func list(
         _ handle: UInt64, of node: FuseNode, from first: Int, take: (FilePath.Component, FuseEntry) -> Bool
     ) throws(Errno) {
-        // From the beginning once more: rewinddir(3) is to show what is there by then.
-        guard let known = directories[handle] else { throw .badFileDescriptor }
+        // From the beginning once more: rewinddir(3) is to show what is there by then. What another server has shown is not known.
         let names: [FilePath.Component]
-        if let known, first > 0 {
+        if first > 0, let known = directories[handle] ?? nil {
             names = known
         } else {
             names = try self.names(in: node)
-            directories.replace(handle, by: names)
+            directories.put(names, at: handle)
         }
         guard first < names.count else { return }
         for name in names[first...] {
@@ -190,10 +191,20 @@ final class MountedTree: FuseFileSystem {
     // MARK: files
 
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
-        try files.open(
-            try file(
-                node, flags: (flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY) | flags & LowerFile.untouched),
-            as: node, flags: flags)
+        try files.open(try file(node, openedFor: flags), as: node, flags: flags)
+    }
+
+    /// - Parameter flags: of the program that opens it.
+    private func file(_ node: FuseNode, openedFor flags: Int32) throws(Errno) -> LowerFile {
+        try file(
+            node, flags: (flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY) | flags & LowerFile.untouched)
+    }
+
+    /// Before a handle is used: another server may have given it out.
+    func openAgain(_ handle: UInt64, of node: FuseNode, flags: Int32) throws(Errno) {
+        try files.openAgain(handle, as: node, flags: flags) { flags throws(Errno) in
+            try file(node, openedFor: flags)
+        }
     }
 
     /// The regular file that a node is, opened once more; it may have no name any more if somebody has it open.
@@ -203,8 +214,10 @@ final class MountedTree: FuseFileSystem {
     }
 
     func read(
-        _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
+        _ handle: UInt64, flags: Int32, of node: FuseNode, from offset: UInt64, count: Int,
+        reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno) {
+        try openAgain(handle, of: node, flags: flags)
         try files.read(handle, of: node, from: offset, count: count, reply: reply)
     }
 

@@ -9,16 +9,16 @@ import SystemPackage
 
 /// The files that programs have open through the mount.
 final class OpenedFiles: Sendable {
-    private enum Opened: Sendable {
+    enum Opened: Sendable {
         /// Not a protected file: its bytes are read and written as they are.
         case plaintext(LowerFile, FuseNode)
         case reading(ProtectedFile, FuseNode)
-        case writing(WrittenFile, flags: Int32)
+        case writing(WrittenFile)
 
         var node: FuseNode {
             switch self {
             case .plaintext(_, let node), .reading(_, let node): node
-            case .writing(let written, _): written.node
+            case .writing(let written): written.node
             }
         }
 
@@ -27,22 +27,28 @@ final class OpenedFiles: Sendable {
             switch self {
             case .plaintext(let file, _): file
             case .reading(let file, _): file.lower
-            case .writing(let written, _): written.lower
+            case .writing(let written): written.lower
             }
         }
     }
 
     let keybag: Keybag
-    private let pages: PageGuard
-    private let handles = HandleTable<Opened>()
+    let pages: PageGuard
+    let handles: HandleTable<Opened>
     /// The handles of each file that is open.
     private let ofNodes = Mutex<[FuseNode: Set<UInt64>]>([:])
     let writers: Writers
+    /// Handles of another server are opened again one after the other.
+    let reopening = Mutex(())
+    /// Files of which a dead server has lost a write.
+    let lost: Set<FuseNode>
 
     /// - Throws: why there is no thread for it.
     init(_ keybag: Keybag, _ pages: PageGuard) throws(Errno) {
         (self.keybag, self.pages) = (keybag, pages)
-        writers = try Writers(keybag)
+        handles = HandleTable(after: pages.serversBefore)
+        lost = Self.lostFiles(pages.record)
+        writers = try Writers(keybag, pages.record)
     }
 
     // MARK: opening
@@ -54,7 +60,8 @@ final class OpenedFiles: Sendable {
     ///   - flags: of open(2).
     /// - Throws: ENOKEY if it is locked, or belongs to another keybag; EIO if it is damaged.
     func open(_ file: LowerFile, as node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> FuseHandle {
-        try pages.noticing { () throws(Errno) in try openNow(file, as: node, flags) }
+        let opened = try opened(file, as: node, flags)
+        return FuseHandle(add(opened), isWriting: flags.wantsWriting)
     }
 
     /// Descriptors from this number on are for what a lock needs, whatever programs have open.
@@ -64,21 +71,24 @@ final class OpenedFiles: Sendable {
         return Int32(clamping: limit.rlim_cur - min(64, limit.rlim_cur / 4))
     }()
 
-    private func openNow(_ file: LowerFile, as node: FuseNode, _ flags: Int32) throws(Errno) -> FuseHandle {
+    func opened(_ file: LowerFile, as node: FuseNode, _ flags: Int32) throws(Errno) -> Opened {
+        try pages.noticing { () throws(Errno) in try openedNow(file, as: node, flags) }
+    }
+
+    private func openedNow(_ file: LowerFile, as node: FuseNode, _ flags: Int32) throws(Errno) -> Opened {
         // The lowest free one is taken: open(2).
         guard file.descriptor < Self.reserved else { throw .tooManyOpenFiles }
-        let isWriting = flags.wantsWriting
         guard try refusing({ () throws(DataProtectionError) in try isProtected(file) }) else {
             if flags & O_TRUNC != 0 {
                 try refusing { () throws(DataProtectionError) in try file.truncate(to: 0) }
             }
-            return add(.plaintext(file, node), isWriting: isWriting)
+            return .plaintext(file, node)
         }
-        guard isWriting else {
+        guard flags.wantsWriting else {
             let opened = try refusing { () throws(DataProtectionError) in
                 try ProtectedFile.reading(file, keybag: keybag)
             }
-            return add(.reading(opened, node), isWriting: false)
+            return .reading(opened, node)
         }
         let written = try writer(of: file, node)
         if flags & O_TRUNC != 0 {
@@ -87,7 +97,7 @@ final class OpenedFiles: Sendable {
                 throw error
             }
         }
-        return add(.writing(written, flags: flags), isWriting: true)
+        return .writing(written)
     }
 
     /// - Throws: `mangled` for what was a protected file.
@@ -107,17 +117,20 @@ final class OpenedFiles: Sendable {
     }
 
     /// Goes on with a file that was just made.
-    func opened(_ file: ProtectedFile, as node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
+    func opened(_ file: ProtectedFile, as node: FuseNode) throws(Errno) -> FuseHandle {
         let written = try writers.enter(node) { _ throws(DataProtectionError) in file }
-        return add(.writing(written, flags: flags), isWriting: true)
+        return FuseHandle(add(.writing(written)), isWriting: true)
     }
 
-    private func add(_ opened: Opened, isWriting: Bool) -> FuseHandle {
+    /// - Parameter known: the handle, if another server gave it out.
+    @discardableResult
+    func add(_ opened: Opened, as known: UInt64? = nil) -> UInt64 {
         let node = opened.node
         if case .plaintext = opened {} else { pages.opens(node) }
-        let handle = handles.add(opened)
+        let handle = known ?? handles.add(opened)
+        if let known { handles.put(opened, at: known) }
         ofNodes.withLock { _ = $0[node, default: []].insert(handle) }
-        return FuseHandle(handle, isWriting: isWriting)
+        return handle
     }
 
     func release(_ handle: UInt64, of node: FuseNode) {
@@ -129,7 +142,7 @@ final class OpenedFiles: Sendable {
         switch opened {
         case .plaintext: return
         case .reading(let file, _): try? file.close()  // it was only read
-        case .writing(let written, _): try? writers.leave(written)  // close(2) has committed, and said what failed
+        case .writing(let written): try? writers.leave(written)  // close(2) has committed, and said what failed
         }
         pages.closes(node)
     }
@@ -164,7 +177,7 @@ final class OpenedFiles: Sendable {
                 try file.read(into: buffer.prefix(buffer.count), at: offset)
             }
             reply(UnsafeRawBufferPointer(buffer.prefix(read)))
-        case .writing(let written, _): try read(written, node, from: offset, buffer, reply)
+        case .writing(let written): try read(written, node, from: offset, buffer, reply)
         case .reading(let own, _):
             // What is written and not committed is seen by everybody.
             guard let written = writers[node] else { return try read(own, node, from: offset, buffer, reply) }
@@ -202,14 +215,14 @@ final class OpenedFiles: Sendable {
     }
 
     func write(
-        _ handle: UInt64, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
+        _ handle: UInt64, flags: Int32, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
     ) throws(Errno) {
         switch handles[handle] {
         case .plaintext(let file, _):
             try refusing { () throws(DataProtectionError) in
                 if way == .atEnd { try file.appending().write(bytes, at: 0) } else { try file.write(bytes, at: offset) }
             }
-        case .writing(let written, let flags):
+        case .writing(let written):
             do throws(Errno) {
                 try pages.noticing { () throws(Errno) in
                     try written.write(bytes, at: offset, appends: way == .atEnd)
@@ -235,7 +248,7 @@ final class OpenedFiles: Sendable {
             switch handles[handle] {
             case .plaintext(let file, _):
                 return try refusing { () throws(DataProtectionError) in try file.truncate(to: size) }
-            case .writing(let written, _):
+            case .writing(let written):
                 try written.truncate(to: size)
                 return try written.commit()
             case .reading, nil: throw .badFileDescriptor
@@ -252,15 +265,22 @@ final class OpenedFiles: Sendable {
     }
 
     /// close(2) of a descriptor.
-    func flush(_ handle: UInt64) throws(Errno) {
-        if case .writing(let written, _)? = handles[handle] { try written.commit() }
+    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {
+        if isOfAnotherServer(handle) { return try requireNothingLost(node) }
+        if case .writing(let written)? = handles[handle] { try written.commit() }
     }
 
     /// fsync(2), of a descriptor that was opened for reading too.
-    func synchronize(_ handle: UInt64) throws(Errno) {
-        guard let opened = handles[handle] else { throw .badFileDescriptor }
-        if let written = writers[opened.node] { return try written.commit(always: true) }
-        try refusing { () throws(DataProtectionError) in try opened.lower.flushAll() }
+    ///
+    /// - Parameter open: opens the file for reading.
+    func synchronize(
+        _ handle: UInt64, of node: FuseNode, _ open: () throws(Errno) -> LowerFile
+    ) throws(Errno) {
+        if isOfAnotherServer(handle) { try requireNothingLost(node) }
+        if let written = writers[node] { return try written.commit(always: true) }
+        let lower: LowerFile
+        if let opened = handles[handle] { lower = opened.lower } else { lower = try open() }
+        try refusing { () throws(DataProtectionError) in try lower.flushAll() }
     }
 
     // MARK: locks
@@ -276,7 +296,7 @@ final class OpenedFiles: Sendable {
             switch opened {
             case .plaintext: continue
             case .reading(let own, _): file = own
-            case .writing(let written, _): file = written.file
+            case .writing(let written): file = written.file
             }
             let node = opened.node
             if let now = try? file.openedClass(), now != .complete { classes[node] = now } else { others.insert(node) }

@@ -45,10 +45,15 @@ final class PageGuard: FinishesAtLock {
     /// For whoever has to drop pages when this process is dead. Used under the lock of the state.
     let record: ConnectionRecord?
 
+    /// How many servers the connection has had before this one.
+    let serversBefore: UInt64
+
     /// - Throws: why there is no thread for it.
-    init(_ keybag: Keybag) throws(Errno) {
+    init(_ keybag: Keybag, _ record: ConnectionRecord?) throws(Errno) {
         self.keybag = keybag
-        record = try? ConnectionRecord()
+        self.record = record
+        serversBefore = record?.serverCount ?? 0
+        record?.begins(at: Clock.monotonic())
         do throws(POSIXThread.Refusal) { thread = try StandingThread() } catch { throw Errno(rawValue: error.code) }
         do throws(DataProtectionError) {
             observation = try LockListener.shared.observe(keybag.directory, of: keybag.uuid) { _ in nil }
@@ -107,7 +112,7 @@ final class PageGuard: FinishesAtLock {
 
     func opens(_ node: FuseNode) {
         state.withLock { state in
-            record?.note(node)
+            record?.mark(node, .pages)
             state.sequence.opens(node)
         }
     }

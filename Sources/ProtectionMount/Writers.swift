@@ -18,10 +18,11 @@ final class Writers: Sendable {
     private final class Turn: Sendable { let mutex = Mutex(()) }
     private let rounds: StandingThread
     private let keybag: Keybag
+    private let record: ConnectionRecord?
 
     /// - Throws: why there is no thread for it.
-    init(_ keybag: Keybag) throws(Errno) {
-        self.keybag = keybag
+    init(_ keybag: Keybag, _ record: ConnectionRecord?) throws(Errno) {
+        (self.keybag, self.record) = (keybag, record)
         do throws(POSIXThread.Refusal) { rounds = try StandingThread() } catch { throw Errno(rawValue: error.code) }
     }
 
@@ -40,7 +41,7 @@ final class Writers: Sendable {
             let known = self[node]
             let made = try refusing { () throws(DataProtectionError) in
                 try make(known != nil).map { file throws(DataProtectionError) in
-                    try WrittenFile(file, node, rounds: rounds, writers: self)
+                    try WrittenFile(file, node, rounds: rounds, writers: self, record: record)
                 }
             }
             guard let file = known ?? made else { throw .staleNFSFileHandle }

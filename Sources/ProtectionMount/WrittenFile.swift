@@ -40,11 +40,13 @@ final class WrittenFile: Sendable {
     }
     private let late = Mutex(Late())
     private unowned let writers: Writers
+    private let record: ConnectionRecord?
 
     init(
-        _ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread, writers: Writers
+        _ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread, writers: Writers, record: ConnectionRecord?
     ) throws(DataProtectionError) {
         (self.file, self.node, self.rounds, self.writers) = (file, node, rounds, writers)
+        self.record = record
         lower = LowerFile(path: file.path, descriptor: try file.lower.duplicate())
     }
 
@@ -74,6 +76,7 @@ final class WrittenFile: Sendable {
         let delay = state.withLock { state in
             state.modified = Self.now()
             state.isUncommitted = true
+            record?.mark(node, .uncommitted)
             return state.schedule.wrote(at: Clock.monotonic())
         }
         if let delay { comeBack(after: delay) }
@@ -179,8 +182,11 @@ final class WrittenFile: Sendable {
             state.withLock { $0.isUncommitted = true }
             throw error
         }
+        noteCommit()
         keepTime()
     }
+
+    private func noteCommit() { state.withLock { if !$0.isUncommitted { record?.unmark(node, .uncommitted) } } }
 
     /// - Parameter delay: in nanoseconds.
     private func comeBack(after delay: UInt64) {
@@ -202,6 +208,8 @@ final class WrittenFile: Sendable {
         // Nobody can read a file any more that has no name.
         late.withLock { late in if (try? lower.status().st_nlink) == 0 { late.pages?.remove() } }
         try keepingSetID { () throws(DataProtectionError) in try file.close() }
+        state.withLock { $0.isUncommitted = false }
+        noteCommit()
     }
 
     /// What is written below takes set-user-ID bits away that a program has set since its own write.

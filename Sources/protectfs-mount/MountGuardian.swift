@@ -4,38 +4,44 @@ import DataProtection
 import Glibc
 import ProtectionMount
 
-/// A process that waits for the server's end, and clears what a killed server leaves: this program, in a session of its own. It has neither keys nor
-/// plaintext.
+/// A process that waits for the server's end, and takes the place of a killed one: this program, in a session of its own. Until then it has neither keys
+/// nor plaintext.
 struct MountGuardian {
     /// Nobody else has this end of the pipe.
     private let writer: Int32
 
     private static let option = "--guard"
-    /// What the guardian has open: the end of the pipe, the connection and its record.
-    private static let (reader, connection, record): (Int32, Int32, Int32) = (3, 4, 5)
+    /// What the guardian has open: the end of the pipe, and what ``MountRemains`` has.
+    private static let reader: Int32 = 3
+    private static func remains(_ note: FilePath) -> MountRemains {
+        MountRemains(connection: 4, record: 5, directory: 6, socket: 7, note: note)
+    }
 
     /// Nil where none can be started: then a lock says that the server was killed.
-    init?(of remains: MountRemains) {
+    ///
+    /// - Parameter words: the keybag, the directory and the point of the mount, absolute.
+    init?(of remains: MountRemains, _ words: [FilePath]) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
         writer = ends[1]
         _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
         // Above the numbers that they get, so that none takes another one's place.
-        let given = [ends[0], remains.connection, remains.record].map { fcntl($0, F_DUPFD_CLOEXEC, Self.record + 1) }
+        let open = [ends[0], remains.connection, remains.record, remains.directory, remains.socket]
+        let given = open.map { fcntl($0, F_DUPFD_CLOEXEC, Self.reader + Int32(open.count)) }
         close(ends[0])
         defer { for descriptor in given where descriptor >= 0 { close(descriptor) } }
-        guard given.allSatisfy({ $0 >= 0 }), Self.start(given, remains.note) else {
+        guard given.allSatisfy({ $0 >= 0 }), Self.start(given, [remains.note] + words) else {
             close(ends[1])
             return nil
         }
     }
 
-    private static func start(_ given: [Int32], _ note: FilePath) -> Bool {
+    private static func start(_ given: [Int32], _ words: [FilePath]) -> Bool {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         for stream: Int32 in 0...2 { posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0) }
-        for (descriptor, number) in zip(given, [reader, connection, record]) {
+        for (descriptor, number) in zip(given, reader...) {
             posix_spawn_file_actions_adddup2(&actions, descriptor, number)
         }
         protectfs_spawn_in_directory(&actions, "/")
@@ -43,7 +49,7 @@ struct MountGuardian {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, protectfs_spawn_in_new_session)
-        let words = CWords(["protectfs-mount", option, "\(getpid())"].map { Array($0.utf8) } + [note.bytes])
+        let words = CWords(["protectfs-mount", option, "\(getpid())"].map { Array($0.utf8) } + words.map(\.bytes))
         var child: pid_t = 0
         // The signals that end the server are blocked, in the guardian too.
         return ownProgram.withPlatformString {
@@ -62,7 +68,7 @@ struct MountGuardian {
     func dismiss() { _ = write(writer, "\n", 1) }
 
     /// Whether the arguments are those of the guardian.
-    static func isMeant(by words: [FilePath]) -> Bool { words.count == 3 && words[0] == FilePath(option) }
+    static func isMeant(by words: [FilePath]) -> Bool { words.count == 6 && words[0] == FilePath(option) }
 
     /// What the guardian does. It returns when there is nothing left to do.
     static func watch(_ words: [FilePath]) {
@@ -74,6 +80,29 @@ struct MountGuardian {
         var byte: UInt8 = 0
         // Where it has ended in order, there is a byte.
         if poll(&pipe, 1, 0) > 0, read(reader, &byte, 1) != 0 { return }
-        MountRemains(connection: connection, record: record, note: words[2]).clear()
+        let remains = remains(words[2])
+        if remains.isWorthAnotherServer { becomeServer(Array(words[2...])) }
+        remains.clear()
+    }
+
+    // MARK: the next server
+
+    private static let taking = "--take-over"
+
+    /// A new program has nothing of what this process was. It has what this process has open. Returns if there is none.
+    private static func becomeServer(_ words: [FilePath]) {
+        let words = CWords(["protectfs-mount", taking].map { Array($0.utf8) } + words.map(\.bytes))
+        ownProgram.withPlatformString { _ = execv($0, words.pointers) }
+    }
+
+    /// What a server has to go on with, whose arguments these are; nil if it begins a mount.
+    static func takenOver(by words: [FilePath]) -> (remains: MountRemains, words: [FilePath])? {
+        guard words.count == 5, words[0] == FilePath(taking) else { return nil }
+        close(reader)
+        let remains = remains(words[1])
+        for descriptor in [remains.connection, remains.record, remains.directory, remains.socket] {
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        }
+        return (remains, Array(words[2...]))
     }
 }

@@ -16,6 +16,7 @@ struct ProtectfsMount {
         do {
             var words = CommandLine.unsafeArguments.dropFirst()
             if MountGuardian.isMeant(by: Array(words)) { return MountGuardian.watch(Array(words)) }
+            if let (remains, words) = MountGuardian.takenOver(by: Array(words)) { return takeOver(remains, words) }
             let isInBackground = words.first == "--background"
             if isInBackground {
                 words = words.dropFirst()
@@ -34,7 +35,8 @@ struct ProtectfsMount {
             let point = try MountPoint(paths[2], for: paths[1], keybag: keybag.directory)
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             unmounting.begin(point.path)
-            let guardian = mount.remains.flatMap { MountGuardian(of: $0) }
+            let source = point.isInPlace ? point.path : try paths[1].absolute()
+            let guardian = mount.remains.flatMap { MountGuardian(of: $0, [keybag.directory, source, point.path]) }
             if isInBackground { leaveTerminal() }
             try mount.serve()
             guardian?.dismiss()
@@ -43,6 +45,22 @@ struct ProtectfsMount {
             failure.report()
             exit(failure.status.rawValue)
         }
+    }
+
+    /// Goes on in the place of a server that was killed, or clears what that has left.
+    ///
+    /// - Parameter words: the keybag, the directory and the point.
+    private static func takeOver(_ remains: MountRemains, _ words: [FilePath]) {
+        do {
+            raiseFileLimit()
+            let unmounting = try UnmountAtSignal()
+            let keybag = try Keybag(at: words[0], warn: ProtectionWarning.print)
+            let mount = try Mount(after: remains, isInPlace: words[1] == words[2], keybag: keybag)
+            unmounting.begin(words[2])
+            let guardian = mount.remains.flatMap { MountGuardian(of: $0, words) }
+            try mount.serve()
+            guardian?.dismiss()
+        } catch { remains.clear() }
     }
 
     /// Each file that programs have open here is open in this process too: as many as the system allows.

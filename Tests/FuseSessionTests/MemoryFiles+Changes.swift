@@ -8,7 +8,8 @@ extension MemoryFiles {
         _ name: FilePath.Component, in directory: FuseNode, mode: mode_t, flags: Int32
     ) throws(Errno) -> (FuseEntry, FuseHandle) { throw .readOnlyFileSystem }
     func write(
-        _ handle: UInt64, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ way: FuseWrite
+        _ handle: UInt64, flags: Int32, of node: FuseNode, at offset: UInt64, _ bytes: UnsafeRawBufferPointer,
+        _ way: FuseWrite
     ) throws(Errno) { throw .readOnlyFileSystem }
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {}
     func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) {}

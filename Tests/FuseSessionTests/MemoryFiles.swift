@@ -73,7 +73,8 @@ final class MemoryFiles: FuseFileSystem {
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle { FuseHandle(9, isWriting: false) }
 
     func read(
-        _ handle: UInt64, of node: FuseNode, from offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> Void
+        _ handle: UInt64, flags: Int32, of node: FuseNode, from offset: UInt64, count: Int,
+        reply: (UnsafeRawBufferPointer) -> Void
     ) throws(Errno) {
         let (isRefusing, isHolding) = state.withLock { state in
             state.reads += 1

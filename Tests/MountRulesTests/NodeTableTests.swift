@@ -1,5 +1,6 @@
 import MountRules
 import SystemPackage
+import TestEffort
 import Testing
 
 @Suite("The nodes of a mount")
@@ -116,4 +117,49 @@ struct NodeTableTests {
         #expect(table.count == 1)
     }
 
+    @Test("From its log another process makes the same table, from every change or from the table as it is")
+    func logged() throws {
+        var random = Effort.generator("NodeTableTests.logged")
+        for _ in 0..<Effort.count(20, 500) {
+            var (table, log) = (NodeTable(root: Self.identity(2)), [UInt8]())
+            for _ in 0..<300 {
+                let identity = Self.identity(.random(in: 10..<40, using: &random))
+                let name = try #require(FilePath.Component(platformString: [.random(in: -128 ..< 0, using: &random), 97, 0]))
+                let place = NodeTable.Place(parent: .random(in: 1..<30, using: &random), name: name)
+                let entry: NodeLog.Entry =
+                    switch Int.random(in: 0..<8, using: &random) {
+                    case 0..<4: .found(identity, place)
+                    case 4: .moved(identity, place)
+                    case 5: .removed(identity)
+                    default: .forgotten(.random(in: 1..<60, using: &random), count: .random(in: 1...2, using: &random))
+                    }
+                table.apply(entry)
+                log += NodeLog.encode(entry)
+            }
+            for log in [log, table.log.flatMap { NodeLog.encode($0) }] {
+                var same = NodeTable(root: Self.identity(2))
+                let entries = try #require(log.withUnsafeBytes { NodeLog.decode($0) })
+                for entry in entries { same.apply(entry) }
+                #expect(Set(same.log) == Set(table.log))
+                var table = table
+                let numbers = [
+                    same.found(Self.identity(99), as: "x", in: 1), table.found(Self.identity(99), as: "x", in: 1),
+                ]
+                #expect(numbers[0] == numbers[1])
+            }
+        }
+    }
+
+    @Test("Bytes that are no log are refused")
+    func noLog() {
+        let good = NodeLog.encode(.forgotten(7, count: 1))
+        for count in 1..<good.count { #expect(Array(good[..<count]).withUnsafeBytes { NodeLog.decode($0) } == nil) }
+        for kind in [0, 8, 255] as [UInt8] {
+            var bytes = good
+            bytes[4] = kind
+            #expect(bytes.withUnsafeBytes { NodeLog.decode($0) } == nil)
+        }
+        let nameless = NodeLog.encode(.removed(Self.identity(3)))
+        #expect(nameless.withUnsafeBytes { NodeLog.decode($0) } == [.removed(Self.identity(3))])
+    }
 }

@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         temporary = try TemporaryKeybag()
-        writers = try Writers(temporary.keybag)
+        writers = try Writers(temporary.keybag, nil)
     }
 
     private func open(_ name: String, _ options: Data.WritingOptions) throws -> WrittenFile {

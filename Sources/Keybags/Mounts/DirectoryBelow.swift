@@ -66,12 +66,27 @@ package final class DirectoryBelowListener: Sendable {
     ///
     /// - Throws: why the system makes none.
     package init() throws(Errno) {
-        let box = Box()
-        served = box
+        served = Box()
         guard let number = try? Randomness.epoch() else { throw .ioError }
         name = "protectfs-" + String(number, radix: 16)
         socket = try AbstractSocket(name)
         try socket.listen()
+        try answer()
+    }
+
+    /// The same with the socket of a server that is dead. Callers may have waited in it.
+    ///
+    /// - Parameter descriptor: is closed when this goes.
+    package init(socket descriptor: Int32) throws(Errno) {
+        (socket, name, served) = (AbstractSocket(descriptor: descriptor), "", Box())
+        try answer()
+    }
+
+    /// The socket.
+    package var descriptor: Int32 { socket.descriptor }
+
+    private func answer() throws(Errno) {
+        let box = served
         do throws(POSIXThread.Refusal) {
             try POSIXThread.detach(blocksSignals: true) {
                 box.hasBegun.wait()
@@ -106,7 +121,7 @@ package final class DirectoryBelowListener: Sendable {
 
 /// A socket of packets with a name that goes with it: unix(7), "abstract".
 private final class AbstractSocket: Sendable {
-    private let descriptor: Int32
+    fileprivate let descriptor: Int32
     /// Begins with a zero byte.
     private let name: [UInt8]
 
@@ -118,7 +133,7 @@ private final class AbstractSocket: Sendable {
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
     }
 
-    private init(descriptor: Int32) { (self.descriptor, name) = (descriptor, []) }
+    fileprivate init(descriptor: Int32) { (self.descriptor, name) = (descriptor, []) }
 
     deinit { close(descriptor) }
 

@@ -44,6 +44,9 @@ package struct MountNote: Hashable, Sendable {
 
     // MARK: text
 
+    /// No note is longer, in bytes.
+    fileprivate static let longest = 8192
+
     private static let words = ["server", "mount", "device", "namespace", "boot", "point"]
 
     /// Six lines; the point, which can have any bytes in its name, comes last.
@@ -91,6 +94,22 @@ package final class HeldMountNote: Sendable {
         }
     }
 
+    /// Writes down that this process serves the mount of another note.
+    ///
+    /// - Parameter path: of that note; empty where nobody can leave one.
+    /// - Throws: `system` with ENOENT if there is none, and as ``hold(_:inKeybag:)``.
+    package static func hold(
+        after path: FilePath, inKeybag keybag: FilePath
+    ) throws(DataProtectionError) -> HeldMountNote? {
+        if path.isEmpty { return nil }
+        let bytes = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW).bytes(at: 0, count: MountNote.longest)
+        guard var note = MountNote(decoding: bytes) else {
+            throw .system(path, operation: "read", .badMessage)
+        }
+        note.server = getpid()
+        return try hold(note, inKeybag: keybag)
+    }
+
     private init(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) {
         try run.make()
         _ = run.mounts.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
@@ -128,19 +147,29 @@ extension MountNote {
 }
 
 extension MountNote {
-    /// Removes the note of a mount whose server has died, when that has closed everything.
+    /// Removes the notes of a mount whose servers have died, when those have closed everything. A mount has several if a server died that had just taken
+    /// the place of another.
     ///
-    /// - Parameter isCleared: drops the pages that are left then, and says whether none are.
+    /// - Parameters:
+    ///   - path: one of them.
+    ///   - isCleared: drops the pages that are left then, and says whether none are.
     package static func removeCleared(at path: FilePath, _ isCleared: () -> Bool) {
-        guard let file = try? LowerFile(path, flags: O_RDWR | O_NOFOLLOW) else { return }
-        // The server may not have closed everything yet.
-        for _ in 0..<500 {
-            if (try? file.tryByteLock(0, .exclusive)) == true {
-                if isCleared() { try? AtomicReplace.remove(path) }
-                return
-            }
-            usleep(10_000)
+        let keybag = path.removingLastComponent().removingLastComponent().removingLastComponent()
+        let notes = FoundMountNote.all(ofKeybag: keybag, until: Clock.monotonic() + 1_000_000_000).notes
+        guard let one = notes.first(where: { $0.path == path }) else { return }
+        var open = notes.filter { $0.note.isOfSameMount(as: one.note) && $0.note.server != getpid() }
+        var ended: [FoundMountNote] = []
+        for _ in 0..<500 where !open.isEmpty {
+            let closed = open.partition { $0.isEnded() }
+            ended += open[closed...]
+            open.removeSubrange(closed...)
+            if !open.isEmpty { usleep(10_000) }
         }
+        if isCleared() { for note in ended { note.remove() } }
+    }
+
+    private func isOfSameMount(as other: MountNote) -> Bool {
+        (mount, device, namespace, boot) == (other.mount, other.device, other.namespace, other.boot)
     }
 }
 
@@ -157,7 +186,7 @@ struct FoundMountNote {
         var notes: [FoundMountNote] = []
         let areAll = run.forEachFile(in: run.mounts, until: end) { file throws(DataProtectionError) in
             // Of something else nothing is known, and it is left alone.
-            if let note = MountNote(decoding: try file.bytes(at: 0, count: 8192)) {
+            if let note = MountNote(decoding: try file.bytes(at: 0, count: MountNote.longest)) {
                 notes.append(FoundMountNote(note: note, file: file))
             }
         }
@@ -167,9 +196,11 @@ struct FoundMountNote {
     /// Whether the server lives. It may be stopped.
     var isServed: Bool { (try? file.isLockedElsewhere(0)) == true }
 
+    var path: FilePath { file.path }
+
+    /// Whether the server has ended, with all of its threads. Nobody else can serve under this note then.
+    func isEnded() -> Bool { (try? file.tryByteLock(0, .exclusive)) == true }
+
     /// Nothing of its mount is left.
-    func remove() {
-        guard (try? file.tryByteLock(0, .exclusive)) == true else { return }
-        try? AtomicReplace.remove(file.path)
-    }
+    func remove() { if isEnded() { try? AtomicReplace.remove(file.path) } }
 }

@@ -82,7 +82,13 @@ final class MountBed {
             with open(name, 'rb') as file: mapping = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
             assert len(bytes(mapping)) == os.stat(name).st_size
             return mapping
-        def server(): return int(os.listdir(notes)[0].split('.')[0])
+        def noted(): return [int(name.split('.')[0]) for name in os.listdir(notes)]
+        def server():
+            return ([process for process in noted() if not gone(process)] or noted())[0]
+        def successor(dead):
+            # Another server has taken over, and has dropped what was cached before.
+            assert waited(lambda: len(os.listdir(notes)) == 1 and server() != dead)
+            return server()
         def waited(condition):
             for _ in range(2000):
                 if condition(): return True
@@ -104,6 +110,13 @@ final class MountBed {
         def end(process):
             os.kill(process, signal.SIGKILL)
             assert waited(lambda: gone(process))
+        def endAll():
+            # Each server as soon as it has a guardian, until that tries no other one.
+            for _ in range(4000):
+                if not os.listdir(notes): return
+                for process in noted():
+                    if not gone(process) and guardian(process): end(process)
+                time.sleep(0.005)
         def kill(process):
             # The guardian first, which would clear what is left.
             if guardian(process): end(guardian(process))
