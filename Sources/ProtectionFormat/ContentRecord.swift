@@ -138,7 +138,7 @@ public struct SealedContent: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    init(decoding bytes: [UInt8], layout: ChunkLayout) throws(FormatError) {
+    package init(decoding bytes: [UInt8], layout: ChunkLayout) throws(FormatError) {
         record = try ContentRecord(decoding: Array(bytes.dropLast(28)), layout: layout)
         self.bytes = bytes
     }

@@ -26,6 +26,11 @@ package final class FileContent {
         case failed(Errno, FileView?)
     }
 
+    /// Called after each change with what another process needs to commit it, ``LoggedWrites``, and with nil when nothing waits for a commit any more.
+    package var log: (([UInt8]?) -> Void)?
+    /// On what the last one was based.
+    private var logged: LoggedWrites.Base?
+
     package init(_ file: LowerFile) { self.file = file }
 
     /// The content as it is known; nil if nothing is.
@@ -101,10 +106,14 @@ package final class FileContent {
     /// - Parameters:
     ///   - state: what it has seen.
     ///   - keys: with the head key.
+    ///   - logged: what a dead writer has sealed; it waits for the next commit then.
+    /// - Returns: false if the file is not in the state that `logged` needs: that is lost.
     /// - Throws: `system`: nothing was changed, or the handle is dead.
+    @discardableResult
     func beginWriting(
-        _ state: FileState, _ keys: FileKeys, warn: @escaping @Sendable (ProtectionWarning) -> Void
-    ) throws(DataProtectionError) {
+        _ state: FileState, _ keys: FileKeys, resuming logged: LoggedWrites? = nil,
+        warn: @escaping @Sendable (ProtectionWarning) -> Void
+    ) throws(DataProtectionError) -> Bool {
         var state = state
         var writer = try file.withByteLock(ByteLocks.slot, .exclusive) { () throws(DataProtectionError) in
             try state.rereadHeads(of: file)
@@ -112,6 +121,13 @@ package final class FileContent {
             try dying { () throws(DataProtectionError) in try file.flush() }
             let length = try state.keepForeignBytes(of: file, keys, cutting: true, warn: warn)
             return Writer(of: file, state, length: length, warn: warn)
+        }
+        let standing = try logged?.standing(on: writer.state, keys)
+        if case .waiting(let uncommitted) = standing {
+            writer.uncommitted = uncommitted
+            writer.sealCount = max(writer.sealCount, uncommitted.records.final.record.sealCount)
+            phase = .writing(writer)
+            return true
         }
         // What a dead writer left behind the end goes, so that all that lies there later is this one's.
         try dying { () throws(DataProtectionError) in
@@ -122,6 +138,8 @@ package final class FileContent {
             }
         }
         phase = .writing(writer)
+        if case .committed = standing { return true }
+        return false
     }
 
     /// How many seals the writer has made under the file's keys; 0 if this is not the writer.
@@ -136,8 +154,24 @@ package final class FileContent {
     ) throws(DataProtectionError) {
         guard case .writing(let writer) = phase else { throw .because(FileFailure.notOpen(file.path, for: .write)) }
         phase = .unread  // nobody else refers to what is changed in place
+        defer { logUncommitted() }
         try make(Change(writer, keys, memory), body)
         try asWriter { writer throws(DataProtectionError) in try writer.relieve() }
+    }
+
+    private func logUncommitted() {
+        guard let log else { return }
+        guard case .writing(var writer) = phase, let uncommitted = writer.uncommitted else {
+            if logged != nil { log(nil) }
+            logged = nil
+            return
+        }
+        let base = LoggedWrites.Base(writer.state)
+        log(LoggedWrites.encode(uncommitted, on: base, chunks: base == logged ? uncommitted.writes.unlogged : nil))
+        logged = base
+        phase = .unread  // nobody else refers to what is changed in place
+        writer.uncommitted?.writes.noteLogged()
+        phase = .writing(writer)
     }
 
     private func make(
@@ -157,6 +191,7 @@ package final class FileContent {
     /// Commits what is pending. When this returns it survives a crash and a power cut.
     func sync() throws(DataProtectionError) {
         try requireNoFailure()
+        defer { logUncommitted() }
         if view?.pending != nil {
             return try asWriter { writer throws(DataProtectionError) in try writer.commit() }
         }
@@ -166,6 +201,7 @@ package final class FileContent {
 
     /// Commits, empties the area, makes both heads equal, and closes. FORMAT.md §4 rule 11.
     func close() throws(DataProtectionError) {
+        defer { logUncommitted() }
         do throws(DataProtectionError) {
             try requireNoFailure()
             try asWriter { writer throws(DataProtectionError) in try writer.finish() }
@@ -178,6 +214,7 @@ package final class FileContent {
 
     /// Forgets what was not committed.
     func discard() {
+        defer { logUncommitted() }
         switch phase {
         case .unread, .read: break
         case .writing(var writer):
@@ -195,6 +232,7 @@ package final class FileContent {
     func fail(_ error: DataProtectionError) {
         if case .failed = phase { return }
         phase = .failed(error.errno, view)
+        logUncommitted()
     }
 
     /// Runs a step whose failure makes the handle dead.

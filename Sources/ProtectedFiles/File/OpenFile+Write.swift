@@ -102,6 +102,18 @@ extension OpenFile {
         _ = try becomeWriter(operation)
     }
 
+    /// Becomes the file's writer, and commits what a dead one has logged.
+    ///
+    /// - Returns: false if the file is in another state.
+    /// - Throws: as ``beginWriting(_:)``.
+    package func commit(_ logged: LoggedWrites) throws(DataProtectionError) -> Bool {
+        guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
+        let seen = try operateLocked(.write) { view, keys throws(Trouble) in (view.state, keys) }
+        let isResumed = try content.beginWriting(seen.0, seen.1, resuming: logged, warn: keybag.warn)
+        try content.sync()
+        return isResumed
+    }
+
     /// - Returns: all keys, as for ``operate(_:needsHead:_:)``; nil if this was the writer already.
     private func becomeWriter(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileKeys? {
         try content.requireNoFailure()

@@ -53,6 +53,8 @@ package struct PendingWrites {
     package private(set) var fresh = Sealed()
     /// Chunks where nothing committed is, written at home already.
     package private(set) var atHome = ChunkRuns()
+    /// Chunks that were sealed since the last ``LoggedWrites``; nil: others were forgotten.
+    private(set) var unlogged: Set<UInt64>? = []
 
     package init(on record: ContentRecord) {
         size = record.size
@@ -87,7 +89,11 @@ package struct PendingWrites {
         if isFresh { fresh.put(sealed, at: index) } else { overwrites.put(sealed, at: index) }
         atHome.remove(index..<index + 1)
         holes.remove(index..<index + 1)
+        unlogged?.insert(index)
     }
+
+    /// All of it is logged.
+    mutating func noteLogged() { unlogged = [] }
 
     /// Notes sealed fresh chunks that were just written at home.
     package mutating func putAtHome(_ indexes: Range<UInt64>) {
@@ -108,6 +114,7 @@ package struct PendingWrites {
 
     /// Forgets everything from chunk `count` on.
     package mutating func cut(toCount count: UInt64) {
+        unlogged = nil
         overwrites.cut(toCount: count)
         fresh.cut(toCount: count)
         atHome.remove(count..<UInt64.max)

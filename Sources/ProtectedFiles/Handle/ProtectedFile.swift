@@ -150,6 +150,17 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
         }
     }
 
+    /// Has each change logged from now on: see ``FileContent/log``.
+    package func logWrites(_ log: @escaping @Sendable ([UInt8]?) -> Void) { turn.withLock { _ in open.content.log = log } }
+
+    /// Commits what a process that is dead has logged of this file. Call it before anything else.
+    ///
+    /// - Returns: false if the file is not in the state that it was in then: it is lost.
+    /// - Throws: `busy` while that process is not gone entirely; `locked`.
+    package func commit(_ logged: LoggedWrites) throws(DataProtectionError) -> Bool {
+        try inTurn(.write) { () throws(DataProtectionError) in try open.commit(logged) }
+    }
+
     /// Becomes the one writer of the file now, not with the first write.
     ///
     /// - Throws: `busy`, `locked`.
