@@ -4,7 +4,7 @@ import Synchronization
 import SystemPackage
 
 /// What another process must know of a connection to go on with it when the server is dead, or at least to drop its pages: the kernel's first request,
-/// those that were taken and not answered, marks of nodes, and a log of the file system's own. It is in memory that both processes have, without bytes
+/// those that were taken and not answered, marks of nodes, and logs of the file system's own. It is in memory that both processes have, without bytes
 /// of files.
 ///
 /// The server may be killed between any two words.
@@ -22,10 +22,10 @@ package final class ConnectionRecord: Sendable {
         static let (highest, overflow) = (1, 2)
         /// How many servers the connection has had, and when the last one began, by CLOCK_MONOTONIC.
         static let (servers, beginning) = (3, 4)
-        /// The log in force, 0 or 1, and the end of each, in bytes.
-        static let (log, ends) = (5, 6)
+        /// Of each log which of two places is in force, and the ends of both, in bytes.
+        static let logs = 5
         /// The length of the first request, and its bytes.
-        static let (firstLength, first) = (8, 9)
+        static let (firstLength, first) = (11, 12)
         /// A request of each thread.
         static let requests = 64
     }
@@ -37,7 +37,7 @@ package final class ConnectionRecord: Sendable {
     private static let logStart = page + Mark.allCases.count * bitsLength
     /// The longest log, in bytes. Only what is used takes memory.
     private static let logLength = 256 << 20
-    private static let byteCount = logStart + 2 * logLength
+    private static let byteCount = logStart + 2 * Log.allCases.count * logLength
 
     /// A file in memory.
     package let descriptor: Int32
@@ -181,49 +181,65 @@ package final class ConnectionRecord: Sendable {
         }
     }
 
-    // MARK: the log
+    // MARK: logs
 
-    /// The log of the file system, with what it needs to go on; nil if it was too long.
-    package var log: UnsafeRawBufferPointer? {
-        let number = Int(words[Word.log] & 1)
-        let end = words[Word.ends + number]
-        guard end <= Self.logLength else { return nil }
-        return UnsafeRawBufferPointer(start: memory + logStart(number), count: Int(end))
+    /// What the file system needs to go on, in the order in which it came about.
+    package enum Log: Int, CaseIterable, Sendable {
+        /// Its nodes.
+        case nodes
+        /// Sealed writes that no commit has taken.
+        case writes
+
+        fileprivate var place: Int { Word.logs + 3 * rawValue }
     }
 
-    private func logStart(_ number: Int) -> Int { Self.logStart + number * Self.logLength }
+    /// The bytes of a log; nil if it was too long.
+    package func bytes(of log: Log) -> UnsafeRawBufferPointer? {
+        let number = Int(words[log.place] & 1)
+        let end = words[log.place + 1 + number]
+        guard end <= Self.logLength else { return nil }
+        return UnsafeRawBufferPointer(start: start(of: log, number), count: Int(end))
+    }
 
-    /// Adds an entry behind the log. Calls must not overlap.
+    private func start(of log: Log, _ number: Int) -> UnsafeMutableRawPointer {
+        memory + Self.logStart + (2 * log.rawValue + number) * Self.logLength
+    }
+
+    /// Adds bytes behind a log. Calls for one log must not overlap.
     ///
-    /// - Returns: the length of the log, in bytes.
-    package func append(_ entry: [UInt8]) -> Int {
-        let number = Int(words[Word.log] & 1)
-        let end = words[Word.ends + number]
+    /// - Returns: the length of the log, in bytes; `Int.max` if it is too long.
+    package func append(_ entry: [UInt8], to log: Log) -> Int {
+        let number = Int(words[log.place] & 1)
+        let end = words[log.place + 1 + number]
         guard end <= Self.logLength, Int(end) + entry.count <= Self.logLength else {
-            words[Word.ends + number] = .max
+            words[log.place + 1 + number] = .max
             return .max
         }
-        entry.withUnsafeBytes { (memory + logStart(number) + Int(end)).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+        let place = start(of: log, number) + Int(end)
+        entry.withUnsafeBytes { if let bytes = $0.baseAddress { place.copyMemory(from: bytes, byteCount: $0.count) } }
         // The entry is there before it counts.
         atomicMemoryFence(ordering: .releasing)
-        words[Word.ends + number] = end + UInt64(entry.count)
+        words[log.place + 1 + number] = end + UInt64(entry.count)
         return Int(end) + entry.count
     }
 
-    /// Puts another log in the place of this one, at once.
-    package func replaceLog(_ entries: [UInt8]) {
-        let (old, new) = (Int(words[Word.log] & 1), Int(words[Word.log] & 1 ^ 1))
+    /// Puts other bytes in the place of a log, at once. Calls for one log must not overlap.
+    package func replace(_ log: Log, by entries: [UInt8]) {
+        let (old, new) = (Int(words[log.place] & 1), Int(words[log.place] & 1 ^ 1))
         guard entries.count <= Self.logLength else {
-            words[Word.ends + old] = .max
+            words[log.place + 1 + old] = .max
             return
         }
         entries.withUnsafeBytes { bytes in
-            if let start = bytes.baseAddress { (memory + logStart(new)).copyMemory(from: start, byteCount: bytes.count) }
+            if let start = bytes.baseAddress {
+                self.start(of: log, new).copyMemory(from: start, byteCount: bytes.count)
+            }
         }
-        words[Word.ends + new] = UInt64(entries.count)
+        words[log.place + 1 + new] = UInt64(entries.count)
+        // All of it is there before it is in force.
         atomicMemoryFence(ordering: .releasing)
-        words[Word.log] = UInt64(new)
+        words[log.place] = UInt64(new)
         // Gives the memory back.
-        _ = madvise(memory + logStart(old), Self.logLength, MADV_REMOVE)
+        _ = madvise(start(of: log, old), Self.logLength, MADV_REMOVE)
     }
 }

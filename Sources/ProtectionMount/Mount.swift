@@ -95,8 +95,9 @@ package final class Mount {
             opened?.readable(nodes) ?? [:]
         } isOver: { [weak opened] in
             opened?.writers.forgetKeysOfPages()
-        } change: { [weak opened] in
-            opened?.writers.mergePages()
+        } change: { [weak files] in
+            files?.files.writers.mergePages()
+            files?.commitLeft()
         }
     }
 
@@ -117,9 +118,12 @@ package final class Mount {
             note?.end()
         }
         if let taken {
-            do throws(POSIXThread.Refusal) { try POSIXThread.detach(blocksSignals: true) { taken.dropPages() } } catch {
-                throw .noThread(Errno(rawValue: error.code))
-            }
+            do throws(POSIXThread.Refusal) {
+                try POSIXThread.detach(blocksSignals: true) { [files] in
+                    taken.dropPages()
+                    files.commitLeft()
+                }
+            } catch { throw .noThread(Errno(rawValue: error.code)) }
         }
         do throws(Errno) { try session.run(threads: 4) } catch { throw .failed(error) }
     }

@@ -47,9 +47,13 @@ extension MountedTree {
         try files.write(handle, flags: flags, at: offset, bytes, way)
     }
 
-    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) { try files.flush(handle, of: node) }
+    func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {
+        commitLeft(node)
+        try files.flush(handle, of: node)
+    }
 
     func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) {
+        commitLeft(node)
         try files.synchronize(handle, of: node) { () throws(Errno) in try file(node, flags: O_RDONLY) }
     }
 
@@ -197,6 +201,7 @@ extension MountedTree {
 
     func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes {
         if let size = change.size {
+            commitLeft(node)
             if let handle { try openAgain(handle, of: node, flags: O_RDWR) }
             try files.truncate(node, to: size, handle: handle) { () throws(Errno) in try file(node, flags: O_RDWR) }
         }

@@ -91,6 +91,7 @@ final class MountedTree: FuseFileSystem {
     private func shown(
         _ status: stat, of node: FuseNode, open: () throws(DataProtectionError) -> LowerFile
     ) throws(Errno) -> FuseAttributes {
+        commitLeft(node)
         var shown = status
         shown.st_ino = tree.inode(status, of: node)
         // A writer is asked before the file below: it says what is not committed.
@@ -191,20 +192,14 @@ final class MountedTree: FuseFileSystem {
     // MARK: files
 
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
-        try files.open(try file(node, openedFor: flags), as: node, flags: flags)
+        commitLeft(node)
+        return try files.open(try file(node, openedFor: flags), as: node, flags: flags)
     }
 
     /// - Parameter flags: of the program that opens it.
-    private func file(_ node: FuseNode, openedFor flags: Int32) throws(Errno) -> LowerFile {
+    func file(_ node: FuseNode, openedFor flags: Int32) throws(Errno) -> LowerFile {
         try file(
             node, flags: (flags.wantsWriting ? O_RDWR | flags & O_SYNC : O_RDONLY) | flags & LowerFile.untouched)
-    }
-
-    /// Before a handle is used: another server may have given it out.
-    func openAgain(_ handle: UInt64, of node: FuseNode, flags: Int32) throws(Errno) {
-        try files.openAgain(handle, as: node, flags: flags) { flags throws(Errno) in
-            try file(node, openedFor: flags)
-        }
     }
 
     /// The regular file that a node is, opened once more; it may have no name any more if somebody has it open.

@@ -1,3 +1,4 @@
+import DataProtection
 import DurableFiles
 import FuseSession
 import Glibc
@@ -5,19 +6,7 @@ import SystemPackage
 
 /// Handles that another server gave out, which is dead: the kernel goes on to use them.
 extension OpenedFiles {
-    /// - Parameter record: what it says of uncommitted writes is no more in anybody's memory.
-    static func lostFiles(_ record: ConnectionRecord?) -> Set<FuseNode> {
-        guard let record else { return [] }
-        record.forEachNode(.uncommitted) { node in
-            record.mark(node, .lost)
-            record.unmark(node, .uncommitted)
-        }
-        var lost: Set<FuseNode> = []
-        record.forEachNode(.lost) { lost.insert($0) }
-        return lost
-    }
-
-    /// Opens the file of such a handle, at its first use. Its class and the lock state decide anew.
+    /// Opens the file of such a handle again, at its first use. Its class and the lock state decide anew.
     ///
     /// - Parameters:
     ///   - flags: of open(2), as the kernel has them.
@@ -29,14 +18,41 @@ extension OpenedFiles {
         guard isOfAnotherServer(handle) else { return }
         try reopening.withLock { _ throws(Errno) in
             if handles[handle] != nil { return }
-            if flags.wantsWriting { try requireNothingLost(node) }
+            if flags.wantsWriting { try left?.requireNothingLost(node) }
             add(try opened(try open(flags), as: node, flags), as: handle)
         }
     }
 
     /// Whether a handle is not known here, and was not closed either.
     func isOfAnotherServer(_ handle: UInt64) -> Bool { handles.isOfAnotherServer(handle) && handles[handle] == nil }
+}
 
-    /// - Throws: EIO.
-    func requireNothingLost(_ node: FuseNode) throws(Errno) { if lost.contains(node) { throw .ioError } }
+extension MountedTree {
+    /// Before a handle is used: another server may have given it out.
+    func openAgain(_ handle: UInt64, of node: FuseNode, flags: Int32) throws(Errno) {
+        guard files.isOfAnotherServer(handle) else { return }
+        commitLeft(node)
+        try files.openAgain(handle, as: node, flags: flags) { flags throws(Errno) in
+            flags.wantsWriting ? try writable(node, flags) : try file(node, openedFor: flags)
+        }
+    }
+
+    /// Before a file is looked at: a dead server may have left writes.
+    func commitLeft(_ node: FuseNode) {
+        files.left?.commit(node) { () throws(Errno) in try writable(node, O_RDWR) }
+    }
+
+    /// The same for all files, where that is possible now.
+    func commitLeft() { for node in files.left?.waiting ?? [] { commitLeft(node) } }
+
+    /// A file that was open for writing. Programs can have taken the permission away since, or never have had it: open(2) with O_CREAT.
+    private func writable(_ node: FuseNode, _ flags: Int32) throws(Errno) -> LowerFile {
+        do throws(Errno) { return try file(node, openedFor: flags) } catch {
+            guard error == .permissionDenied else { throw error }
+            let item = try tree.item(node)
+            return try refusing { () throws(DataProtectionError) in
+                try item.forHeads { () throws(DataProtectionError) in throw .system(item.path, operation: "open", error) }
+            }
+        }
+    }
 }

@@ -40,15 +40,16 @@ final class OpenedFiles: Sendable {
     let writers: Writers
     /// Handles of another server are opened again one after the other.
     let reopening = Mutex(())
-    /// Files of which a dead server has lost a write.
-    let lost: Set<FuseNode>
+    /// What a dead server has left.
+    let left: LeftWrites?
 
     /// - Throws: why there is no thread for it.
     init(_ keybag: Keybag, _ pages: PageGuard) throws(Errno) {
         (self.keybag, self.pages) = (keybag, pages)
         handles = HandleTable(after: pages.serversBefore)
-        lost = Self.lostFiles(pages.record)
-        writers = try Writers(keybag, pages.record)
+        let writes = pages.record.map { RecordedWrites($0) }
+        left = writes.map { LeftWrites($0, keybag) }
+        writers = try Writers(keybag, writes)
     }
 
     // MARK: opening
@@ -266,7 +267,7 @@ final class OpenedFiles: Sendable {
 
     /// close(2) of a descriptor.
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {
-        if isOfAnotherServer(handle) { return try requireNothingLost(node) }
+        if isOfAnotherServer(handle) { return try left?.requireNothingLost(node) ?? () }
         if case .writing(let written)? = handles[handle] { try written.commit() }
     }
 
@@ -276,7 +277,7 @@ final class OpenedFiles: Sendable {
     func synchronize(
         _ handle: UInt64, of node: FuseNode, _ open: () throws(Errno) -> LowerFile
     ) throws(Errno) {
-        if isOfAnotherServer(handle) { try requireNothingLost(node) }
+        if isOfAnotherServer(handle) { try left?.requireNothingLost(node) }
         if let written = writers[node] { return try written.commit(always: true) }
         let lower: LowerFile
         if let opened = handles[handle] { lower = opened.lower } else { lower = try open() }

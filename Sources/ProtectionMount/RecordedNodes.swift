@@ -16,7 +16,7 @@ struct RecordedNodes: Sendable {
         table = NodeTable(root: root)
         self.record = record
         guard let record else { return }
-        guard let log = record.log.flatMap({ NodeLog.decode($0) }) else { throw .badMessage }
+        guard let log = record.bytes(of: .nodes).flatMap({ NodeLog.decode($0) }) else { throw .badMessage }
         for entry in log { table.apply(entry) }
     }
 
@@ -43,9 +43,9 @@ struct RecordedNodes: Sendable {
     }
 
     private mutating func note(_ change: NodeLog.Entry) {
-        guard let record, record.append(NodeLog.encode(change)) > limit else { return }
+        guard let record, record.append(NodeLog.encode(change), to: .nodes) > limit else { return }
         let log = table.log.flatMap { NodeLog.encode($0) }
-        record.replaceLog(log)
+        record.replace(.nodes, by: log)
         limit = max(Self.least, 3 * log.count)
     }
 }

@@ -18,11 +18,12 @@ final class Writers: Sendable {
     private final class Turn: Sendable { let mutex = Mutex(()) }
     private let rounds: StandingThread
     private let keybag: Keybag
-    private let record: ConnectionRecord?
+    private let writes: RecordedWrites?
 
+    /// - Parameter writes: where those are logged that wait for a commit.
     /// - Throws: why there is no thread for it.
-    init(_ keybag: Keybag, _ record: ConnectionRecord?) throws(Errno) {
-        (self.keybag, self.record) = (keybag, record)
+    init(_ keybag: Keybag, _ writes: RecordedWrites?) throws(Errno) {
+        (self.keybag, self.writes) = (keybag, writes)
         do throws(POSIXThread.Refusal) { rounds = try StandingThread() } catch { throw Errno(rawValue: error.code) }
     }
 
@@ -41,7 +42,7 @@ final class Writers: Sendable {
             let known = self[node]
             let made = try refusing { () throws(DataProtectionError) in
                 try make(known != nil).map { file throws(DataProtectionError) in
-                    try WrittenFile(file, node, rounds: rounds, writers: self, record: record)
+                    try WrittenFile(file, node, rounds: rounds, writers: self, writes)
                 }
             }
             guard let file = known ?? made else { throw .staleNFSFileHandle }

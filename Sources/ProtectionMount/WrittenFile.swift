@@ -43,11 +43,12 @@ final class WrittenFile: Sendable {
     private let record: ConnectionRecord?
 
     init(
-        _ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread, writers: Writers, record: ConnectionRecord?
+        _ file: ProtectedFile, _ node: FuseNode, rounds: StandingThread, writers: Writers, _ writes: RecordedWrites?
     ) throws(DataProtectionError) {
         (self.file, self.node, self.rounds, self.writers) = (file, node, rounds, writers)
-        self.record = record
+        self.record = writes?.record
         lower = LowerFile(path: file.path, descriptor: try file.lower.duplicate())
+        if let writes { file.logWrites { writes.note(node, $0) } }
     }
 
     // MARK: writing
@@ -76,7 +77,6 @@ final class WrittenFile: Sendable {
         let delay = state.withLock { state in
             state.modified = Self.now()
             state.isUncommitted = true
-            record?.mark(node, .uncommitted)
             return state.schedule.wrote(at: Clock.monotonic())
         }
         if let delay { comeBack(after: delay) }
@@ -180,13 +180,11 @@ final class WrittenFile: Sendable {
             // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
             if error == .badFileDescriptor { return }
             state.withLock { $0.isUncommitted = true }
+            record?.mark(node, .lost)  // it stays so for handles that are open, whoever serves them
             throw error
         }
-        noteCommit()
         keepTime()
     }
-
-    private func noteCommit() { state.withLock { if !$0.isUncommitted { record?.unmark(node, .uncommitted) } } }
 
     /// - Parameter delay: in nanoseconds.
     private func comeBack(after delay: UInt64) {
@@ -208,8 +206,6 @@ final class WrittenFile: Sendable {
         // Nobody can read a file any more that has no name.
         late.withLock { late in if (try? lower.status().st_nlink) == 0 { late.pages?.remove() } }
         try keepingSetID { () throws(DataProtectionError) in try file.close() }
-        state.withLock { $0.isUncommitted = false }
-        noteCommit()
     }
 
     /// What is written below takes set-user-ID bits away that a program has set since its own write.

@@ -54,35 +54,107 @@ struct MountTakeoverTests {
                 """, "\(done.errors)")
     }
 
-    @Test("What was written and not committed is lost, and whoever has written it is told; the file can be opened again")
+    @Test("What write(2) has acknowledged is there, committed or not, and direct readers find it soon")
     func uncommitted() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
             """
-            writer, reader = os.open('point/complete', os.O_RDWR), os.open('point/complete', os.O_RDONLY)
-            other = os.open('point/none', os.O_RDWR)
-            dead = server()
-            os.kill(dead, signal.SIGSTOP); os.kill(dead, signal.SIGCONT)
-            os.pwrite(other, b'kept', 0); os.fsync(other)
-            os.pwrite(writer, b'lost', 0)
+            names = ['complete', 'none', 'first-unlock', 'new', 'readonly']
+            files = [os.open('point/' + name, os.O_RDWR | os.O_CREAT, 0o400) for name in names]
+            reader, dead = os.open('point/complete', os.O_RDONLY), server()
+            os.fchmod(files[1], 0o444)
+            for file in files:
+                os.pwrite(file, b'kept', 1)
+                os.pwrite(file, b'far', 150000)
+                os.ftruncate(file, 150002)
+                os.pwrite(file, b'K', 1)
+            os.pwrite(files[0], b'n' * 300000, 200000)
             end(dead)
-            successor(dead)
-            print([attempt(call) for call in (lambda: os.pwrite(writer, b'more', 10), lambda: os.pread(writer, 4, 0),
-                lambda: os.fsync(writer), lambda: os.ftruncate(writer, 1), lambda: os.close(writer))])
-            print(os.pread(reader, 4, 0), os.pwrite(other, b'K', 0), os.fsync(other), os.pread(other, 9, 0))
-            with open('point/complete', 'r+b') as again: again.write(b'new')
-            print(open('point/complete', 'rb').read(4))
+            print([(os.pread(file, 4, 1), os.pread(file, 9, 149999)) for file in files[1:]])
+            print(os.stat('point/complete').st_size, os.pread(reader, 4, 1), os.pread(reader, 3, 499998))
+            print([attempt(lambda: os.pwrite(file, b'on', 5)) for file in files], [attempt(lambda: os.fsync(file)) for file in files])
+            print([oct(os.fstat(file).st_mode & 0o777) for file in files])
+            for file in files + [reader]: os.close(file)
+            run('unmount', 'point')
+            for name in names:
+                print(subprocess.run([program, 'cat', 'd/' + name], capture_output=True).stdout[1:7])
             """, isInside: false)
         #expect(
             done.text == """
-                ['EIO', 'EIO', 'EIO', 'EIO', 'EIO']
-                b'\\x00\\x07\\x0e\\x15' 1 None b'Kept'
-                b'new\\x15'
+                [(b'Kept', b'\x00fa'), (b'Kept', b'\x00fa'), (b'Kept', b'\x00fa'), (b'Kept', b'\x00fa')]
+                500000 b'Kept' b'nn'
+                [2, 2, 2, 2, 2] [None, None, None, None, None]
+                ['0o644', '0o444', '0o644', '0o400', '0o400']
+                b'Kepton'
+                b'Kepton'
+                b'Kepton'
+                b'Kepton'
+                b'Kepton'
 
                 """, "\(done.errors)")
     }
 
-    @Test("While programs read and write, servers are killed: what fsync has acknowledged is there, and a lock is true each time")
+    @Test("A write whose file was changed elsewhere before the next server began is lost, and whoever has written it is told")
+    func lost() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            change = later('printf other | "$PROTECTFS" write d/complete')
+            writer, reader = os.open('point/complete', os.O_RDWR), os.open('point/complete', os.O_RDONLY)
+            dead, keeper = server(), guardian(server())
+            os.kill(keeper, signal.SIGSTOP)
+            os.pwrite(writer, b'lost', 0)
+            end(dead)
+            print(change())
+            os.kill(keeper, signal.SIGCONT)
+            successor(dead)
+            print([attempt(call) for call in (lambda: os.pwrite(writer, b'more', 10), lambda: os.pread(writer, 4, 0),
+                lambda: os.fsync(writer), lambda: os.ftruncate(writer, 1), lambda: os.close(writer))])
+            print(attempt(lambda: os.pread(reader, 9, 0)), open('point/complete').read())
+            with open('point/complete', 'r+b') as again: again.write(b'new')
+            print(open('point/complete').read())
+            """, isInside: false)
+        #expect(
+            done.text == """
+                0
+                ['EIO', 'EIO', 'EIO', 'EIO', 'EIO']
+                ESTALE other
+                newer
+
+                """, "\(done.errors)")
+    }
+
+    @Test("What a killed server leaves of a locked file waits for the unlock")
+    func locked() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            lock = later('"$PROTECTFS" lock --require-clean')
+            writer, dead, keeper = os.open('point/sub/unless-open', os.O_RDWR), server(), guardian(server())
+            os.kill(keeper, signal.SIGSTOP)
+            os.pwrite(writer, b'kept', 0)
+            end(dead)
+            print(lock())
+            os.kill(keeper, signal.SIGCONT)
+            successor(dead)
+            run('lock', '--require-clean')
+            print(attempt(lambda: os.pread(writer, 4, 0)), attempt(lambda: os.pwrite(writer, b'x', 9)))
+            unlock()
+            print(os.pread(writer, 4, 0), os.fsync(writer), os.close(writer))
+            run('unmount', 'point')
+            print(subprocess.run([program, 'cat', 'd/sub/unless-open'], capture_output=True).stdout)
+            """, isInside: false)
+        #expect(
+            done.text == """
+                75
+                ENOKEY ENOKEY
+                b'kept' None None
+                b'kept'
+
+                """, "\(done.errors)")
+    }
+
+    @Test("While programs read and write, servers are killed: what write(2) has acknowledged is there, and a lock is true each time")
     func underLoad() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
@@ -96,8 +168,8 @@ struct MountTakeoverTests {
                         with open(name, 'r+b' if os.path.exists(name) else 'xb', buffering=0) as file:
                             os.pwrite(file.fileno(), b'%08d' % count, 0)
                             os.pwrite(file.fileno(), b'%08d' % count, 70000 * number)
-                            os.fsync(file.fileno())
                             acknowledged = count
+                            if count % 3 == 0: os.fsync(file.fileno())
                     except OSError as error:
                         if error.errno not in (errno.EIO, errno.ENOKEY, errno.ESTALE): failures.append(error)
                     try:

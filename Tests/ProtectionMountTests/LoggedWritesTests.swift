@@ -1,0 +1,59 @@
+import DataProtection
+import DataProtectionTesting
+import Foundation
+import FuseSession
+import SystemPackage
+import TestEffort
+import Testing
+
+@testable import ProtectionMount
+
+@Suite("mount: writes that a dead server has left")
+struct LoggedWritesTests {
+    private let temporary: TemporaryKeybag
+    init() throws { temporary = try TemporaryKeybag() }
+
+    @Test("After each change, another handle commits to the file as it is stored, and what it has then is what was written")
+    func random() throws {
+        var random = Effort.generator("LoggedWritesTests.random")
+        for round in 0..<Effort.count(12, 400) {
+            let path = temporary.directory.appending("file-\(round)")
+            let record = try ConnectionRecord()
+            let writes = RecordedWrites(record)
+            let file = try ProtectedFile.open(path, .readWrite, create: .complete, keybag: temporary.keybag)
+            file.logWrites { writes.note(7, $0) }
+            var expected: [UInt8] = []
+            let longest = [100, 5000, 40_000, 3_000_000].randomElement(using: &random)!
+            for step in 0..<Int.random(in: 5...40, using: &random) {
+                let offset = Int.random(in: 0...longest, using: &random)
+                switch Int.random(in: 0..<10, using: &random) {
+                case 0: try file.sync()
+                case 1:
+                    try file.truncate(to: Int64(offset))
+                    expected = Array(expected.prefix(offset)) + Array(repeating: 0, count: max(0, offset - expected.count))
+                default:
+                    let count = Int.random(in: 1...[10, 10_000, 600_000].randomElement(using: &random)!, using: &random)
+                    let bytes = [UInt8](repeating: UInt8.random(in: 1...255, using: &random), count: count)
+                    try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
+                    expected += Array(repeating: 0, count: max(0, offset + count - expected.count))
+                    expected.replaceSubrange(offset..<offset + count, with: bytes)
+                }
+                var isUncommitted = false
+                record.forEachNode(.uncommitted) { _ in isUncommitted = true }
+                guard Int.random(in: 0..<3, using: &random) == 0 else { continue }
+                let copy = path.string + "-\(step)"
+                try FileManager.default.copyItem(atPath: path.string, toPath: copy)
+                let other = try ProtectedFile.open(FilePath(copy), .readWrite, keybag: temporary.keybag)
+                if isUncommitted { #expect(try other.commit(#require(writes.left(of: 7)))) }
+                try other.close()
+                let found = try Data(contentsOf: URL(fileURLWithPath: copy), protectedBy: temporary.keybag)
+                #expect(found == Data(expected), "round \(round), step \(step)")
+                let verdict = try temporary.keybag.verify(FilePath(copy))?.verdict
+                #expect(verdict == .whole || !isUncommitted && verdict == .unclosed, "round \(round), step \(step)")
+                try FileManager.default.removeItem(atPath: copy)
+            }
+            try file.close()
+            record.forEachNode(.uncommitted) { Issue.record("node \($0) of a closed file") }
+        }
+    }
+}
