@@ -153,7 +153,8 @@ struct FuseRequest {
     func read(_ node: fuse_ino_t, from offset: off_t, count: Int, _ info: UnsafeMutablePointer<fuse_file_info>?) {
         answer { () throws(Errno) in
             guard let info, offset >= 0 else { throw .invalidArgument }
-            try files.read(info.pointee.fh, flags: info.pointee.flags, of: node, from: UInt64(offset), count: count) { bytes in
+            try files.read(info.pointee.fh, flags: info.pointee.flags, of: node, from: UInt64(offset), count: count) {
+                bytes in
                 let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
                 _ = fuse_reply_buf(request, start, bytes.count)
             }

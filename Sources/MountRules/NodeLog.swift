@@ -102,7 +102,8 @@ package enum NodeLog {
             return .node(
                 words[3],
                 NodeTable.Node(
-                    identity, place, lookups: words[4], children: Int(Int64(bitPattern: words[5])), isNamed: words[6] != 0))
+                    identity, place, lookups: words[4], children: Int(Int64(bitPattern: words[5])),
+                    isNamed: words[6] != 0))
         }
     }
 }

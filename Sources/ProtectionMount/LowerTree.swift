@@ -73,7 +73,9 @@ final class LowerTree: Sendable {
             return LowerDirectory(kept.path, descriptor: again)
         }
         let known = directories.withLock { $0 }
-        guard let way = nodes.withLock({ $0.table.way(to: node) { known[$0] != nil } }) else { throw .staleNFSFileHandle }
+        guard let way = nodes.withLock({ $0.table.way(to: node) { known[$0] != nil } }) else {
+            throw .staleNFSFileHandle
+        }
         var reached = root
         if let first = way.last {
             guard let place = nodes.withLock({ $0.table.place(of: first) }) else { throw .staleNFSFileHandle }

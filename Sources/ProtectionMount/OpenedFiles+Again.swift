@@ -51,7 +51,8 @@ extension MountedTree {
             guard error == .permissionDenied else { throw error }
             let item = try tree.item(node)
             return try refusing { () throws(DataProtectionError) in
-                try item.forHeads { () throws(DataProtectionError) in throw .system(item.path, operation: "open", error) }
+                try item.forHeads { () throws(DataProtectionError) in throw .system(item.path, operation: "open", error)
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import KernelKeyring
 import ProtectionKeys
 import SystemPackage
 import Testing
@@ -104,6 +105,26 @@ struct LockOfCopiesTests {
             _ = try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter, noted: note)
         }
         #expect(bag.ringContents == [2])
+    }
+
+    @Test("A lock ends the note of an unlock: neither the same key put back nor another one of its name counts")
+    func notePutBack() throws {
+        let bag = try TestKeybag(state: .locked)
+        let note = try UnlockUnderWay(of: bag.keybag.uuid, in: bag.directory)
+        #expect(note.isNoted)
+        let serial = try note.key.find()
+        try RingWriter.run { () throws(Errno) in
+            try KeySerial.threadKeyring.link(serial)
+            do throws(DataProtectionError) { try bag.keybag.lock() } catch { Issue.record(error) }
+            try? KeySerial.userKeyring.link(serial)
+        }
+        #expect(!note.isNoted)
+        let path = bag.directory.bytes
+        let forged = try RingWriter.run { () throws(Errno) in
+            try path.withUnsafeBytes { path in Result { () throws(Errno) in try note.key.load(path) } }.get()
+        }
+        defer { try? KeySerial.userKeyring.unlink(forged) }
+        #expect(try note.key.find() == forged && !note.isNoted)
     }
 
     @Test("An unlock leaves no note, whether it succeeds or not, and one of another keybag is left alone")

@@ -38,6 +38,15 @@ import Testing
         #expect(QueueRecord.decode(Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}0\u{0}# nothing\u{0}\n".utf8)) == [work])
     }
 
+    /// A crafted note takes no more memory than that.
+    @Test func longRulesAreNone() throws {
+        for (count, isRead) in [(1 << 18, true), ((1 << 18) + 1, false)] {
+            let rules = String(repeating: "? -\n", count: count)
+            let note = Array("upgrade\u{0}1\u{0}2\u{0}/d\u{0}1\u{0}0\u{0}\(rules)\u{0}\n".utf8)
+            #expect(QueueRecord.decode(note).isEmpty == !isRead, "\(count) rules")
+        }
+    }
+
     /// A kind that a later version includes is not left out in silence by this one.
     @Test func whatIsIncludedIsASum() throws {
         for (sum, includes) in [("0", []), ("1", [.databases]), ("15", Set(LeftOut.allCases))]

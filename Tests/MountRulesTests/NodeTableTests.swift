@@ -124,7 +124,8 @@ struct NodeTableTests {
             var (table, log) = (NodeTable(root: Self.identity(2)), [UInt8]())
             for _ in 0..<300 {
                 let identity = Self.identity(.random(in: 10..<40, using: &random))
-                let name = try #require(FilePath.Component(platformString: [.random(in: -128 ..< 0, using: &random), 97, 0]))
+                let text: [CChar] = [.random(in: -128...(-1), using: &random), 97, 0]
+                let name = try #require(FilePath.Component(platformString: text))
                 let place = NodeTable.Place(parent: .random(in: 1..<30, using: &random), name: name)
                 let entry: NodeLog.Entry =
                     switch Int.random(in: 0..<8, using: &random) {

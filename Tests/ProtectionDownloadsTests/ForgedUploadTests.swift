@@ -81,4 +81,32 @@ import Testing
         try await queue.run(untilIdle: true)
         #expect(try await queue.download(good).state == .finished)
     }
+
+    /// While locked, an upload of a file that opens then is nobody's secret, and is begun. Then another file takes its place.
+    @Test("A body is the file, and of the class, that was judged: another one in its place is not sent")
+    func exchanged() throws {
+        let bed = try DownloadBed()
+        let place = URL(fileURLWithPath: bed.path("file").string)
+        for isRaised in [false, true] {
+            try? FileManager.default.removeItem(at: place)
+            try bed.put(bytes, as: .completeUntilFirstUserAuthentication)
+            let body = try ProtectedFileBody(bed.path("file"), keybag: bed.keybag)
+            try body.requireAdder(of: request(bed), bed.keybag)
+            var piece = [UInt8](repeating: 0, count: 1000)
+            func read() throws -> Int { try piece.withUnsafeMutableBytes { try body.read(into: $0, at: 70_000) } }
+            #expect(try read() == 1000 && piece == Array(bytes[70_000..<71_000]))
+            if isRaised {
+                try FileManager.default.setAttributes(
+                    [.protectionKey: FileProtectionType.complete], ofItemAtPath: place.path, protectedBy: bed.keybag)
+            } else {
+                let secret = URL(fileURLWithPath: bed.path("secret").string)
+                try Data(noise(300_000)).write(to: secret, options: .completeFileProtection, protectedBy: bed.keybag)
+                let file = try FileHandle(forWritingTo: place)
+                try file.truncate(atOffset: 0)
+                try file.write(contentsOf: Data(contentsOf: secret))
+                try file.close()
+            }
+            #expect(throws: DownloadError.self) { try read() }
+        }
+    }
 }

@@ -13,7 +13,7 @@ struct LoggedWritesTests {
     private let temporary: TemporaryKeybag
     init() throws { temporary = try TemporaryKeybag() }
 
-    @Test("After each change, another handle commits to the file as it is stored, and what it has then is what was written")
+    @Test("After each change, another handle commits to the file as it is stored, and finds what was written")
     func random() throws {
         var random = Effort.generator("LoggedWritesTests.random")
         for round in 0..<Effort.count(12, 400) {
@@ -30,9 +30,11 @@ struct LoggedWritesTests {
                 case 0: try file.sync()
                 case 1:
                     try file.truncate(to: Int64(offset))
-                    expected = Array(expected.prefix(offset)) + Array(repeating: 0, count: max(0, offset - expected.count))
+                    expected =
+                        Array(expected.prefix(offset)) + Array(repeating: 0, count: max(0, offset - expected.count))
                 default:
-                    let count = Int.random(in: 1...[10, 10_000, 600_000].randomElement(using: &random)!, using: &random)
+                    let most = [10, 10_000, 600_000].randomElement(using: &random)!
+                    let count = Int.random(in: 1...most, using: &random)
                     let bytes = [UInt8](repeating: UInt8.random(in: 1...255, using: &random), count: count)
                     try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
                     expected += Array(repeating: 0, count: max(0, offset + count - expected.count))

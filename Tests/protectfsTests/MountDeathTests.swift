@@ -8,7 +8,7 @@ struct MountDeathTests {
     private let bed: MountBed
     init() throws { bed = try MountBed() }
 
-    @Test("When each server dies at once, the last guardian drops the pages, and a lock has nothing to say of the mount")
+    @Test("When each server dies at once, the last guardian drops the pages, and a lock has nothing to say")
     func guarded() throws {
         try bed.mount()
         let done = try bed.script(

@@ -37,11 +37,13 @@ extension Keybag {
         defer { note?.end() }
         let counter = try transition.readStrictly().counter
         var loaded = try file.load()
-        let key = try openWithPasscode(passcode, loaded)
-        if !loaded.copy.holds(.secrets) { loaded = try addSecretsKeys(loaded, key) }
-        let keys = try OpenedKeys(loaded, key, directory, extent)
-        guard try load(keys, seconds: seconds, ifCounterIs: counter, noted: note) else {
-            return try unlock(extent, passcode, seconds)  // the keys were rotated in between
+        // Again if the keys were rotated in between. It stays the unlock that began above: a lock since then stops it.
+        while true {
+            let key = try openWithPasscode(passcode, loaded)
+            if !loaded.copy.holds(.secrets) { loaded = try addSecretsKeys(loaded, key) }
+            let keys = try OpenedKeys(loaded, key, directory, extent)
+            if try load(keys, seconds: seconds, ifCounterIs: counter, noted: note) { break }
+            loaded = try file.load()
         }
         cache(loaded.copy)
         if loaded.needsRepair {

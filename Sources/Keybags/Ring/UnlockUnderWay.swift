@@ -14,7 +14,7 @@ package struct UnlockUnderWay: Sendable {
     /// When the kernel removes what a killed unlock leaves. An unlock that takes longer loads nothing.
     private static let lifetime: UInt32 = 600
 
-    private let key: RingKey
+    package let key: RingKey
     private let serial: KeySerial
 
     /// Notes it. To be called before the lock counter is read.
@@ -37,8 +37,8 @@ package struct UnlockUnderWay: Sendable {
         self.key = key
     }
 
-    /// Whether locks see it still.
-    package var isNoted: Bool { (try? key.find()) != nil }
+    /// Whether locks see it still. Another key of this name is not it.
+    package var isNoted: Bool { (try? key.find()) == serial }
 
     /// It is over, whatever came of it.
     package func end() { try? KeySerial.userKeyring.unlink(serial) }
@@ -71,11 +71,12 @@ package struct UnlockUnderWay: Sendable {
         return failure
     }
 
-    /// Removes the notes of unlocks there: one that has noted itself and reads the counter only now loads nothing either. To be called within the
+    /// Ends the notes of unlocks there: one that has noted itself and reads the counter only now loads nothing either. To be called within the
     /// turn of a lock that is proven.
     package static func end(_ keybag: KeybagUUID, in directory: FilePath?) {
         for note in (try? notes()) ?? [] where note.keybag == keybag && note.directory == directory {
-            try? KeySerial.userKeyring.unlink(note.serial)  // it may have ended meanwhile
+            try? note.serial.invalidate()  // unlinked alone, it could be put back. It may have ended meanwhile
+            try? KeySerial.userKeyring.unlink(note.serial)
         }
     }
 

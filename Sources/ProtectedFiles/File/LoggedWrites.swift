@@ -14,7 +14,7 @@ package struct LoggedWrites {
         let epoch: UInt64
 
         init(_ state: FileState) {
-            (counter, redoOffset, epoch) = (state.record.counter, state.redoOffset, state.redoOffset == 0 ? 0 : state.epoch)
+            (counter, redoOffset, epoch) = (state.record.counter, state.redoOffset, state.epoch)
         }
 
         fileprivate init(_ counter: UInt64, _ redoOffset: UInt64, _ epoch: UInt64) {
@@ -22,7 +22,7 @@ package struct LoggedWrites {
         }
     }
 
-    private var last: Entry?
+    private var last: Logged?
     private var chunks: [UInt64: Chunk] = [:]
 
     private struct Chunk {
@@ -31,7 +31,7 @@ package struct LoggedWrites {
     }
 
     /// One change.
-    private struct Entry {
+    private struct Logged {
         let base: Base
         let size: UInt64
         let form: UInt64
@@ -101,7 +101,7 @@ package struct LoggedWrites {
             chunks[places[start]] = Chunk(isFresh: places[start + 1] == 1, sealed: sealed)
         }
         for run in atHome { for index in chunks.keys where run.contains(index) { chunks[index] = nil } }
-        last = Entry(
+        last = Logged(
             base: Base(words[1], words[2], words[3]), size: words[4], form: words[5], holes: holes, atHome: atHome,
             opening: opening, final: final, inline: inline)
         return true

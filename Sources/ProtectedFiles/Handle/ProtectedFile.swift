@@ -151,7 +151,9 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
     }
 
     /// Has each change logged from now on: see ``FileContent/log``.
-    package func logWrites(_ log: @escaping @Sendable ([UInt8]?) -> Void) { turn.withLock { _ in open.content.log = log } }
+    package func logWrites(_ log: @escaping @Sendable ([UInt8]?) -> Void) {
+        turn.withLock { _ in open.content.log = log }
+    }
 
     /// Commits what a process that is dead has logged of this file. Call it before anything else.
     ///

@@ -14,6 +14,9 @@ package struct QueuedUpgrade: Hashable {
     package let path: FilePath
     package let plan: UpgradePlan
 
+    /// Bytes of the rules in a note. Each rule of a few bytes takes a hundred in memory.
+    fileprivate static let longestRules = 1 << 20
+
     /// The fields of its record in a note, behind the word. FORMAT.md §2.8.
     package var fields: [[UInt8]] {
         [
@@ -37,7 +40,9 @@ package struct QueuedUpgrade: Hashable {
         let named = UInt8(texts[3]).flatMap { ProtectionClass(rawValue: $0) }
         guard named != nil || fields[3].isEmpty else { return nil }
         // Lines that this version does not understand are no reason to protect everything as the class says.
-        guard let rules = try? UpgradeRules(parsing: fields[5], at: "", isFile: false) else { return nil }
+        guard fields[5].count <= Self.longestRules,
+            let rules = try? UpgradeRules(parsing: fields[5], at: "", isFile: false)
+        else { return nil }
         self.init(
             device: device, inode: inode, path: FilePath(bytes: fields[2]),
             plan: UpgradePlan(
@@ -64,6 +69,9 @@ extension UpgradePass {
     /// What would be noted.
     private func queued() throws(DataProtectionError) -> QueuedUpgrade {
         let status = try rootStatus()
+        guard plan.rules?.lines.count ?? 0 <= QueuedUpgrade.longestRules else {
+            throw .system(place, operation: "queue", .argListTooLong)
+        }
         return QueuedUpgrade(
             device: UInt64(status.st_dev), inode: UInt64(status.st_ino), path: place, plan: plan.withoutSource)
     }

@@ -1,4 +1,5 @@
 public import DataProtection
+import Synchronization
 public import TrustedHTTP
 
 /// The plaintext of a protected file, to be uploaded: read as it is sent, through a handle that is opened at once.
@@ -11,13 +12,25 @@ public import TrustedHTTP
 ///     request.body = try ProtectedFileBody("/home/ann/report", keybag: keybag)
 public final class ProtectedFileBody: HTTPBody {
     private let file: ProtectedFile
+    private let path: FilePath
+    /// Of the file that was opened. Another one can be written in its place, under its name, and would be read through the same handle.
+    private let id: [UInt8]
+    /// Judges a file by its class, each time that it has another one; nil: the caller has chosen it.
+    private let judgement = Mutex<Judgement?>(nil)
     /// In bytes, when it was opened. Bytes that are appended later are not sent.
     public let length: UInt64
 
     /// - Throws: `locked`, `notProtected`, `damaged`, `foreignKeybag`, `system`.
     public init(_ path: FilePath, keybag: Keybag) throws(DataProtectionError) {
         file = try ProtectedFile.open(path, keybag: keybag)
+        self.path = path
+        id = try file.openedID()
         length = UInt64(try file.size())
+    }
+
+    private struct Judgement {
+        var judged: ProtectionClass
+        let judge: @Sendable (ProtectionClass) throws -> Void
     }
 
     /// Refuses a request that somebody locked may have written: with the key of the list, which is there since the first unlock, anybody with this
@@ -25,15 +38,38 @@ public final class ProtectedFileBody: HTTPBody {
     ///
     /// - Throws: `failed`; `locked`.
     func requireAdder(of request: DownloadRequest, _ keybag: Keybag) throws {
-        guard [.complete, .completeUnlessOpen].contains(try file.openedClass()) else { return }
-        if let adder = request.adder,
-            try keybag.isUpload(adder.text, markedBy: adder.mark, of: request.target)
-        {
-            return
+        let judge: @Sendable (ProtectionClass) throws -> Void = { protectionClass in
+            guard [.complete, .completeUnlessOpen].contains(protectionClass) else { return }
+            if let adder = request.adder,
+                try keybag.isUpload(adder.text, markedBy: adder.mark, of: request.target)
+            {
+                return
+            }
+            throw DownloadError.failed(
+                DownloadFailure(
+                    .damaged, "it was added while \(request.target) was locked, or by an earlier version: add it again")
+            )
         }
-        throw DownloadError.failed(
-            DownloadFailure(
-                .damaged, "it was added while \(request.target) was locked, or by an earlier version: add it again"))
+        let now = try file.openedClass()
+        try judge(now)
+        judgement.withLock { $0 = Judgement(judged: now, judge: judge) }
+    }
+
+    /// Called when bytes were read, and before they leave: they are those of the file that was opened, and of the class that was judged.
+    ///
+    /// - Throws: `failed`; `locked`.
+    private func requireSame() throws {
+        guard try file.openedID() == id else {
+            throw DownloadError.failed(
+                DownloadFailure(.damaged, "\(path) is another file than when the upload began: add it again"))
+        }
+        try judgement.withLock { judgement in
+            guard let known = judgement else { return }
+            let now = try file.openedClass()
+            if now == known.judged { return }
+            try known.judge(now)
+            judgement?.judged = now
+        }
     }
 
     deinit { try? file.close() }  // nothing was written
@@ -41,6 +77,8 @@ public final class ProtectedFileBody: HTTPBody {
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
         let wanted = Int(min(UInt64(buffer.count), length - min(offset, length)))
         guard wanted > 0 else { return 0 }
-        return try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: Int64(offset))
+        try requireSame()
+        return count
     }
 }
