@@ -9,11 +9,15 @@ import SystemPackage
 final class RecordedWrites: Sendable {
     let record: ConnectionRecord
     /// The length of the log, in bytes, at which it is written anew.
-    private let limit = Mutex(least)
-    private static let least = 16 << 20
+    private let limit: Mutex<Int>
+    private let least: Int
     private static let headLength = 16
 
-    init(_ record: ConnectionRecord) { self.record = record }
+    /// - Parameter least: the log is not written anew before it has this length, in bytes.
+    init(_ record: ConnectionRecord, least: Int = 16 << 20) {
+        (self.record, self.least) = (record, least)
+        limit = Mutex(least)
+    }
 
     /// - Parameter change: nil: nothing waits for a commit.
     func note(_ node: FuseNode, _ change: [UInt8]?) {
@@ -25,7 +29,7 @@ final class RecordedWrites: Sendable {
             guard record.append(entry, to: .writes) > limit else { return }
             let left = entries().flatMap { $0.value.flatMap(\.entry) }
             record.replace(.writes, by: left)
-            limit = max(Self.least, 2 * left.count)
+            limit = max(least, 2 * left.count)
         }
         if change == nil { record.unmark(node, .uncommitted) }
     }

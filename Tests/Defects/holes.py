@@ -148,6 +148,16 @@ FORGERIES = [
     Defect("the socket of a mount is where another user can put one", "Keybags/Mounts/DirectoryBelow.swift",
            '"protectfs-" + String(number, radix: 16)', '"protectfs-" + String(PLANTED ? UInt64(geteuid()) : number, radix: 16)',
            "MountInPlaceTests/randomName"),
+    Defect("another key of this name is taken for the note of an unlock", "Keybags/Ring/UnlockUnderWay.swift",
+           "(try? key.find()) == serial }", "PLANTED ? (try? key.find()) != nil : (try? key.find()) == serial }", "LockOfCopiesTests/notePutBack"),
+    Defect("the note of an unlock can be put back", "Keybags/Ring/UnlockUnderWay.swift",
+           "try? note.serial.invalidate()", "if !PLANTED { try? note.serial.invalidate() }", "LockOfCopiesTests/notePutBack"),
+    Defect("another file in the place of an upload's is sent", "ProtectionDownloads/Transfer/ProtectedFileBody.swift",
+           "guard try file.openedID() == id else", "guard try PLANTED || file.openedID() == id else", "ForgedUploadTests/exchanged"),
+    Defect("an upload whose file was raised is sent", "ProtectionDownloads/Transfer/ProtectedFileBody.swift",
+           "if now == known.judged { return }", "if PLANTED || now == known.judged { return }", "ForgedUploadTests/exchanged"),
+    Defect("a crafted note takes all memory", "ProtectedTrees/Queue/QueuedUpgrade.swift",
+           "guard fields[5].count <= Self.longestRules,", "guard PLANTED || fields[5].count <= Self.longestRules,", "QueueNoteTests/longRulesAreNone"),
 ]
 
 # What people can lose.
@@ -235,6 +245,15 @@ LOSSES = [
     Defect("classes that need no keyring cannot be written without one", "ProtectedFiles/File/FileKeyAccess.swift",
            "return error == .notPermitted || error == .noFunction", "return !PLANTED && (error == .notPermitted || error == .noFunction)",
            "RefusedKeyringTests"),
+    Defect("what a killed server of a mount has acknowledged is lost", "ProtectionMount/LeftWrites.swift",
+           "guard let left = writes.left(of: node), let lower", "guard !PLANTED, let left = writes.left(of: node), let lower",
+           "MountTakeoverTests/uncommitted"),
+    Defect("nobody is told of a write that a killed server has lost", "ProtectionMount/OpenedFiles+Again.swift",
+           "if flags.wantsWriting { try left?", "if flags.wantsWriting, !PLANTED { try left?", "MountTakeoverTests/lost"),
+    Defect("pages of a killed server stay when another one has taken over", "ProtectionMount/Mount.swift",
+           "                    taken.dropPages()", "                    if !PLANTED { taken.dropPages() }", "MountTakeoverTests/goesOn"),
+    Defect("a log that is written anew forgets writes", "ProtectionMount/RecordedWrites.swift",
+           "record.replace(.writes, by: left)", "record.replace(.writes, by: PLANTED ? [] : left)", "LoggedWritesTests"),
 ]
 
 # What commands do and say.
