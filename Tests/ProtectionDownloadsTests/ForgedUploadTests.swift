@@ -87,7 +87,10 @@ import Testing
     func exchanged() throws {
         let bed = try DownloadBed()
         let place = URL(fileURLWithPath: bed.path("file").string)
-        for isRaised in [false, true] {
+        let secrets: [Data.WritingOptions] = [
+            .completeFileProtection, .completeFileProtectionUntilFirstUserAuthentication,
+        ]
+        for other in secrets + [nil] {
             try? FileManager.default.removeItem(at: place)
             try bed.put(bytes, as: .completeUntilFirstUserAuthentication)
             let body = try ProtectedFileBody(bed.path("file"), keybag: bed.keybag)
@@ -95,12 +98,12 @@ import Testing
             var piece = [UInt8](repeating: 0, count: 1000)
             func read() throws -> Int { try piece.withUnsafeMutableBytes { try body.read(into: $0, at: 70_000) } }
             #expect(try read() == 1000 && piece == Array(bytes[70_000..<71_000]))
-            if isRaised {
+            if other == nil {
                 try FileManager.default.setAttributes(
                     [.protectionKey: FileProtectionType.complete], ofItemAtPath: place.path, protectedBy: bed.keybag)
             } else {
                 let secret = URL(fileURLWithPath: bed.path("secret").string)
-                try Data(noise(300_000)).write(to: secret, options: .completeFileProtection, protectedBy: bed.keybag)
+                try Data(noise(300_000)).write(to: secret, options: other ?? [], protectedBy: bed.keybag)
                 let file = try FileHandle(forWritingTo: place)
                 try file.truncate(atOffset: 0)
                 try file.write(contentsOf: Data(contentsOf: secret))

@@ -70,6 +70,9 @@ struct ForgedNumberTests {
         try expectNoCrash("unlocked", number) { try forge(true) }
         try forge(true)
         try expectWatches("watch")
+        let lock = try sandbox.run("lock")
+        #expect(lock.status == 0, "\(lock.errors)")
+        #expect(!spoken(time: number).isEmpty)
     }
 
     @Test("In attempts", arguments: numbers)
