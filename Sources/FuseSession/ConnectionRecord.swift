@@ -12,7 +12,7 @@ package final class ConnectionRecord: Sendable {
     /// How many threads can note their requests.
     static let threadCount = 64
     /// Nodes from this number on are not noted. Numbers are not used again, so a mount comes to them after as many files.
-    private static let nodeLimit: UInt64 = 1 << 28
+    private static let nodeLimit: UInt64 = 1 << 26
 
     /// Words of the first page.
     private enum Word {
@@ -36,7 +36,7 @@ package final class ConnectionRecord: Sendable {
     private static let bitsLength = Int(nodeLimit / 8)
     private static let logStart = page + Mark.allCases.count * bitsLength
     /// The longest log, in bytes. Only what is used takes memory.
-    private static let logLength = 256 << 20
+    private static let logLength = 64 << 20
     private static let byteCount = logStart + 2 * Log.allCases.count * logLength
 
     /// A file in memory.
@@ -140,6 +140,8 @@ package final class ConnectionRecord: Sendable {
         case pages
         /// It has writes that were acknowledged and that a commit has not taken.
         case uncommitted
+        /// Some of them are in no log.
+        case unlogged
         /// A dead server has lost such a write.
         case lost
     }
@@ -158,6 +160,10 @@ package final class ConnectionRecord: Sendable {
     package func unmark(_ node: FuseNode, _ mark: Mark) {
         guard node < Self.nodeLimit else { return }
         turn.withLock { _ in bits(mark)[Int(node >> 6)] &= ~(1 << (node & 63)) }
+    }
+
+    package func has(_ mark: Mark, _ node: FuseNode) -> Bool {
+        node >= Self.nodeLimit || bits(mark)[Int(node >> 6)] & 1 << (node & 63) != 0
     }
 
     /// The kernel has forgotten a node, and its pages.
@@ -193,7 +199,7 @@ package final class ConnectionRecord: Sendable {
         fileprivate var place: Int { Word.logs + 3 * rawValue }
     }
 
-    /// The bytes of a log; nil if it was too long.
+    /// The bytes of a log; nil if it was given up.
     package func bytes(of log: Log) -> UnsafeRawBufferPointer? {
         let number = Int(words[log.place] & 1)
         let end = words[log.place + 1 + number]
@@ -207,14 +213,11 @@ package final class ConnectionRecord: Sendable {
 
     /// Adds bytes behind a log. Calls for one log must not overlap.
     ///
-    /// - Returns: the length of the log, in bytes; `Int.max` if it is too long.
-    package func append(_ entry: [UInt8], to log: Log) -> Int {
+    /// - Returns: the length of the log, in bytes; nil if it has no room for them.
+    package func append(_ entry: [UInt8], to log: Log) -> Int? {
         let number = Int(words[log.place] & 1)
         let end = words[log.place + 1 + number]
-        guard end <= Self.logLength, Int(end) + entry.count <= Self.logLength else {
-            words[log.place + 1 + number] = .max
-            return .max
-        }
+        guard end <= Self.logLength, Int(end) + entry.count <= Self.logLength else { return nil }
         let place = start(of: log, number) + Int(end)
         entry.withUnsafeBytes { if let bytes = $0.baseAddress { place.copyMemory(from: bytes, byteCount: $0.count) } }
         // The entry is there before it counts.
@@ -223,13 +226,15 @@ package final class ConnectionRecord: Sendable {
         return Int(end) + entry.count
     }
 
+    /// A log lacks something, and is of no use any more.
+    package func giveUp(_ log: Log) { words[log.place + 1 + Int(words[log.place] & 1)] = .max }
+
     /// Puts other bytes in the place of a log, at once. Calls for one log must not overlap.
-    package func replace(_ log: Log, by entries: [UInt8]) {
+    ///
+    /// - Returns: false if it has no room for them.
+    package func replace(_ log: Log, by entries: [UInt8]) -> Bool {
         let (old, new) = (Int(words[log.place] & 1), Int(words[log.place] & 1 ^ 1))
-        guard entries.count <= Self.logLength else {
-            words[log.place + 1 + old] = .max
-            return
-        }
+        guard entries.count <= Self.logLength else { return false }
         entries.withUnsafeBytes { bytes in
             if let start = bytes.baseAddress {
                 self.start(of: log, new).copyMemory(from: start, byteCount: bytes.count)
@@ -241,5 +246,6 @@ package final class ConnectionRecord: Sendable {
         words[log.place] = UInt64(new)
         // Gives the memory back.
         _ = madvise(start(of: log, old), Self.logLength, MADV_REMOVE)
+        return true
     }
 }

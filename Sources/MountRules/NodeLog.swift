@@ -8,6 +8,8 @@ package enum NodeLog {
     package enum Entry: Hashable, Sendable {
         /// A change of the table.
         case found(NodeTable.Identity, NodeTable.Place)
+        /// Found once more where it was found last.
+        case seen(UInt64)
         case moved(NodeTable.Identity, NodeTable.Place)
         case removed(NodeTable.Identity)
         case forgotten(UInt64, count: UInt64)
@@ -19,7 +21,7 @@ package enum NodeLog {
 
     private enum Kind: UInt8 {
         case found = 1
-        case moved, removed, forgotten, placed, unplaced, next
+        case moved, removed, forgotten, placed, unplaced, next, seen
     }
 
     private static let headLength = 5
@@ -29,6 +31,7 @@ package enum NodeLog {
     package static func encode(_ entry: Entry) -> [UInt8] {
         switch entry {
         case .found(let identity, let place): bytes(.found, identity.words + [place.parent], place.name)
+        case .seen(let number): bytes(.seen, [number])
         case .moved(let identity, let place): bytes(.moved, identity.words + [place.parent], place.name)
         case .removed(let identity): bytes(.removed, identity.words)
         case .forgotten(let number, let count): bytes(.forgotten, [number, count])
@@ -84,11 +87,12 @@ package enum NodeLog {
             case .found, .moved: 3
             case .removed, .forgotten: 2
             case .placed, .unplaced: 7
-            case .next: 1
+            case .next, .seen: 1
             }
         guard bytes.count >= headLength + count * 8 else { return nil }
         let words = (0..<count).map { bytes.loadUnaligned(fromByteOffset: headLength + $0 * 8, as: UInt64.self) }
         if case .next = kind { return .next(words[0]) }
+        if case .seen = kind { return .seen(words[0]) }
         if case .forgotten = kind { return .forgotten(words[0], count: words[1]) }
         let identity = NodeTable.Identity(device: words[0], inode: words[1])
         if case .removed = kind { return .removed(identity) }

@@ -66,6 +66,7 @@ package struct NodeTable: Sendable {
     package mutating func apply(_ entry: NodeLog.Entry) {
         switch entry {
         case .found(let identity, let place): _ = found(identity, as: place.name, in: place.parent)
+        case .seen(let number): nodes[number]?.lookups += 1
         case .moved(let identity, let place): moved(identity, to: place.name, in: place.parent)
         case .removed(let identity): removed(identity)
         case .forgotten(let number, let count): forget(number, count)
@@ -159,6 +160,9 @@ package struct NodeTable: Sendable {
 
     /// Where a node was found last; nil for the root, and if there is no such node.
     package func place(of number: UInt64) -> Place? { nodes[number]?.place }
+
+    /// Whether the last name of a node has gone.
+    package func isRemoved(_ number: UInt64) -> Bool { nodes[number]?.isNamed == false }
 
     /// The nodes that lead to one, itself first, as far as the first that `isReached` says yes to; that one is not among them.
     ///

@@ -6,7 +6,7 @@ import ProtectedFiles
 import Synchronization
 import SystemPackage
 
-/// Writes that a dead server has acknowledged and not committed. Each file gets them before anything else is done with it; while it is locked they wait.
+/// Writes that a dead server has acknowledged and not committed. Each file gets them before anything else is done with it.
 final class LeftWrites: Sendable {
     private struct State {
         /// Files that do not have theirs yet.
@@ -31,42 +31,56 @@ final class LeftWrites: Sendable {
     /// The files that do not have theirs yet.
     var waiting: [FuseNode] { state.withLock { Array($0.waiting) } }
 
+    func isWaiting(_ node: FuseNode) -> Bool { state.withLock { $0.waiting.contains(node) } }
+
+    /// What came of writes that were left.
+    private enum Outcome {
+        case kept
+        case lost
+        /// It may be possible later.
+        case waiting(Errno)
+    }
+
     /// Commits what is left of a file, if anything is.
     ///
     /// - Parameter open: opens it for reading and writing.
-    func commit(_ node: FuseNode, _ open: () throws(Errno) -> LowerFile) {
-        func isWaiting() -> Bool { state.withLock { $0.waiting.contains(node) } }
-        guard isWaiting() else { return }
-        turn.withLock { _ in
-            guard isWaiting(), let isKept = keep(node, open) else { return }
-            if !isKept { writes.record.mark(node, .lost) }
-            writes.note(node, nil)
+    /// - Throws: why it is not possible yet: ENOKEY, or EBUSY while the dead server has not closed everything. Nothing else must be done with the
+    ///   contents before.
+    func commit(_ node: FuseNode, _ open: () throws(Errno) -> LowerFile) throws(Errno) {
+        guard isWaiting(node) else { return }
+        let outcome = turn.withLock { _ in
+            guard isWaiting(node) else { return Outcome.kept }
+            let outcome = attempt(node, open)
+            if case .waiting = outcome { return outcome }
+            var isLost = false
+            if case .lost = outcome { isLost = true }
+            writes.note(node, nil, isLost: isLost)
             state.withLock { state in
                 state.waiting.remove(node)
-                if !isKept { state.lost.insert(node) }
+                if isLost { state.lost.insert(node) }
             }
+            return outcome
         }
+        if case .waiting(let errno) = outcome { throw errno }
     }
 
-    /// - Returns: whether the file has them; nil while it is locked.
-    private func keep(_ node: FuseNode, _ open: () throws(Errno) -> LowerFile) -> Bool? {
-        guard let left = writes.left(of: node), let lower = try? open() else { return false }
-        // The dead server can hold its lock on the file for a moment.
-        for _ in 0..<200 {
-            do throws(DataProtectionError) {
-                let file = try ProtectedFile.writing(lower, keybag: keybag)
-                let isKept = try file.commit(left)
-                try file.close()
-                return isKept
-            } catch {
-                switch error.errno {
-                case .resourceBusy: usleep(10_000)
-                case .noKey: return nil
-                default: return false
-                }
+    private func attempt(_ node: FuseNode, _ open: () throws(Errno) -> LowerFile) -> Outcome {
+        guard let left = writes.left(of: node) else { return .lost }
+        let lower: LowerFile
+        // It may have another name by now, by which it is found later.
+        do throws(Errno) { lower = try open() } catch { return .waiting(error) }
+        do throws(DataProtectionError) {
+            let file = try ProtectedFile.writing(lower, keybag: keybag)
+            let isKept = try file.commit(left)
+            try file.close()
+            return isKept ? .kept : .lost
+        } catch {
+            switch error.errno {
+            case .noKey, .resourceBusy, .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory:
+                return .waiting(error.errno)
+            default: return .lost
             }
         }
-        return false
     }
 
     /// - Throws: EIO.

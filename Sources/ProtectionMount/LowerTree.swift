@@ -100,7 +100,9 @@ final class LowerTree: Sendable {
 
     /// The directory that a node is in, and its name there.
     func place(of node: FuseNode) throws(Errno) -> (LowerDirectory, FilePath.Component) {
-        guard let place = nodes.withLock({ $0.table.place(of: node) }) else { throw .staleNFSFileHandle }
+        // What has that name by now can have the inode number of what was removed.
+        let place = nodes.withLock { $0.table.isRemoved(node) ? nil : $0.table.place(of: node) }
+        guard let place else { throw .staleNFSFileHandle }
         return (try directory(place.parent), place.name)
     }
 

@@ -48,12 +48,12 @@ extension MountedTree {
     }
 
     func flush(_ handle: UInt64, of node: FuseNode) throws(Errno) {
-        commitLeft(node)
+        try commitLeft(node)
         try files.flush(handle, of: node)
     }
 
     func synchronize(_ handle: UInt64, of node: FuseNode) throws(Errno) {
-        commitLeft(node)
+        try commitLeft(node)
         try files.synchronize(handle, of: node) { () throws(Errno) in try file(node, flags: O_RDONLY) }
     }
 
@@ -201,7 +201,7 @@ extension MountedTree {
 
     func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes {
         if let size = change.size {
-            commitLeft(node)
+            try commitLeft(node)
             if let handle { try openAgain(handle, of: node, flags: O_RDWR) }
             try files.truncate(node, to: size, handle: handle) { () throws(Errno) in try file(node, flags: O_RDWR) }
         }

@@ -81,8 +81,11 @@ extension MountedTree {
 
     /// Commits what programs have written to the file of this status.
     private func commitWrites(to status: stat) throws(DataProtectionError) {
-        guard let written = tree.node(of: status).flatMap({ files.writers[$0] }) else { return }
-        try reporting { () throws(Errno) in try written.commit() }
+        guard let node = tree.node(of: status) else { return }
+        try reporting { () throws(Errno) in
+            try commitLeft(node)
+            try files.writers[node]?.commit()
+        }
     }
 
     /// Gives a protected file this class, if that is stronger than its own.

@@ -54,7 +54,11 @@ final class MountedTree: FuseFileSystem {
         }
     }
 
-    func forget(_ node: FuseNode, _ count: UInt64) { pages.forget(tree.forget(node, count)) }
+    func forget(_ node: FuseNode, _ count: UInt64) {
+        // What is to be written into it needs its place.
+        if files.left?.isWaiting(node) == true { return }
+        pages.forget(tree.forget(node, count))
+    }
 
     func attributes(of node: FuseNode) throws(Errno) -> FuseAttributes {
         // An open file may have no name any more.
@@ -91,7 +95,7 @@ final class MountedTree: FuseFileSystem {
     private func shown(
         _ status: stat, of node: FuseNode, open: () throws(DataProtectionError) -> LowerFile
     ) throws(Errno) -> FuseAttributes {
-        commitLeft(node)
+        try? commitLeft(node)  // until it is possible, the size is the old one
         var shown = status
         shown.st_ino = tree.inode(status, of: node)
         // A writer is asked before the file below: it says what is not committed.
@@ -192,7 +196,7 @@ final class MountedTree: FuseFileSystem {
     // MARK: files
 
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
-        commitLeft(node)
+        try commitLeft(node)
         return try files.open(try file(node, openedFor: flags), as: node, flags: flags)
     }
 

@@ -31,19 +31,32 @@ extension MountedTree {
     /// Before a handle is used: another server may have given it out.
     func openAgain(_ handle: UInt64, of node: FuseNode, flags: Int32) throws(Errno) {
         guard files.isOfAnotherServer(handle) else { return }
-        commitLeft(node)
+        try commitLeft(node)
         try files.openAgain(handle, as: node, flags: flags) { flags throws(Errno) in
             flags.wantsWriting ? try writable(node, flags) : try file(node, openedFor: flags)
         }
     }
 
-    /// Before a file is looked at: a dead server may have left writes.
-    func commitLeft(_ node: FuseNode) {
-        files.left?.commit(node) { () throws(Errno) in try writable(node, O_RDWR) }
+    /// Before anything is done with a file's contents: a dead server may have left writes.
+    ///
+    /// - Throws: as ``LeftWrites/commit(_:_:)``.
+    func commitLeft(_ node: FuseNode) throws(Errno) {
+        try files.left?.commit(node) { () throws(Errno) in try writable(node, O_RDWR) }
     }
 
-    /// The same for all files, where that is possible now.
-    func commitLeft() { for node in files.left?.waiting ?? [] { commitLeft(node) } }
+    /// The same for all files, where that is possible now. A dead server can hold its locks on files for a moment.
+    func commitLeft() {
+        for _ in 0..<50 {
+            let waiting = files.left?.waiting ?? []
+            if waiting.isEmpty { return }
+            var isBusy = false
+            for node in waiting {
+                do throws(Errno) { try commitLeft(node) } catch { if error == .resourceBusy { isBusy = true } }
+            }
+            if !isBusy { return }
+            usleep(100_000)
+        }
+    }
 
     /// A file that was open for writing. Programs can have taken the permission away since, or never have had it: open(2) with O_CREAT.
     private func writable(_ node: FuseNode, _ flags: Int32) throws(Errno) -> LowerFile {

@@ -23,7 +23,10 @@ struct RecordedNodes: Sendable {
     mutating func found(
         _ identity: NodeTable.Identity, as name: FilePath.Component, in parent: FuseNode
     ) -> FuseNode {
-        defer { note(.found(identity, NodeTable.Place(parent: parent, name: name))) }
+        let place = NodeTable.Place(parent: parent, name: name)
+        // Most are known, and asked for again and again.
+        let known = table.number(of: identity).flatMap { table.place(of: $0) == place ? $0 : nil }
+        defer { note(known.map { .seen($0) } ?? .found(identity, place)) }
         return table.found(identity, as: name, in: parent)
     }
 
@@ -43,9 +46,12 @@ struct RecordedNodes: Sendable {
     }
 
     private mutating func note(_ change: NodeLog.Entry) {
-        guard let record, record.append(NodeLog.encode(change), to: .nodes) > limit else { return }
+        guard let record else { return }
+        let length = record.append(NodeLog.encode(change), to: .nodes)
+        if let length, length <= limit { return }
         let log = table.log.flatMap { NodeLog.encode($0) }
-        record.replace(.nodes, by: log)
         limit = max(Self.least, 3 * log.count)
+        // Then no other server can go on with them.
+        if !record.replace(.nodes, by: log) { record.giveUp(.nodes) }
     }
 }

@@ -19,24 +19,52 @@ final class RecordedWrites: Sendable {
         limit = Mutex(least)
     }
 
-    /// - Parameter change: nil: nothing waits for a commit.
-    func note(_ node: FuseNode, _ change: [UInt8]?) {
+    func note(_ node: FuseNode, _ entry: WriteLogEntry) {
+        switch entry {
+        case .change(let change): note(node, change)
+        case .committed: note(node, nil)
+        case .lost: note(node, nil, isLost: true)
+        }
+    }
+
+    /// - Parameters:
+    ///   - change: nil: nothing waits for a commit.
+    ///   - isLost: whether something was given up that programs count on.
+    func note(_ node: FuseNode, _ change: [UInt8]?, isLost: Bool = false) {
         var entry = [UInt64(Self.headLength + (change?.count ?? 0)), node].withUnsafeBytes { Array($0) }
         if let change { entry += change }
         limit.withLock { limit in
-            // The mark first: without a log that can be used, the write would be lost, and somebody has to know.
+            // Marks first: somebody has to know, wherever this process is killed.
+            if isLost { record.mark(node, .lost) }
             if change != nil { record.mark(node, .uncommitted) }
-            guard record.append(entry, to: .writes) > limit else { return }
-            let left = entries().flatMap { $0.value.flatMap(\.entry) }
-            record.replace(.writes, by: left)
+            var isLogged = false
+            if let length = record.append(entry, to: .writes) {
+                isLogged = true
+                if length <= limit { return }
+            }
+            let left = merged()
             limit = max(least, 2 * left.count)
+            if record.replace(.writes, by: left), !isLogged { isLogged = record.append(entry, to: .writes) != nil }
+            if !isLogged, change != nil { record.mark(node, .unlogged) }
         }
-        if change == nil { record.unmark(node, .uncommitted) }
+        if change == nil { for mark in [ConnectionRecord.Mark.unlogged, .uncommitted] { record.unmark(node, mark) } }
+    }
+
+    /// The log with one entry for each node that has any.
+    private func merged() -> [UInt8] {
+        var log: [UInt8] = []
+        for (node, entries) in entries() {
+            guard let change = LoggedWrites(entries.map(\.change))?.merged else { continue }
+            [UInt64(Self.headLength + change.count), node].withUnsafeBytes { log += $0 }
+            log += change
+        }
+        return log
     }
 
     /// What an earlier server has left of a file; nil if it cannot be used.
     func left(of node: FuseNode) -> LoggedWrites? {
-        limit.withLock { _ in entries()[node].flatMap { LoggedWrites($0.map(\.change)) } }
+        if record.has(.unlogged, node) { return nil }
+        return limit.withLock { _ in entries()[node].flatMap { LoggedWrites($0.map(\.change)) } }
     }
 
     private struct Entry {

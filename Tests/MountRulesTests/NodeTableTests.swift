@@ -129,7 +129,8 @@ struct NodeTableTests {
                 let place = NodeTable.Place(parent: .random(in: 1..<30, using: &random), name: name)
                 let entry: NodeLog.Entry =
                     switch Int.random(in: 0..<8, using: &random) {
-                    case 0..<4: .found(identity, place)
+                    case 0..<3: .found(identity, place)
+                    case 3: .seen(.random(in: 1..<30, using: &random))
                     case 4: .moved(identity, place)
                     case 5: .removed(identity)
                     default: .forgotten(.random(in: 1..<60, using: &random), count: .random(in: 1...2, using: &random))
@@ -155,7 +156,7 @@ struct NodeTableTests {
     func noLog() {
         let good = NodeLog.encode(.forgotten(7, count: 1))
         for count in 1..<good.count { #expect(Array(good[..<count]).withUnsafeBytes { NodeLog.decode($0) } == nil) }
-        for kind in [0, 8, 255] as [UInt8] {
+        for kind in [0, 9, 255] as [UInt8] {
             var bytes = good
             bytes[4] = kind
             #expect(bytes.withUnsafeBytes { NodeLog.decode($0) } == nil)

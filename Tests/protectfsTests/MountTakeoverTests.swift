@@ -99,17 +99,21 @@ struct MountTakeoverTests {
         try bed.mount("--read-write")
         let done = try bed.script(
             """
-            change = later('printf other | "$PROTECTFS" write d/complete')
+            change = later('printf other | "$PROTECTFS" write d/complete; printf more | "$PROTECTFS" write --append d/none')
+            second = os.open('point/none', os.O_RDWR)
             writer, reader = os.open('point/complete', os.O_RDWR), os.open('point/complete', os.O_RDONLY)
             dead, keeper = server(), guardian(server())
             os.kill(keeper, signal.SIGSTOP)
             os.pwrite(writer, b'lost', 0)
+            os.pwrite(second, b'lost', 0)
             end(dead)
             print(change())
             os.kill(keeper, signal.SIGCONT)
             successor(dead)
             print([attempt(call) for call in (lambda: os.pwrite(writer, b'more', 10), lambda: os.pread(writer, 4, 0),
                 lambda: os.fsync(writer), lambda: os.ftruncate(writer, 1), lambda: os.close(writer))])
+            print([attempt(call) for call in (lambda: os.pwrite(second, b'more', 10), lambda: os.pread(second, 4, 0),
+                lambda: os.fsync(second), lambda: os.ftruncate(second, 1), lambda: os.close(second))], open('point/none').read())
             print(attempt(lambda: os.pread(reader, 9, 0)), open('point/complete').read())
             with open('point/complete', 'r+b') as again: again.write(b'new')
             print(open('point/complete').read())
@@ -117,11 +121,33 @@ struct MountTakeoverTests {
         #expect(
             done.text == """
                 0
-                ['EIO', 'EIO', 'EIO', 'EIO', 'EIO']
+                ['ESTALE', 'ESTALE', 'ESTALE', 'ESTALE', 'ESTALE']
+                ['EIO', 'EIO', 'EIO', 'EIO', 'EIO'] d
+                more
                 ESTALE other
                 newer
 
                 """, "\(done.errors)")
+    }
+
+    @Test("A file that was removed since is not another one that was made under its name")
+    func removed() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            names, dead = ['plain', 'none', 'early'], server()
+            with open('point/early', 'w') as file: file.write('early')
+            writers = [os.open('point/' + name, os.O_RDWR) for name in names]
+            os.unlink('point/early')
+            end(dead)
+            successor(dead)
+            for name in names:
+                if name != 'early': os.unlink('point/' + name)
+                with open('point/' + name, 'w') as file: file.write('new')
+            print([attempt(lambda: os.pwrite(writer, b'old', 0)) for writer in writers])
+            print([open('point/' + name).read() for name in names])
+            """, isInside: false)
+        #expect(done.text == "[3, 3, 'ESTALE']\n['new', 'new', 'new']\n", "\(done.errors)")
     }
 
     @Test("What a killed server leaves of a locked file waits for the unlock")
@@ -138,7 +164,8 @@ struct MountTakeoverTests {
             os.kill(keeper, signal.SIGCONT)
             successor(dead)
             run('lock', '--require-clean')
-            print(attempt(lambda: os.pread(writer, 4, 0)), attempt(lambda: os.pwrite(writer, b'x', 9)))
+            print([attempt(call) for call in (lambda: os.pread(writer, 4, 0), lambda: os.pwrite(writer, b'x', 9),
+                lambda: os.fsync(writer), lambda: os.rename('point/sub/unless-open', 'point/none'))])
             unlock()
             print(os.pread(writer, 4, 0), os.fsync(writer), os.close(writer))
             run('unmount', 'point')
@@ -147,7 +174,7 @@ struct MountTakeoverTests {
         #expect(
             done.text == """
                 75
-                ENOKEY ENOKEY
+                ['ENOKEY', 'ENOKEY', 'ENOKEY', 'ENOKEY']
                 b'kept' None None
                 b'kept'
 

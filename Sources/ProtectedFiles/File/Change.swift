@@ -87,8 +87,14 @@ package struct Change {
     /// overwrites, and those of one commit must fit into one redo record when the holes are filled.
     mutating func commitLargeCut() throws(DataProtectionError) {
         guard state.record.size > pending.size, state.record.size - pending.size > UInt64(Writer.overwriteLimit),
-            let records  // the cut is an earlier change
+            records != nil  // the cut is an earlier change
         else { return }
+        try commitEarlier()
+    }
+
+    /// Commits earlier changes. Nothing of this one has been made.
+    private mutating func commitEarlier() throws(DataProtectionError) {
+        guard let records else { return }
         writer.uncommitted = Writer.Uncommitted(writes: pending, records: records)
         self.records = nil
         try writer.commit()
@@ -97,7 +103,11 @@ package struct Change {
 
     /// Growth that would reach the area empties it first: nothing is written at home at or beyond a redo offset in force.
     mutating func makeRoom(forCount count: UInt64) throws(DataProtectionError) {
-        guard state.hasArea, state.layout.home(count) > state.redoOffset else { return }
+        func meetsArea() -> Bool { state.hasArea && state.layout.home(count) > state.redoOffset }
+        guard meetsArea() else { return }
+        // What was logged of earlier changes needs this area.
+        try commitEarlier()
+        guard meetsArea() else { return }
         // Without an area the commit needs other content records: this change seals them.
         records = nil
         try writer.empty(keys: nil, keeping: pending)

@@ -26,8 +26,8 @@ package final class FileContent {
         case failed(Errno, FileView?)
     }
 
-    /// Called after each change with what another process needs to commit it, ``LoggedWrites``, and with nil when nothing waits for a commit any more.
-    package var log: (([UInt8]?) -> Void)?
+    /// Called after each change, see ``WriteLogEntry``.
+    package var log: ((WriteLogEntry) -> Void)?
     /// On what the last one was based.
     private var logged: LoggedWrites.Base?
 
@@ -156,18 +156,21 @@ package final class FileContent {
         phase = .unread  // nobody else refers to what is changed in place
         defer { logUncommitted() }
         try make(Change(writer, keys, memory), body)
+        // What is not logged cannot be committed by another process any more when some of it is on the disk.
+        logUncommitted()
         try asWriter { writer throws(DataProtectionError) in try writer.relieve() }
     }
 
     private func logUncommitted() {
         guard let log else { return }
         guard case .writing(var writer) = phase, let uncommitted = writer.uncommitted else {
-            if logged != nil { log(nil) }
+            if logged != nil { if case .failed = phase { log(.lost) } else { log(.committed) } }
             logged = nil
             return
         }
         let base = LoggedWrites.Base(writer.state)
-        log(LoggedWrites.encode(uncommitted, on: base, chunks: base == logged ? uncommitted.writes.unlogged : nil))
+        let chunks = base == logged ? uncommitted.writes.unlogged : nil
+        log(.change(LoggedWrites.encode(uncommitted, on: base, chunks: chunks)))
         logged = base
         phase = .unread  // nobody else refers to what is changed in place
         writer.uncommitted?.writes.noteLogged()

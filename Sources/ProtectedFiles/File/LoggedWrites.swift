@@ -2,6 +2,16 @@ import DurableFiles
 import Keybags
 import ProtectionFormat
 
+/// What a writer logs.
+package enum WriteLogEntry: Sendable {
+    /// What another process needs to commit a change: ``LoggedWrites``.
+    case change([UInt8])
+    /// Nothing waits for a commit any more: it was made, or given up.
+    case committed
+    /// The same, because something failed.
+    case lost
+}
+
 /// What a writer has sealed and not committed, as another process of the same machine commits it when the writer is dead. There is no plaintext in it.
 ///
 /// A writer logs each change: all that waits for the commit, or, on the same state, only the chunks that were sealed since. Numbers are as the processor
@@ -62,25 +72,37 @@ package struct LoggedWrites {
         let sealed =
             writes.overwrites.ascending.map { ($0.index, false, $0.sealed) }
             + writes.fresh.ascending.map { ($0.index, true, $0.sealed) }
-        let kept = sealed.filter { chunks?.contains($0.0) ?? true }
         var (form, inline) = (Self.chunked, [UInt8]())
         switch writes.form {
         case .committedInline: form = committedInline
         case .inline(let bytes): (form, inline) = (Self.inline, bytes)
         case .chunked: break
         }
-        let (opening, final) = (uncommitted.records.opening?.bytes ?? [], uncommitted.records.final.bytes)
+        let entry = Logged(
+            base: base, size: writes.size, form: form, holes: writes.holes.runs, atHome: writes.atHome.runs,
+            opening: uncommitted.records.opening?.bytes ?? [], final: uncommitted.records.final.bytes, inline: inline)
+        return encode(entry, isWhole: chunks == nil, sealed.filter { chunks?.contains($0.0) ?? true })
+    }
+
+    /// All of it as one change.
+    package var merged: [UInt8] {
+        guard let last else { return [] }
+        return Self.encode(last, isWhole: true, chunks.map { ($0.key, $0.value.isFresh, $0.value.sealed) })
+    }
+
+    private static func encode(
+        _ entry: Logged, isWhole: Bool, _ chunks: [(index: UInt64, isFresh: Bool, sealed: [UInt8])]
+    ) -> [UInt8] {
         var words = [
-            chunks == nil ? 1 : 0, base.counter, base.redoOffset, base.epoch, writes.size, form,
-            UInt64(writes.holes.runs.count), UInt64(writes.atHome.runs.count), UInt64(kept.count),
-            UInt64(opening.count), UInt64(final.count), UInt64(inline.count),
+            isWhole ? 1 : 0, entry.base.counter, entry.base.redoOffset, entry.base.epoch, entry.size, entry.form,
+            UInt64(entry.holes.count), UInt64(entry.atHome.count), UInt64(chunks.count),
+            UInt64(entry.opening.count), UInt64(entry.final.count), UInt64(entry.inline.count),
         ]
-        for run in writes.holes.runs + writes.atHome.runs { words += [run.lowerBound, run.upperBound] }
-        for (index, isFresh, sealed) in kept { words += [index, isFresh ? 1 : 0, UInt64(sealed.count)] }
+        for run in entry.holes + entry.atHome { words += [run.lowerBound, run.upperBound] }
+        for chunk in chunks { words += [chunk.index, chunk.isFresh ? 1 : 0, UInt64(chunk.sealed.count)] }
         var bytes = words.withUnsafeBytes { Array($0) }
-        bytes.reserveCapacity(bytes.count + opening.count + final.count + kept.reduce(0) { $0 + $1.2.count })
-        bytes += opening + final + inline
-        for (_, _, sealed) in kept { bytes += sealed }
+        bytes += entry.opening + entry.final + entry.inline
+        for chunk in chunks { bytes += chunk.sealed }
         return bytes
     }
 

@@ -151,7 +151,7 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
     }
 
     /// Has each change logged from now on: see ``FileContent/log``.
-    package func logWrites(_ log: @escaping @Sendable ([UInt8]?) -> Void) {
+    package func logWrites(_ log: @escaping @Sendable (WriteLogEntry) -> Void) {
         turn.withLock { _ in open.content.log = log }
     }
 
