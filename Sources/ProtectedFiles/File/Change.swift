@@ -87,14 +87,8 @@ package struct Change {
     /// overwrites, and those of one commit must fit into one redo record when the holes are filled.
     mutating func commitLargeCut() throws(DataProtectionError) {
         guard state.record.size > pending.size, state.record.size - pending.size > UInt64(Writer.overwriteLimit),
-            records != nil  // the cut is an earlier change
+            let records  // the cut is an earlier change
         else { return }
-        try commitEarlier()
-    }
-
-    /// Commits earlier changes. Nothing of this one has been made.
-    private mutating func commitEarlier() throws(DataProtectionError) {
-        guard let records else { return }
         writer.uncommitted = Writer.Uncommitted(writes: pending, records: records)
         self.records = nil
         try writer.commit()
@@ -103,12 +97,8 @@ package struct Change {
 
     /// Growth that would reach the area empties it first: nothing is written at home at or beyond a redo offset in force.
     mutating func makeRoom(forCount count: UInt64) throws(DataProtectionError) {
-        func meetsArea() -> Bool { state.hasArea && state.layout.home(count) > state.redoOffset }
-        guard meetsArea() else { return }
-        // What was logged of earlier changes needs this area.
-        try commitEarlier()
-        guard meetsArea() else { return }
-        // Without an area the commit needs other content records: this change seals them.
+        guard state.hasArea, state.layout.home(count) > state.redoOffset else { return }
+        // Without an area the commit needs other content records: this change seals them. A ``LoggedWrites`` of earlier ones is of no use until then.
         records = nil
         try writer.empty(keys: nil, keeping: pending)
     }

@@ -154,11 +154,12 @@ package final class FileContent {
     ) throws(DataProtectionError) {
         guard case .writing(let writer) = phase else { throw .because(FileFailure.notOpen(file.path, for: .write)) }
         phase = .unread  // nobody else refers to what is changed in place
-        defer { logUncommitted() }
+        var isLogged = false
+        defer { if !isLogged { logUncommitted() } }
         try make(Change(writer, keys, memory), body)
         // What is not logged cannot be committed by another process any more when some of it is on the disk.
         logUncommitted()
-        try asWriter { writer throws(DataProtectionError) in try writer.relieve() }
+        try asWriter { writer throws(DataProtectionError) in isLogged = try !writer.relieve() }
     }
 
     private func logUncommitted() {

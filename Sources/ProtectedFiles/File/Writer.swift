@@ -52,14 +52,20 @@ package struct Writer {
     static let sealLimit: UInt64 = 1 << 16
 
     /// Writes or commits what exceeds these limits.
-    mutating func relieve() throws(DataProtectionError) {
-        guard let overwritten = uncommitted?.writes.overwrites.byteCount else { return }
+    ///
+    /// - Returns: whether anything did.
+    mutating func relieve() throws(DataProtectionError) -> Bool {
+        guard let overwritten = uncommitted?.writes.overwrites.byteCount else { return false }
+        var isMuch = false
         if let fresh = uncommitted?.writes.fresh.byteCount, fresh > Self.freshLimit {
+            isMuch = true
             try reach(uncommitted?.writes.fresh.end(in: state.layout) ?? 0)
             try uncommitted?.writes.putFreshHome(in: file, state.layout)
         }
         let uncounted = sealCount - min(state.record.sealCount, sealCount)
-        if overwritten > Self.overwriteLimit || uncounted > Self.sealLimit { try commit() }
+        guard overwritten > Self.overwriteLimit || uncounted > Self.sealLimit else { return isMuch }
+        try commit()
+        return true
     }
 }
 
