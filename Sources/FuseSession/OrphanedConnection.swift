@@ -14,7 +14,8 @@ package final class OrphanedConnection: Sendable {
     ///
     /// A page whose read is not answered is not dropped either.
     package func refuseRequests() throws(POSIXThread.Refusal) {
-        refuseTaken(ENOTCONN)
+        // The server can have been killed in read(2), before it noted what it took. A thread of it can wait for the answer, and keep the connection.
+        if !asksAgain() { refuseTaken(ENOTCONN) }
         try POSIXThread.detach(blocksSignals: true) { [self] in
             // A request has bytes of files in it, which are wiped with it.
             guard let buffer = try? RequestBuffer(count: FuseSession.requestRoom) else { return }
