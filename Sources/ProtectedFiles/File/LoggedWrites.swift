@@ -69,9 +69,12 @@ package struct LoggedWrites {
         _ uncommitted: Writer.Uncommitted, on base: Base, chunks: Set<UInt64>?
     ) -> [UInt8] {
         let writes = uncommitted.writes
-        let sealed =
-            writes.overwrites.ascending.map { ($0.index, false, $0.sealed) }
-            + writes.fresh.ascending.map { ($0.index, true, $0.sealed) }
+        let (overwrites, fresh) = (writes.overwrites.chunks, writes.fresh.chunks)
+        // Thousands can wait, of which a change has sealed one.
+        let sealed = (chunks ?? Set(overwrites.keys).union(fresh.keys)).compactMap { index in
+            overwrites[index].map { (index: index, isFresh: false, sealed: $0) }
+                ?? fresh[index].map { (index: index, isFresh: true, sealed: $0) }
+        }
         var (form, inline) = (Self.chunked, [UInt8]())
         switch writes.form {
         case .committedInline: form = committedInline
@@ -81,7 +84,7 @@ package struct LoggedWrites {
         let entry = Logged(
             base: base, size: writes.size, form: form, holes: writes.holes.runs, atHome: writes.atHome.runs,
             opening: uncommitted.records.opening?.bytes ?? [], final: uncommitted.records.final.bytes, inline: inline)
-        return encode(entry, isWhole: chunks == nil, sealed.filter { chunks?.contains($0.0) ?? true })
+        return encode(entry, isWhole: chunks == nil, sealed)
     }
 
     /// All of it as one change.
