@@ -42,7 +42,7 @@ package final class ConnectionRecord: Sendable {
     /// A file in memory.
     package let descriptor: Int32
     nonisolated(unsafe) private let memory: UnsafeMutableRawPointer
-    /// Held while a bit or the log is changed.
+    /// Held while a mark is changed.
     private let turn = Mutex(())
 
     /// - Throws: why there is no such memory.

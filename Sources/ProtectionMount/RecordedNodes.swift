@@ -5,7 +5,8 @@ import SystemPackage
 /// The nodes of a mount. Each change is in the record of the connection before the kernel hears of it, so that another server can go on with them.
 struct RecordedNodes: Sendable {
     private(set) var table: NodeTable
-    private let record: ConnectionRecord?
+    /// Nil also when the log had no room: then no other server can go on with the nodes.
+    private var record: ConnectionRecord?
     /// The length of the log, in bytes, at which it is written anew.
     private var limit = Self.least
     private static let least = 1 << 20
@@ -51,7 +52,8 @@ struct RecordedNodes: Sendable {
         if let length, length <= limit { return }
         let log = table.log.flatMap { NodeLog.encode($0) }
         limit = max(Self.least, 3 * log.count)
-        // Then no other server can go on with them.
-        if !record.replace(.nodes, by: log) { record.giveUp(.nodes) }
+        if record.replace(.nodes, by: log) { return }
+        record.giveUp(.nodes)
+        self.record = nil  // or each lookup would try again
     }
 }

@@ -19,7 +19,7 @@ package enum WriteLogEntry: Sendable {
 package struct LoggedWrites {
     /// The committed state that the writes are based on.
     struct Base: Hashable {
-        var counter: UInt64
+        let counter: UInt64
         let redoOffset: UInt64
         let epoch: UInt64
 
