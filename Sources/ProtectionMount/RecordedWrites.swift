@@ -8,15 +8,21 @@ import SystemPackage
 /// An entry is its own length (8 bytes), a node (8 bytes), and a ``LoggedWrites`` change; without a change the node has no such writes any more.
 final class RecordedWrites: Sendable {
     let record: ConnectionRecord
-    /// The length of the log, in bytes, at which it is written anew.
-    private let limit: Mutex<Int>
+    private let room: Mutex<Room>
     private let least: Int
     private static let headLength = 16
+
+    private struct Room {
+        /// The length of the log, in bytes, at which it is written anew.
+        var limit: Int
+        /// What waits for commits has no room. Until there is one, to write the log anew would be in vain.
+        var isFull = false
+    }
 
     /// - Parameter least: the log is not written anew before it has this length, in bytes.
     init(_ record: ConnectionRecord, least: Int = 16 << 20) {
         (self.record, self.least) = (record, least)
-        limit = Mutex(least)
+        room = Mutex(Room(limit: least))
     }
 
     func note(_ node: FuseNode, _ entry: WriteLogEntry) {
@@ -33,27 +39,30 @@ final class RecordedWrites: Sendable {
     func note(_ node: FuseNode, _ change: [UInt8]?, isLost: Bool = false) {
         var entry = [UInt64(Self.headLength + (change?.count ?? 0)), node].withUnsafeBytes { Array($0) }
         if let change { entry += change }
-        limit.withLock { limit in
+        room.withLock { room in
             // Marks first: somebody has to know, wherever this process is killed.
             if isLost { record.mark(node, .lost) }
             if change != nil { record.mark(node, .uncommitted) }
-            var isLogged = false
-            if let length = record.append(entry, to: .writes) {
-                isLogged = true
-                if length <= limit { return }
+            if change == nil { room.isFull = false }
+            if !room.isFull {
+                let length = record.append(entry, to: .writes)
+                if let length, length <= room.limit { return }
+                let left = merged(without: change == nil ? node : nil)
+                room.limit = max(least, 2 * left.count)
+                let isReplaced = record.replace(.writes, by: left)
+                if length == nil, change != nil {
+                    room.isFull = !isReplaced || record.append(entry, to: .writes) == nil
+                }
             }
-            let left = merged()
-            limit = max(least, 2 * left.count)
-            if record.replace(.writes, by: left), !isLogged { isLogged = record.append(entry, to: .writes) != nil }
-            if !isLogged, change != nil { record.mark(node, .unlogged) }
+            if room.isFull { record.mark(node, .unlogged) }
         }
         if change == nil { for mark in [ConnectionRecord.Mark.unlogged, .uncommitted] { record.unmark(node, mark) } }
     }
 
     /// The log with one entry for each node that has any.
-    private func merged() -> [UInt8] {
+    private func merged(without committed: FuseNode?) -> [UInt8] {
         var log: [UInt8] = []
-        for (node, entries) in entries() {
+        for (node, entries) in entries() where node != committed {
             guard let change = LoggedWrites(entries.map(\.change))?.merged else { continue }
             [UInt64(Self.headLength + change.count), node].withUnsafeBytes { log += $0 }
             log += change
@@ -64,7 +73,7 @@ final class RecordedWrites: Sendable {
     /// What an earlier server has left of a file; nil if it cannot be used.
     func left(of node: FuseNode) -> LoggedWrites? {
         if record.has(.unlogged, node) { return nil }
-        return limit.withLock { _ in entries()[node].flatMap { LoggedWrites($0.map(\.change)) } }
+        return room.withLock { _ in entries()[node].flatMap { LoggedWrites($0.map(\.change)) } }
     }
 
     private struct Entry {

@@ -2,6 +2,7 @@ import DataProtection
 import DataProtectionTesting
 import Foundation
 import FuseSession
+import Synchronization
 import SystemPackage
 import TestEffort
 import Testing
@@ -61,5 +62,43 @@ struct LoggedWritesTests {
             try file.close()
             record.forEachNode(.uncommitted) { #expect($0 == 8, "the file is closed") }
         }
+    }
+
+    @Test("What has no room is marked, what was there before stays of use, and after a commit there is room again")
+    func full() throws {
+        let path = temporary.directory.appending("file")
+        let file = try ProtectedFile.open(path, .readWrite, create: .complete, keybag: temporary.keybag)
+        try Data(repeating: 1, count: 5 << 20).withUnsafeBytes { try file.write($0, at: 0) }
+        try file.sync()
+        let changes = Mutex([[UInt8]]())
+        file.logWrites { entry in if case .change(let change) = entry { changes.withLock { $0.append(change) } } }
+        try Data(repeating: 2, count: 5 << 20).withUnsafeBytes { try file.write($0, at: 0) }
+        let all = changes.withLock { $0 }.reduce(into: [UInt8]()) { $0 += $1 }
+        let ends = changes.withLock { $0 }.map(\.count)
+        let change = try #require(
+            all.withUnsafeBytes { all in
+                var start = 0
+                let parts = ends.map { count in
+                    defer { start += count }
+                    return UnsafeRawBufferPointer(rebasing: all[start..<start + count])
+                }
+                return LoggedWrites(parts)?.merged
+            })
+        let record = try ConnectionRecord()
+        let writes = RecordedWrites(record)
+        var last: UInt64 = 0
+        while !record.has(.unlogged, last), last < 1000 {
+            last += 1
+            writes.note(last, change)
+        }
+        #expect(last == UInt64((64 << 20) / (change.count + 16) + 1))
+        #expect(writes.left(of: last) == nil)
+        #expect((1..<last).allSatisfy { writes.left(of: $0)?.merged.count == change.count })
+        writes.note(1, change)
+        #expect(record.has(.unlogged, 1) && writes.left(of: 1) == nil, "an older state than the one acknowledged")
+        writes.note(2, nil)
+        writes.note(last + 1, change)
+        #expect(writes.left(of: last + 1) != nil && writes.left(of: 2) == nil)
+        #expect(!record.has(.uncommitted, 2) && !record.has(.unlogged, last + 1))
     }
 }

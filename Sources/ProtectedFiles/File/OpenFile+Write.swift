@@ -107,9 +107,7 @@ extension OpenFile {
     /// - Returns: false if the file is in another state.
     /// - Throws: as ``beginWriting(_:)``.
     package func commit(_ logged: LoggedWrites) throws(DataProtectionError) -> Bool {
-        guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
-        let seen = try operateLocked(.write) { view, keys throws(Trouble) in (view.state, keys) }
-        let isResumed = try content.beginWriting(seen.0, seen.1, resuming: logged, warn: keybag.warn)
+        let isResumed = try becomeWriter(.write, resuming: logged).isResumed
         try content.sync()
         return isResumed
     }
@@ -117,12 +115,16 @@ extension OpenFile {
     /// - Returns: all keys, as for ``operate(_:needsHead:_:)``; nil if this was the writer already.
     private func becomeWriter(_ operation: AttemptedOperation) throws(DataProtectionError) -> FileKeys? {
         try content.requireNoFailure()
-        if content.isWriting { return nil }
+        return content.isWriting ? nil : try becomeWriter(operation, resuming: nil).keys
+    }
+
+    private func becomeWriter(
+        _ operation: AttemptedOperation, resuming logged: LoggedWrites?
+    ) throws(DataProtectionError) -> (keys: FileKeys, isResumed: Bool) {
         guard try file.tryByteLock(Self.writerLock, .exclusive) else { throw .busy(file.path) }
         do throws(DataProtectionError) {
             let seen = try operateLocked(operation) { view, keys throws(Trouble) in (view.state, keys) }
-            try content.beginWriting(seen.0, seen.1, warn: keybag.warn)
-            return seen.1
+            return (seen.1, try content.beginWriting(seen.0, seen.1, resuming: logged, warn: keybag.warn))
         } catch {
             try file.unlockByte(Self.writerLock)
             throw error
