@@ -87,6 +87,24 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // one owner; the s
         return SecretBytes(copyOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(slot)[range]))
     }
 
+    /// The 64 bytes SHA-512(`salt` ‖ these bytes): not secret, if these bytes hold a random key.
+    public borrowing func digest(salt: [UInt8]) throws(KeyError) -> [UInt8] {
+        try withUnsafeBytes { own throws(KeyError) in
+            var digest: [UInt8] = []
+            // One slot for both: the digest is written over what it was made of.
+            _ = try SecretBytes(capacity: max(64, salt.count + own.count)) { slot throws(KeyError) in
+                slot.copyBytes(from: salt)
+                slot[salt.count...].copyBytes(from: own)
+                let input = UnsafeRawBufferPointer(rebasing: slot[..<(salt.count + own.count)])
+                let output = UnsafeMutableRawBufferPointer(rebasing: slot[..<64])
+                try LibCrypto.sha512(input, into: output)
+                digest = Array(output)
+                return 64
+            }
+            return digest
+        }
+    }
+
     /// Where this process keeps its secret bytes.
     public static var backing: SecretMemoryBacking { SecretArena.shared.backing }
 

@@ -10,7 +10,7 @@ enum Bench {
         case ("seal", 3): try Memory.seal(chunk: Int(arguments[1])!, seconds: Double(arguments[2])!)
         case ("open", 3): try Memory.open(chunk: Int(arguments[1])!, seconds: Double(arguments[2])!)
         case ("small-files", 3): try Files.create(in: FilePath(arguments[1]), count: Int(arguments[2])!)
-        case ("open-read-close", 2): try Files.openReadClose(in: FilePath(arguments[1]))
+        case ("small-reads", 2): try Files.smallReads(in: FilePath(arguments[1]))
         case ("handles", 2): try Files.handles(in: FilePath(arguments[1]))
         case ("hold", 3): try Files.hold(in: FilePath(arguments[1]), count: Int(arguments[2])!)
         case ("append", 2): try Durable.append(in: FilePath(arguments[1]))
@@ -44,15 +44,15 @@ struct Rounds {
         print("{\"seconds\": \(ours)\(peer)}")
     }
 
-    static func seconds(_ body: () throws -> Void) rethrows -> Double {
-        let start = now()
+    static func seconds(of clock: clockid_t = CLOCK_MONOTONIC, _ body: () throws -> Void) rethrows -> Double {
+        let start = now(clock)
         try body()
-        return now() - start
+        return now(clock) - start
     }
 
-    static func now() -> Double {
+    static func now(_ clock: clockid_t = CLOCK_MONOTONIC) -> Double {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        clock_gettime(clock, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }

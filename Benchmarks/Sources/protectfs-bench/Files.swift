@@ -18,32 +18,49 @@ enum Files {
         rounds.report()
     }
 
-    static func openReadClose(in directory: FilePath) throws {
+    /// Reads of a small file by somebody who keeps nothing open, and the question that programs ask before. Processor time of this thread.
+    static func smallReads(in directory: FilePath) throws {
         let keybag = try Keybag.user
-        let path = directory.appending("protected")
+        let paths = (none: directory.appending("none"), complete: directory.appending("complete"))
         let plain = directory.appending("plain")
-        try make(path, .complete, keybag)
+        try make(paths.none, .none, keybag)
+        try make(paths.complete, .complete, keybag)
         let file = PlainFile(plain, flags: O_RDWR | O_CREAT)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
         file.write(UnsafeRawBufferPointer(buffer), at: 0)
-        let rounds = try Rounds(
-            5, operations: 2000,
-            ours: {
-                for _ in 0..<2000 {
-                    let file = try ProtectedFile.open(path, keybag: keybag)
-                    let count = try file.read(into: buffer, at: 0)
-                    precondition(count == size)
-                    try file.close()
-                }
-            },
-            peer: {
-                for _ in 0..<2000 {
+        func openReadClose(_ path: FilePath) throws {
+            let file = try ProtectedFile.open(path, keybag: keybag)
+            let count = try file.read(into: buffer, at: 0)
+            precondition(count == size)
+            try file.close()
+        }
+        let urls = (none: URL(filePath: paths.none.string), complete: URL(filePath: paths.complete.string))
+        let loops: [(name: String, body: () throws -> Void)] = [
+            (
+                "plain",
+                {
                     let file = PlainFile(plain, flags: O_RDONLY)
                     file.read(buffer, at: 0)
                     file.close()
                 }
-            })
-        rounds.report()
+            ),
+            ("none", { try openReadClose(paths.none) }),
+            ("complete", { try openReadClose(paths.complete) }),
+            ("whole none", { precondition(try Data(contentsOf: urls.none, protectedBy: keybag).count == size) }),
+            (
+                "whole complete",
+                { precondition(try Data(contentsOf: urls.complete, protectedBy: keybag).count == size) }
+            ),
+            ("available", { precondition(keybag.isProtectedDataAvailable) }),
+        ]
+        var seconds: [String: [Double]] = [:]
+        for _ in 0..<7 {
+            for (name, body) in loops {
+                let taken = try Rounds.seconds(of: CLOCK_THREAD_CPUTIME_ID) { for _ in 0..<2000 { try body() } }
+                seconds[name, default: []].append(taken / 2000)
+            }
+        }
+        print("{\(seconds.map { "\"\($0)\": \($1)" }.joined(separator: ", "))}")
     }
 
     static func handles(in directory: FilePath) throws {

@@ -27,6 +27,8 @@ package struct KeySession: ~Copyable {
 
         /// Whether it is the second look in this session: there is no third.
         let isSecond: Bool
+        /// Of the payload, when somebody has asked.
+        private var digest: GenuineKeys.Digest?
 
         init(_ slot: RingSlot, _ serial: KeySerial?, isSecond: Bool) throws(DataProtectionError) {
             self.isSecond = isSecond
@@ -39,6 +41,18 @@ package struct KeySession: ~Copyable {
             payload?.withUnsafeBytes { payload -> SecretBytes? in
                 RingPayload.key(of: name, in: payload).map { SecretBytes(copyOf: $0) }
             } ?? nil
+        }
+
+        /// Whether the key that was found is the one of the keybag's entry: somebody may have put another one there.
+        ///
+        /// - Parameter id: of the key that was found.
+        func isGenuine(
+            _ name: ClassKeyName, _ entry: ClassKeyEntry, among genuine: GenuineKeys,
+            _ id: () throws(KeyError) -> [UInt8]
+        ) throws(KeyError) -> Bool {
+            if digest == nil { digest = try payload?.digest(salt: genuine.salt()) }
+            guard let digest else { return false }
+            return try genuine.isGenuine(name, id: entry.id, in: digest, id)
         }
     }
 
@@ -60,9 +74,7 @@ package struct KeySession: ~Copyable {
         if name.protectionClass == .none { return try keybag.withClassD(name, body) }
         guard let entry = try keybag.entry(of: name), let secret = try secret(of: name) else { return nil }
         let key = try Self.classKey(name, secret)
-        guard try withKeys({ () throws(KeyError) in areEqualInConstantTime(try key.id(), entry.id) }) else {
-            return nil  // somebody has put another key there
-        }
+        guard try isGenuine(name, entry, { () throws(KeyError) in try key.id() }) else { return nil }
         return try body(key)
     }
 
@@ -72,9 +84,7 @@ package struct KeySession: ~Copyable {
     ) throws(DataProtectionError) -> R? {
         guard let entry = try keybag.entry(of: name), let secret = try secret(of: name) else { return nil }
         let key = try Self.classBKey(name, secret)
-        guard try withKeys({ () throws(KeyError) in areEqualInConstantTime(try key.id(), entry.id) }) else {
-            return nil
-        }
+        guard try isGenuine(name, entry, { () throws(KeyError) in try key.id() }) else { return nil }
         return try body(key)
     }
 
@@ -126,6 +136,13 @@ package struct KeySession: ~Copyable {
         // A rotation may have loaded another generation since the first look.
         guard known.payload != nil, !known.isSecond else { return nil }
         return try read(name.protectionClass, again: true)?.secret(of: name)
+    }
+
+    private func isGenuine(
+        _ name: ClassKeyName, _ entry: ClassKeyEntry, _ id: () throws(KeyError) -> [UInt8]
+    ) throws(DataProtectionError) -> Bool {
+        guard let reading = known(name.protectionClass) else { return false }
+        return try withKeys { () throws(KeyError) in try reading.isGenuine(name, entry, among: keybag.genuine, id) }
     }
 
     private func known(_ protectionClass: ProtectionClass) -> Reading? {

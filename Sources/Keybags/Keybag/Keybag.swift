@@ -21,6 +21,7 @@ public final class Keybag: Sendable {
     package let attempts: AttemptFile
     package let transition: TransitionFile
     package let rings: RingPlaces
+    let genuine = GenuineKeys()
     /// This process, as others see what it has open.
     package let client: Client
     package let deviceKeys: any DeviceKeySource = DeviceKeyFile()
@@ -116,11 +117,13 @@ public final class Keybag: Sendable {
     /// - Throws: `keyringUnavailable`.
     public func state() throws(DataProtectionError) -> ProtectionState {
         var session = KeySession(self, isCounted: false)
-        let hasA = try session.withClassKey(activeName(.complete)) { _ throws(DataProtectionError) in true } ?? false
-        let nameB = activeName(.completeUnlessOpen)
+        let copy = lastKnown
+        let nameA = copy.activeName(.complete)
+        let hasA = try session.withClassKey(nameA) { _ throws(DataProtectionError) in true } ?? false
+        let nameB = copy.activeName(.completeUnlessOpen)
         let hasB = try session.withClassB(nameB) { _ throws(DataProtectionError) in true } ?? false
         if hasA && hasB { return .unlocked }
-        let nameC = activeName(.completeUntilFirstUserAuthentication)
+        let nameC = copy.activeName(.completeUntilFirstUserAuthentication)
         let hasC = try session.withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
         return hasC ? .locked : .beforeFirstUnlock
     }

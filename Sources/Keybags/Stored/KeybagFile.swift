@@ -8,7 +8,13 @@ import SystemPackage
 package struct KeybagFile: Sendable {
     package let directory: FilePath
 
-    package init(directory: FilePath) { self.directory = directory }
+    /// Of the two copies.
+    private let paths: [FilePath]
+
+    package init(directory: FilePath) {
+        self.directory = directory
+        paths = Self.names.map { directory.appending($0) }
+    }
 
     package static let names = ["keybag.0", "keybag.1"]
     private static let temporaryName = "keybag.new"
@@ -207,19 +213,27 @@ package struct KeybagFile: Sendable {
 
     /// Tells whether a copy has been replaced: by rename(2), so that it is another file.
     package struct Stamp: Hashable {
-        fileprivate var values: [Int]
+        /// One of the two files; nil: it is not there.
+        private struct File: Hashable {
+            let number: UInt
+            let size, modified, modifiedNanoseconds, changed, changedNanoseconds: Int
+        }
+        private let files: [File?]
+
+        fileprivate init(_ paths: [FilePath]) {
+            files = paths.map { path in
+                var status = stat()
+                guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+                return File(
+                    number: UInt(status.st_ino), size: status.st_size, modified: status.st_mtim.tv_sec,
+                    modifiedNanoseconds: status.st_mtim.tv_nsec, changed: status.st_ctim.tv_sec,
+                    changedNanoseconds: status.st_ctim.tv_nsec)
+            }
+        }
     }
 
     /// Which files the two copies are now.
-    package func stamp() -> Stamp {
-        Stamp(
-            values: Self.names.flatMap { name -> [Int] in
-                var status = stat()
-                guard directory.appending(name).withPlatformString({ lstat($0, &status) }) == 0 else { return [0] }
-                return [Int(bitPattern: UInt(status.st_ino)), Int(status.st_size)]
-                    + [status.st_mtim, status.st_ctim].flatMap { [$0.tv_sec, $0.tv_nsec] }
-            })
-    }
+    package func stamp() -> Stamp { Stamp(paths) }
 }
 
 extension KeybagFile.Loaded {
