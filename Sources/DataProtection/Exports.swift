@@ -13,6 +13,7 @@
 @_exported public import enum ProtectionFormat.ProtectionState
 @_exported public import enum ProtectionKeys.Base64  // package
 @_exported public import enum ProtectionKeys.CryptographyLibrary
+@_exported public import struct ProtectionKeys.FirstUnlockSecret
 @_exported public import enum ProtectionKeys.Hexadecimal  // package
 @_exported public import enum ProtectionKeys.KeyError
 @_exported public import struct ProtectionKeys.KeybagUUID

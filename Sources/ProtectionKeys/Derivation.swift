@@ -23,6 +23,9 @@ enum Label: String {
     case backupMAC = "backup mac"
     case uploadMAC = "upload mac"
     case latePages = "late pages"
+    case firstUnlockID = "first unlock id"
+    case firstUnlockKEK = "first unlock kek"
+    case firstUnlockMAC = "first unlock mac"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }

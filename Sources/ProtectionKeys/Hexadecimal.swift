@@ -21,7 +21,11 @@ package enum Hexadecimal {
         return bytes.isEmpty ? nil : bytes
     }
 
-    private static func value(_ digit: UInt8) -> UInt8? {
+    /// The value of a digit, 0 to 15; nil if it is none.
+    static func value(_ digit: UInt8) -> UInt8? {
         digits.firstIndex(of: UInt8(ascii: "A")...UInt8(ascii: "F") ~= digit ? digit | 0x20 : digit).map(UInt8.init)
     }
+
+    /// The digit of a value from 0 to 15.
+    static func digit(_ value: UInt8) -> UInt8 { digits[Int(value)] }
 }

@@ -18,13 +18,16 @@ struct PasscodeDescriptorTests {
         #expect(try statuses(Data("abc\0def".utf8), Data("abc".utf8)) == (0, 0))
     }
 
-    @Test("1,025 bytes and none are refused, and nothing is made")
+    @Test("1,025 bytes and an empty line are refused, and nothing at all may come later; nothing is made")
     func refused() throws {
         let sandbox = try CommandSandbox(makesKeybag: false)
-        for passcode in [Data(repeating: 120, count: 1025), Data(repeating: 120, count: 5000), Data(), Data("\n".utf8)]
-        {
+        let wrong = [
+            (Data(repeating: 120, count: 1025), 64), (Data(repeating: 120, count: 5000), 64), (Data("\n".utf8), 64),
+            (Data(), 75 as Int32),
+        ]
+        for (passcode, status) in wrong {
             let done = try sandbox.run("init", "--passcode-fd", "3", passcodes: passcode)
-            #expect(done.status == 64)
+            #expect(done.status == status)
             #expect(!FileManager.default.fileExists(atPath: sandbox.keybagDirectory))
         }
     }
@@ -52,7 +55,8 @@ struct PasscodeDescriptorTests {
     @Test(
         "Every option that takes a descriptor has one form, and refuses the same numbers in the same words",
         arguments: [
-            ["unlock", "--passcode-fd"], ["passcode", "--new-passcode-fd"],
+            ["unlock", "--passcode-fd"], ["unlock", "--only-first-unlock", "--secret-fd"],
+            ["passcode", "--new-passcode-fd"],
             ["passcode", "--with-recovery-code", "--recovery-code-fd"], ["backup", "--to", "x", "--passphrase-fd"],
             ["restore", "x", "--to", "y", "--passphrase-fd"], ["rncryptor", "seal", "x", "--password-fd"],
             ["rncryptor", "open", "x", "-o", "y", "--key-fd"], ["password", "hash", "--password-fd"],
@@ -86,7 +90,7 @@ struct PasscodeDescriptorTests {
         let options = verbs.reduce(Set<String>()) { $0.union($1.options) }
         let known: Set<String> = [
             "--passcode-fd", "--new-passcode-fd", "--recovery-code-fd", "--passphrase-fd", "--password-fd", "--key-fd",
-            "--value-fd", "--bearer-fd", "--identity-passcode-fd",
+            "--value-fd", "--bearer-fd", "--identity-passcode-fd", "--secret-fd",
         ]
         #expect(options.filter { $0.hasSuffix("-fd") } == known)
         #expect(options.filter { $0.contains(#/(passcode|password|passphrase|key|secret|code)-file/#) }.isEmpty)

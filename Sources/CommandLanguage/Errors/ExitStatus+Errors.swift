@@ -29,11 +29,24 @@ extension KeybagFailure {
         case .keybagDamaged: .damaged
         case .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
         case .weakDerivation, .tooManyGenerations, .wrongPasscode, .wrongRecoveryCode: .refused
+        case .firstUnlockSecret(_, let problem): problem.exitStatus
         case .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable: .usage
         case .keyringUnavailable: .unavailable
         case .configuration: .configuration
         case .attemptsNotRecorded, .keybagUnconfirmed: .inputOutput
+        }
+    }
+}
+
+extension FirstUnlockSecretProblem {
+    /// The exit status that says the same.
+    fileprivate var exitStatus: ExitStatus {
+        switch self {
+        case .unknown, .outdated, .noRoom: .refused
+        case .exists: .exists
+        case .absent: .notFound
+        case .unusableName: .usage
         }
     }
 }

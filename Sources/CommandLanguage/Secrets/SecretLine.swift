@@ -7,15 +7,34 @@ package enum SecretLine {
     ///
     /// - Parameter limit: a longer line is cut one byte behind it.
     package static func read(from descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
-        try read(descriptor, limit, atOnce: 1)
+        var isAtEnd = false
+        return try read(descriptor, limit, atOnce: 1, &isAtEnd)
+    }
+
+    /// The same of an engine that opens the secret, and may have failed.
+    ///
+    /// - Throws: status 75 if the descriptor ends before it gives anything: a later try can help.
+    package static func readArriving(on descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
+        var isAtEnd = false
+        let line = try read(descriptor, limit, atOnce: 1, &isAtEnd)
+        guard line.count > 0 || !isAtEnd else {
+            throw Failure(
+                .notNow, "nothing arrived on descriptor \(descriptor)",
+                hint: "the program that writes to it may have failed: see its messages")
+        }
+        return line
     }
 
     /// A terminal gives a line at a time, and never more than that.
     package static func read(fromTerminal descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {
-        try read(descriptor, limit, atOnce: limit + 2)
+        var isAtEnd = false
+        return try read(descriptor, limit, atOnce: limit + 2, &isAtEnd)
     }
 
-    private static func read(_ descriptor: Int32, _ limit: Int, atOnce: Int) throws(Failure) -> SecretBytes {
+    /// - Parameter isAtEnd: becomes true if no newline ended the line.
+    private static func read(
+        _ descriptor: Int32, _ limit: Int, atOnce: Int, _ isAtEnd: inout Bool
+    ) throws(Failure) -> SecretBytes {
         var secret = SecretBytes(zeroed: limit + 2)
         let count = try secret.withUnsafeMutableBytes { buffer throws(Failure) -> Int in
             var done = 0
@@ -25,7 +44,10 @@ package enum SecretLine {
                 guard count >= 0 else {
                     throw Failure(.usage, "cannot read from descriptor \(descriptor): \(Errno.current.spoken)")
                 }
-                if count == 0 { return done }
+                if count == 0 {
+                    isAtEnd = true
+                    return done
+                }
                 if let end = buffer[done..<done + count].firstIndex(where: { $0 == 0 || $0 == UInt8(ascii: "\n") }) {
                     return end
                 }

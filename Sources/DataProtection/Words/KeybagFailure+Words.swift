@@ -38,6 +38,7 @@ extension KeybagFailure {
         case .wrongRecoveryCode(let keybag):
             "this recovery code does not open \(quoted(keybag)): it is for another keybag, was used before, or the keybag was altered"
         case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
+        case .firstUnlockSecret(let keybag, let problem): problem.message(quoted(keybag))
         case .tooManyGenerations(let keybag):
             "keybag \(quoted(keybag)) is full: it holds the class keys of too many rotations"
         case .otherDevice(let keybag, let deviceKey):
@@ -135,6 +136,7 @@ extension KeybagFailure {
             recoveryHint(directory) ?? "its files open only for the user and on the machine that made the keybag"
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .wrongRecoveryCode: "a code can set a new passcode only once: look for a newer code"
+        case .firstUnlockSecret(let directory, let problem): problem.hint(ProposedKeybag.words(for: directory))
         case .tooManyGenerations(let directory):
             "delete the class keys that no file needs: protectfs rotate --forget\(ProposedKeybag.words(for: directory))"
         case .noRecoveryCode(let directory):

@@ -46,6 +46,8 @@ public enum KeybagFailure: LayerFailure {
     case wrongRecoveryCode(keybag: FilePath)
     /// The keybag has no recovery code.
     case noRecoveryCode(FilePath)
+    /// A first-unlock secret does not open the keybag, or cannot be added or removed.
+    case firstUnlockSecret(keybag: FilePath, FirstUnlockSecretProblem)
     /// The keybag was made with another device key: another machine or user. No attempt was counted.
     case otherDevice(keybag: FilePath, deviceKey: FilePath)
     /// The device key's file is not there or not usable.
@@ -94,6 +96,7 @@ extension KeybagFailure {
         case .wrongPasscode, .wrongRecoveryCode, .keysUnreadable, .keysIncomplete: .permissionDenied
         case .outOfReachOfLocks: .notPermitted
         case .throttled, .keysElsewhere, .tooManyNamespaces: .resourceBusy
+        case .firstUnlockSecret(_, let problem): problem.errno
         case .tooManyGenerations: .noSpace
         case .lockUnproven(_, let doubt): doubt.errno
         case .keyringUnavailable(let errno), .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
@@ -106,4 +109,16 @@ extension KeybagFailure {
 extension DataProtectionError {
     /// Whether an unlock would help.
     package var isLocked: Bool { if case .because(KeybagFailure.locked) = self { true } else { false } }
+}
+
+extension FirstUnlockSecretProblem {
+    fileprivate var errno: Errno {
+        switch self {
+        case .unknown, .outdated: .permissionDenied
+        case .exists: .fileExists
+        case .absent: .noSuchFileOrDirectory
+        case .unusableName: .invalidArgument
+        case .noRoom: .noSpace
+        }
+    }
 }

@@ -79,11 +79,14 @@ extension KeybagCopy {
         slots = slots.filter { old in !new.contains { $0.kind == old.kind } } + new
     }
 
-    /// Makes everything anew that hangs on the device key: id and path, class D's second wrap, class B's second MAC.
+    /// Makes everything anew that hangs on the device key: id and path, class D's second wrap, class B's second MAC. First-unlock secrets
+    /// of another device key go.
     package mutating func bind(
         to device: borrowing DeviceKey, at path: FilePath, _ key: borrowing KeybagKey
     ) throws(KeyError) {
-        deviceID = try device.id(for: uuid)
+        let id = try device.id(for: uuid)
+        if id != deviceID { removeFirstUnlockShares() }
+        deviceID = id
         devicePath = path.bytes
         for index in entries.indices {
             guard let name = name(of: entries[index]), name.kind == .files else { continue }

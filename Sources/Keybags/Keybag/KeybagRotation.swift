@@ -63,15 +63,17 @@ extension OpenedKeybag {
         try Keybag.checkPasscode(passcode)
         let counter = try keybag.counterWhileUnlocked()
         let old = try copyNow()
+        // Whoever has an old copy of the keybag and its passcode, and such a secret, would have the way to the new keys.
+        var new = old
+        new.removeFirstUnlockShares()
         let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +)
-        guard old.entries.count + added <= KeybagCopy.maximumEntryCount,
+        guard new.entries.count + added <= KeybagCopy.maximumEntryCount,
             old.usedEntries.allSatisfy({ $0.generation < .max })
         else {
             throw .because(KeybagFailure.tooManyGenerations(keybag.directory))
         }
         let newKey = try withKeys { () throws(KeyError) in try KeybagKey.random(for: keybag.uuid) }
         let codeSlot = try recoverySlot(newKey)
-        var new = old
         new.sequence += 1
         let device = try deviceKey()
         try keybag.withKeybagKeys { () throws(KeyError) in
@@ -122,6 +124,8 @@ extension OpenedKeybag {
         new.entries.removeAll { entry in
             entry.state == .retired && entry.generation < generation && forgotten.contains { entry.isOf($0) }
         }
+        let left = new.firstUnlockGenerations
+        new.removeFirstUnlockShares { !left.contains($0.generation) }
         let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
         let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
         try keybag.exchange(keys, ifCounterIs: counter, .keybagFirst) { () throws(DataProtectionError) in

@@ -34,9 +34,12 @@ package struct OpenedKeys: ~Copyable {
                 _ = try Self.open(entry, of: keybag, key)
             }
             let unlockedClasses: [ProtectionClass] = extent == .all ? [.complete, .completeUnlessOpen] : []
-            let unlocked = try Self.payload(unlockedClasses, keybag, key, now)
+            func open(_ entry: ClassKeyEntry) throws(KeyError) -> RingPayload.Entry {
+                try Self.open(entry, of: keybag, key)
+            }
+            let unlocked = try Self.payload(unlockedClasses, keybag, now, open)
             let firstUnlock = try Self.payload(
-                [.completeUntilFirstUserAuthentication], keybag, key, now, identifying: ProtectionClass.none)
+                [.completeUntilFirstUserAuthentication], keybag, now, identifying: ProtectionClass.none, open)
             self.extent = extent
             self.entries = keybag.entries
             self.unlocked = unlocked
@@ -51,17 +54,54 @@ package struct OpenedKeys: ~Copyable {
         }
     }
 
-    /// - Parameter identified: the class whose keys' ids are in the payload too, without the keys.
+    /// Opens class keys C, all generations, with a first-unlock secret. FORMAT.md §2.20.
+    ///
+    /// - Throws: `firstUnlockSecret`; `keybagDamaged` if a MAC, a wrap or an id is wrong.
+    package init(
+        _ copy: KeybagCopy, sharedWith secret: borrowing FirstUnlockSecret, _ device: borrowing DeviceKey,
+        of keybag: Keybag
+    ) throws(DataProtectionError) {
+        let now = Clock.now()
+        let shares = try keybag.withKeybagKeys { () throws(KeyError) in
+            let id = try secret.id(for: copy.uuid)
+            return copy.firstUnlockShares.filter { $0.id == id }
+        }
+        guard let name = shares.first?.name else { throw keybag.failure(.unknown) }
+        guard copy.isComplete(shares) else { throw keybag.failure(.outdated(name: name)) }
+        func open(_ entry: ClassKeyEntry) throws(KeyError) -> RingPayload.Entry {
+            guard let name = copy.name(of: entry),
+                let share = shares.first(where: { $0.generation == entry.generation })
+            else { throw .unwrapFailed }
+            guard try share.isAuthentic(in: copy, for: secret, device) else { throw .authenticationFailed }
+            guard let opened = try share.open(name, with: secret, device),
+                areEqualInConstantTime(try opened.id(), entry.id)
+            else { throw .unwrapFailed }
+            return RingPayload.Entry(opened)
+        }
+        let unlocked = try keybag.withKeybagKeys { () throws(KeyError) in try Self.payload([], copy, now, open) }
+        let firstUnlock = try keybag.withKeybagKeys { () throws(KeyError) in
+            try Self.payload(
+                [.completeUntilFirstUserAuthentication], copy, now, identifying: ProtectionClass.none, open)
+        }
+        self.extent = .onlyFirstUnlock
+        self.entries = copy.entries
+        self.unlocked = unlocked
+        self.firstUnlock = firstUnlock
+    }
+
+    /// - Parameters:
+    ///   - identified: the class whose keys' ids are in the payload too, without the keys.
+    ///   - open: gives the key of an entry.
     private static func payload(
-        _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ key: borrowing KeybagKey, _ now: UInt64,
-        identifying identified: ProtectionClass? = nil
+        _ classes: [ProtectionClass], _ keybag: KeybagCopy, _ now: UInt64,
+        identifying identified: ProtectionClass? = nil, _ open: (ClassKeyEntry) throws(KeyError) -> RingPayload.Entry
     ) throws(KeyError) -> SecretBytes {
         let entries = keybag.usedEntries.filter { entry in classes.contains { $0.rawValue == entry.rawClass } }
         let named = keybag.fileEntries.filter { $0.rawClass == identified?.rawValue }
         let count = entries.count + named.count
         var payload = SecretBytes(zeroed: RingPayload.length(count: count))
         for (index, entry) in entries.enumerated() {
-            let opened = try open(entry, of: keybag, key)
+            let opened = try open(entry)
             payload.withUnsafeMutableBytes { payload in
                 RingPayload.write(opened, at: index, of: count, loadedAt: now, into: payload)
             }

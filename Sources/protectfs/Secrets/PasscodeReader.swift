@@ -69,7 +69,7 @@ enum PasscodeReader {
 
     /// One passcode from a descriptor, byte by byte: what stands behind it is for who reads next.
     static func line(of descriptor: Int32) throws(Failure) -> SecretBytes {
-        try usable(SecretLine.read(from: descriptor, upTo: maximum))
+        try usable(SecretLine.readArriving(on: descriptor, upTo: maximum))
     }
 
     static func ask(

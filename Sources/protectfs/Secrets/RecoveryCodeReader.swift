@@ -11,7 +11,7 @@ enum RecoveryCodeReader {
     /// The terminal echoes it: nobody types 32 symbols from paper blind, and a code that is right is spent, with the new one
     /// on the same screen.
     static func read(from descriptor: Int32?) throws(Failure) -> RecoveryCode {
-        if let descriptor { return try code(in: SecretLine.read(from: descriptor, upTo: maximum)) }
+        if let descriptor { return try code(in: SecretLine.readArriving(on: descriptor, upTo: maximum)) }
         for _ in 0..<2 {
             let typed = try ask()
             do throws(RecoveryCodeTypo) { return try RecoveryCode(reading: typed) } catch {

@@ -22,7 +22,8 @@ struct Rotate: ParsableCommand {
             keys and without the passcode.
 
             Old copies of the keybag do not open rotated files, even with its passcode. The passcode stays the same: \
-            if somebody knows it, change it first. A recovery code is replaced, and the new one is printed.
+            if somebody knows it, change it first. A recovery code is replaced, and the new one is printed. First-unlock \
+            secrets are removed: make new ones with protectfs service-secret add
 
             The old class keys are retired: they still open files that were not rotated, and wrap nothing new. With \
             --forget the retired keys are deleted, after a search for files below the roots that still need them.
@@ -77,6 +78,8 @@ struct Rotate: ParsableCommand {
         try refuseLocked(keybag)
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let opened = try keybag.open(passcode: secret)
+        let removed = keybag.firstUnlockSecrets
+        defer { warn(of: removed, keybag) }
         guard keybag.hasRecoveryCode else {
             try opened.rotate(passcode: secret)
             return
@@ -86,6 +89,15 @@ struct Rotate: ParsableCommand {
         do throws(DataProtectionError) { try opened.rotate(passcode: secret, recoveryCode: code) } catch {
             throw NewRecoveryCode.failure(error, keepsOld: true)
         }
+    }
+
+    /// The next start of the machine would find out.
+    private func warn(of removed: [FirstUnlockSecretEntry], _ keybag: Keybag) {
+        guard !removed.isEmpty, keybag.firstUnlockSecrets.isEmpty else { return }
+        let names = removed.map { quoted($0.name) }.joined(separator: ", ")
+        StandardError.line(.warning, "first-unlock secrets no longer open the keybag: \(names)")
+        StandardError.line(
+            .hint, "make new ones: protectfs service-secret add\(KeybagOption.words(for: keybag.directory)) NAME")
     }
 
     /// Who restores it one day finds every file that was rotated lost.

@@ -26,8 +26,15 @@ struct Unlock: ParsableCommand {
     var inNamespace = false
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
+    @OptionGroup var secret: FirstUnlockSecretOption
 
     func validate() throws {
+        if secret.descriptor != nil, !onlyFirstUnlock {
+            throw ValidationError("--secret-fd needs --only-first-unlock: such a secret opens no other class")
+        }
+        if secret.descriptor != nil, passcode.descriptor != nil || passcode.askpass != nil {
+            throw ValidationError("--secret-fd cannot be used with --passcode-fd or --askpass")
+        }
         if onlyFirstUnlock, limit != nil {
             throw ValidationError(
                 "--only-first-unlock cannot be used with --for: it loads no keys that could be evicted")
@@ -45,6 +52,7 @@ struct Unlock: ParsableCommand {
 
     /// Asks for the passcode: three times at most at a terminal, as long as no delay has begun.
     private func loadKeys(of keybag: Keybag) throws {
+        if let secret = try secret.read() { return try keybag.unlockOnlyFirstUnlock(secret: secret) }
         for triesLeft in (0..<(passcode.asksAtTerminal ? 3 : 1)).reversed() {
             let secret = try PasscodeReader.read(from: passcode, for: keybag)
             do throws(DataProtectionError) {

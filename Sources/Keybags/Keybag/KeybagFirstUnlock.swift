@@ -1,0 +1,95 @@
+import DurableFiles
+import ProtectionFormat
+public import ProtectionKeys
+import SystemPackage
+
+/// A first-unlock secret as its keybag knows it. Anybody who can write the keybag's files can make one up; it opens nothing then.
+public struct FirstUnlockSecretEntry: Hashable, Sendable {
+    /// 1 to 64 bytes.
+    public let name: String
+    /// Whether it opens all class keys C of the keybag, as it does until they are rotated.
+    public let isCurrent: Bool
+
+    package init(name: String, isCurrent: Bool) {
+        self.name = name
+        self.isCurrent = isCurrent
+    }
+}
+
+extension OpenedKeybag {
+    /// Adds a secret that opens class key C on this machine, and no other key: ``Keybag/unlockOnlyFirstUnlock(secret:)``.
+    ///
+    /// It is good until it is removed or the class keys are rotated, whatever becomes of the passcode. Whoever has it, and copies of keybag and
+    /// device key, reads files of class C.
+    /// - Parameters:
+    ///   - secret: new, and stored already where the machine finds it: the keybag does not have it.
+    ///   - name: 1 to 64 bytes, no control characters, and of no other secret.
+    /// - Throws: `firstUnlockSecret`; `busy`, `system`: nothing has changed then; `keybagUnconfirmed`.
+    public consuming func add(
+        _ secret: borrowing FirstUnlockSecret, named name: String
+    ) throws(DataProtectionError) {
+        guard FirstUnlockShare.isUsable(name) else { throw keybag.failure(.unusableName) }
+        let device = try deviceKey()
+        try replace { copy throws(DataProtectionError) in
+            let shares = copy.firstUnlockShares
+            guard !shares.contains(where: { $0.name == name }) else { throw keybag.failure(.exists(name: name)) }
+            let number = (1...UInt8.max).first { number in !shares.contains { $0.number == number } }
+            guard let number else { throw keybag.failure(.noRoom) }
+            try keybag.withKeybagKeys { () throws(KeyError) in
+                if !copy.holds(.secrets) {
+                    copy.entries += try ClassKeyEntry.secrets(copy.active(.complete).generation, under: key)
+                }
+                try copy.share(with: secret, number: number, name: name, under: key, device)
+            }
+            guard copy.entries.count <= KeybagCopy.maximumEntryCount else { throw keybag.failure(.noRoom) }
+            return try withKeys { () throws(KeyError) in try copy.encoded(under: key) }
+        }
+    }
+
+    /// Removes a secret. Who has it still opens class key C with an earlier copy of the keybag; after a rotation that is worth nothing.
+    ///
+    /// - Throws: `firstUnlockSecret`; `busy`, `system`: nothing has changed then; `keybagUnconfirmed`.
+    public consuming func removeFirstUnlockSecret(named name: String) throws(DataProtectionError) {
+        try replace { copy throws(DataProtectionError) in
+            let count = copy.entries.count
+            copy.removeFirstUnlockShares { $0.name == name }
+            guard copy.entries.count < count else { throw keybag.failure(.absent(name: name)) }
+            return try withKeys { () throws(KeyError) in try copy.encoded(under: key) }
+        }
+    }
+}
+
+extension Keybag {
+    /// The secrets that the keybag knows, by name. Needs no key.
+    public var firstUnlockSecrets: [FirstUnlockSecretEntry] {
+        let copy = lastKnown
+        let byName = Dictionary(grouping: copy.firstUnlockShares, by: \.name)
+        let secrets = byName.map { FirstUnlockSecretEntry(name: $0, isCurrent: copy.isComplete($1)) }
+        return secrets.sorted { $0.name < $1.name }
+    }
+
+    /// Loads class key C into the kernel keyring, and neither A nor B private, as ``unlockOnlyFirstUnlock(passcode:)`` does.
+    ///
+    /// No attempt is counted and none is delayed: nobody guesses 32 random bytes.
+    /// - Throws: `firstUnlockSecret`, `otherDevice`, `deviceKeyUnusable`, `keybagDamaged`, `lockedMeanwhile`, `keyringUnavailable`.
+    public func unlockOnlyFirstUnlock(secret: borrowing FirstUnlockSecret) throws(DataProtectionError) {
+        try refusePasscodeIfTemporary()
+        let note = try UnlockUnderWay(of: uuid, in: directory)
+        defer { note.end() }
+        let counter = try transition.readStrictly().counter
+        var loaded = try file.load()
+        while true {
+            let device = try deviceKeys.load(for: loaded.copy, in: directory)
+            let keys = try OpenedKeys(loaded.copy, sharedWith: secret, device, of: self)
+            if try load(keys, seconds: nil, ifCounterIs: counter, noted: note) { break }
+            loaded = try file.load()
+        }
+        cache(loaded.copy)
+        remember()
+        followUp.perform(in: directory, warn: warn)
+    }
+
+    package func failure(_ problem: FirstUnlockSecretProblem) -> DataProtectionError {
+        .because(KeybagFailure.firstUnlockSecret(keybag: directory, problem))
+    }
+}
