@@ -13,7 +13,6 @@ enum LibCrypto {
     private static let wrapCipher = Fetched(pointer: EVP_CIPHER_fetch(nil, "AES-256-WRAP", nil))
     private static let sha256Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA256", nil))
     private static let sha512Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA512", nil))
-    private static let hkdfMethod = Fetched(pointer: EVP_KDF_fetch(nil, "HKDF", nil))
 
     /// The version of the library that is loaded: its first number, and what it says of itself. The C calls are
     /// `OPENSSL_version_major` and `OpenSSL_version`.
@@ -46,13 +45,37 @@ enum LibCrypto {
         return digest
     }
 
+    /// HMAC-SHA256 without a key: each use copies it, which is cheaper than to look for the digest by name again.
+    private static let hmac = Fetched(pointer: unusedHMAC())
+
+    private static func unusedHMAC() -> OpaquePointer? {
+        let method = EVP_MAC_fetch(nil, "HMAC", nil)
+        defer { EVP_MAC_free(method) }
+        let parameters = [
+            OSSL_PARAM_construct_utf8_string(address("digest"), UnsafeMutablePointer(mutating: address("SHA256")), 0),
+            OSSL_PARAM_construct_end(),
+        ]
+        let context = EVP_MAC_CTX_new(method)
+        return EVP_MAC_CTX_set_params(context, parameters) == 1 ? context : nil
+    }
+
     static func hmacSHA256(
         key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
-        precondition(tag.count == 32)
-        let method = sha256Method.pointer
-        let made = HMAC(method, key.baseAddress, Int32(key.count), data.pointer, data.count, tag.pointer, nil)
-        try check("HMAC", made == nil ? 0 : 1)
+        let context = EVP_MAC_CTX_dup(hmac.pointer)
+        defer { EVP_MAC_CTX_free(context) }
+        try check("HMAC", runHMAC(context, key, [data], into: tag))
+    }
+
+    /// - Parameter key: at least one byte, because none would mean the key of before.
+    private static func runHMAC(
+        _ context: OpaquePointer?, _ key: UnsafeRawBufferPointer, _ pieces: [UnsafeRawBufferPointer],
+        into tag: UnsafeMutableRawBufferPointer
+    ) -> Int32 {
+        precondition(key.count > 0 && tag.count == 32)
+        guard EVP_MAC_init(context, key.pointer, key.count, nil) == 1 else { return 0 }
+        for piece in pieces where EVP_MAC_update(context, piece.pointer, piece.count) != 1 { return 0 }
+        return EVP_MAC_final(context, tag.pointer, nil, tag.count)
     }
 
     static func sha512(_ data: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer) throws(KeyError) {
@@ -60,29 +83,37 @@ enum LibCrypto {
         try check("SHA-512", EVP_Digest(data.baseAddress, data.count, digest.pointer, nil, sha512Method.pointer, nil))
     }
 
+    /// HKDF-SHA256 (RFC 5869 §2). In terms of HMAC: the library's own HKDF looks for its digest by name each time, which takes as long again.
+    ///
+    /// - Parameter salt: nil or empty: 32 zero bytes.
     static func hkdf(
         key: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer?, info: [UInt8],
         into output: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
-        let context = EVP_KDF_CTX_new(hkdfMethod.pointer)
-        defer { EVP_KDF_CTX_free(context) }
-        // OSSL_PARAM keeps the names' addresses, so they must be static; a Swift String's would dangle.
-        var parameters = [
-            OSSL_PARAM_construct_utf8_string(address("digest"), UnsafeMutablePointer(mutating: address("SHA256")), 0),
-            OSSL_PARAM_construct_octet_string(
-                address("key"), UnsafeMutableRawPointer(mutating: key.baseAddress), key.count),
-        ]
-        if let salt {
-            let start = UnsafeMutableRawPointer(mutating: salt.baseAddress)
-            parameters.append(OSSL_PARAM_construct_octet_string(address("salt"), start, salt.count))
+        guard (1...255 * 32).contains(output.count) else { throw failure("HKDF") }
+        let context = EVP_MAC_CTX_dup(hmac.pointer)
+        defer { EVP_MAC_CTX_free(context) }
+        // The pseudorandom key, and a block of output.
+        let slot = SecretArena.shared.reserve(byteCount: 64)
+        defer { SecretArena.shared.zeroAndRelease(slot) }
+        let (extracted, block) = (slot.part(0..<32), slot.part(32..<64))
+        let zeros = [UInt8](repeating: 0, count: 32)
+        try check(
+            "HKDF",
+            zeros.withUnsafeBytes { zeros in
+                let salt = salt.flatMap { $0.count > 0 ? $0 : nil } ?? zeros
+                return runHMAC(context, salt, [key], into: extracted)
+            })
+        for number in 1...(output.count + 31) / 32 {
+            let before = UnsafeRawBufferPointer(block.part(0..<(number == 1 ? 0 : 32)))
+            try check(
+                "HKDF",
+                (info + [UInt8(number)]).withUnsafeBytes { info in
+                    runHMAC(context, UnsafeRawBufferPointer(extracted), [before, info], into: block)
+                })
+            let rest = output.part(32 * (number - 1)..<output.count)
+            rest.copyMemory(from: UnsafeRawBufferPointer(block.part(0..<min(32, rest.count))))
         }
-        let derived = info.withUnsafeBytes { info in
-            let start = UnsafeMutableRawPointer(mutating: info.baseAddress)
-            parameters.append(OSSL_PARAM_construct_octet_string(address("info"), start, info.count))
-            parameters.append(OSSL_PARAM_construct_end())
-            return EVP_KDF_derive(context, output.pointer, output.count, parameters)
-        }
-        try check("HKDF", derived)
     }
 
     static func pbkdf2SHA256(
@@ -249,6 +280,8 @@ extension UnsafeRawBufferPointer {
 
 extension UnsafeMutableRawBufferPointer {
     var pointer: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+
+    fileprivate func part(_ range: Range<Int>) -> UnsafeMutableRawBufferPointer { .init(rebasing: self[range]) }
 }
 
 extension UnsafeMutableRawPointer {

@@ -9,6 +9,25 @@ import Testing
 /// Any program of the same user may add keys to the user keyring, also under the names of ours.
 @Suite("A forged key in the ring", .serialized)  // the longest one takes an eighth of a user's quota
 struct KeybagForgedKeyTests {
+    @Test("What was available is asked again: another payload at the same place, a lock and a timeout count at once")
+    func available() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        for _ in 0..<2 { #expect(bag.keybag.isProtectedDataAvailable) }
+        let genuine = try bag.payload(.unlocked)
+        // add_key(2) gives the key that is there another payload: it has the same serial.
+        try bag.plant(.unlocked, genuine[..<24] + [genuine[24] ^ 1] + genuine[25...])
+        #expect(!bag.keybag.isProtectedDataAvailable)
+        try bag.plant(.unlocked, genuine)
+        for _ in 0..<2 { #expect(bag.keybag.isProtectedDataAvailable) }
+        try bag.keybag.lock()
+        #expect(!bag.keybag.isProtectedDataAvailable)
+        try bag.unlock()
+        for _ in 0..<2 { #expect(bag.keybag.isProtectedDataAvailable) }
+        try bag.setTimeout(.unlocked, seconds: 1)
+        try bag.waitUntilExpired(.unlocked)
+        #expect(!bag.keybag.isProtectedDataAvailable)
+    }
+
     @Test("Is not used, whatever it looks like", arguments: Forgery.allCases)
     func notUsed(forgery: Forgery) throws {
         let bag = try TestKeybag(state: .unlocked)

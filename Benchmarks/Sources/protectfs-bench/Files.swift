@@ -34,7 +34,10 @@ enum Files {
             precondition(count == size)
             try file.close()
         }
-        let urls = (none: URL(filePath: paths.none.string), complete: URL(filePath: paths.complete.string))
+        func readWhole(_ path: FilePath) throws {
+            let data = try Data(contentsOf: URL(filePath: path.string), protectedBy: keybag)
+            precondition(data.count == size)
+        }
         let loops: [(name: String, body: () throws -> Void)] = [
             (
                 "plain",
@@ -46,11 +49,8 @@ enum Files {
             ),
             ("none", { try openReadClose(paths.none) }),
             ("complete", { try openReadClose(paths.complete) }),
-            ("whole none", { precondition(try Data(contentsOf: urls.none, protectedBy: keybag).count == size) }),
-            (
-                "whole complete",
-                { precondition(try Data(contentsOf: urls.complete, protectedBy: keybag).count == size) }
-            ),
+            ("whole none", { try readWhole(paths.none) }),
+            ("whole complete", { try readWhole(paths.complete) }),
             ("available", { precondition(keybag.isProtectedDataAvailable) }),
         ]
         var seconds: [String: [Double]] = [:]

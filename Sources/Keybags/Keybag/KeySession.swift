@@ -28,7 +28,7 @@ package struct KeySession: ~Copyable {
         /// Whether it is the second look in this session: there is no third.
         let isSecond: Bool
         /// Of the payload, when somebody has asked.
-        private var digest: GenuineKeys.Digest?
+        private(set) var digest: GenuineKeys.Digest?
 
         init(_ slot: RingSlot, _ serial: KeySerial?, isSecond: Bool) throws(DataProtectionError) {
             self.isSecond = isSecond
@@ -88,6 +88,19 @@ package struct KeySession: ~Copyable {
         return try body(key)
     }
 
+    /// Whether the ring holds class key A, B private or C: cheaper than to lend it, because a payload that was judged before is only compared.
+    package mutating func holds(_ name: ClassKeyName) throws(DataProtectionError) -> Bool {
+        guard let entry = try keybag.entry(of: name), let secret = try secret(of: name) else { return false }
+        return try isGenuine(name, entry) { () throws(KeyError) in
+            // A copy, in the rare case that it is needed.
+            let copy = secret.slice(0..<secret.count)
+            if name.protectionClass == .completeUnlessOpen {
+                return try ClassBPrivateKey(name: name, secret: copy).id()
+            }
+            return try ClassKey(name: name, secret: copy).id()
+        }
+    }
+
     /// What the ring holds as class key A, genuine or not; nil if it holds none. For handles, which know the key by a mask.
     ///
     /// - Parameter serial: where the key was last time, to save the search.
@@ -102,6 +115,12 @@ package struct KeySession: ~Copyable {
 
     /// Where class key A was found, for the next session of a handle; nil if it was not looked for.
     package var classASerial: KeySerial? { unlocked?.serial }
+
+    /// The payload with class keys A and B, if it was judged.
+    var judgedUnlocked: GenuineKeys.Payload? {
+        guard let unlocked, let serial = unlocked.serial, let digest = unlocked.digest else { return nil }
+        return GenuineKeys.Payload(serial: serial, digest: digest)
+    }
 
     private static func classKey(
         _ name: ClassKeyName, _ secret: consuming SecretBytes

@@ -109,7 +109,15 @@ public final class Keybag: Sendable {
     }
 
     /// Whether files of every class can be opened now: class keys A and B private are in the ring.
-    public var isProtectedDataAvailable: Bool { (try? state()) == .unlocked }
+    public var isProtectedDataAvailable: Bool {
+        // Programs ask often: while the ring has the very payload that was judged, one read of it is enough.
+        if ring.process == nil, let known = genuine.lastUnlocked,
+            let digest = try? RingKeys.read(known.serial).digest(salt: genuine.salt()), digest == known.digest
+        {
+            return true
+        }
+        return (try? state()) == .unlocked
+    }
 
     /// The lock state, read from the kernel keyring.
     ///
@@ -118,13 +126,13 @@ public final class Keybag: Sendable {
     public func state() throws(DataProtectionError) -> ProtectionState {
         var session = KeySession(self, isCounted: false)
         let copy = lastKnown
-        let nameA = copy.activeName(.complete)
-        let hasA = try session.withClassKey(nameA) { _ throws(DataProtectionError) in true } ?? false
-        let nameB = copy.activeName(.completeUnlessOpen)
-        let hasB = try session.withClassB(nameB) { _ throws(DataProtectionError) in true } ?? false
-        if hasA && hasB { return .unlocked }
-        let nameC = copy.activeName(.completeUntilFirstUserAuthentication)
-        let hasC = try session.withClassKey(nameC) { _ throws(DataProtectionError) in true } ?? false
+        let hasA = try session.holds(copy.activeName(.complete))
+        let hasB = try session.holds(copy.activeName(.completeUnlessOpen))
+        if hasA && hasB {
+            genuine.lastUnlocked = session.judgedUnlocked
+            return .unlocked
+        }
+        let hasC = try session.holds(copy.activeName(.completeUntilFirstUserAuthentication))
         return hasC ? .locked : .beforeFirstUnlock
     }
 
@@ -190,13 +198,10 @@ public final class Keybag: Sendable {
         var session = KeySession(self, isCounted: false)
         let copy = lastKnown
         for name in copy.usedEntries.compactMap({ copy.name(of: $0) }) {
-            let isThere: Bool?
             switch name.protectionClass {
-            case .complete: isThere = try session.withClassKey(name) { _ throws(DataProtectionError) in true }
-            case .completeUnlessOpen: isThere = try session.withClassB(name) { _ throws(DataProtectionError) in true }
-            default: isThere = nil
+            case .complete, .completeUnlessOpen: if try session.holds(name) { return true }
+            case .completeUntilFirstUserAuthentication, .none: break
             }
-            if isThere == true { return true }
         }
         return false
     }

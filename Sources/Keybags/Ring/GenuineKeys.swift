@@ -1,3 +1,4 @@
+import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
 import Synchronization
@@ -11,6 +12,12 @@ final class GenuineKeys: Sendable {
     /// SHA-512 of a payload, after ``salt()``.
     typealias Digest = [UInt8]
 
+    /// A payload, and the key of the ring that had it.
+    struct Payload {
+        let serial: KeySerial
+        let digest: Digest
+    }
+
     private struct Found: Equatable {
         let digest: Digest
         let id: [UInt8]
@@ -19,6 +26,13 @@ final class GenuineKeys: Sendable {
     private let found = Mutex<[ClassKeyName: Found]>([:])
     /// So that digests of two processes say nothing about each other.
     private let randomSalt = Result { () throws(KeyError) in try Randomness.bytes(64) }
+
+    private let unlocked = Mutex<Payload?>(nil)
+    /// The last payload that was found to have class keys A and B, both genuine and active.
+    var lastUnlocked: Payload? {
+        get { unlocked.withLock { $0 } }
+        set { unlocked.withLock { $0 = newValue } }
+    }
 
     func salt() throws(KeyError) -> [UInt8] { try randomSalt.get() }
 

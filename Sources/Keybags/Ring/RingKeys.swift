@@ -75,7 +75,8 @@ package struct RingKeys: Sendable {
         }
     }
 
-    private static func read(_ key: KeySerial) throws(Errno) -> SecretBytes {
+    /// Reads a key that was found before; fails if it has gone.
+    static func read(_ key: KeySerial) throws(Errno) -> SecretBytes {
         // Room for six class keys, which is more than there are between rotations.
         var capacity = RingPayload.length(count: 6)
         while true {

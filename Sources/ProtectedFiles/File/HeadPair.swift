@@ -60,10 +60,12 @@ package struct HeadPair {
         }
         let slots = [Array(bytes.prefix(Head.length)), Array(bytes.dropFirst(Head.length))]
         let path = file.path
-        let isGood = [try Self.isGood(slots[0]), try Self.isGood(slots[1])]
+        let areEqual = slots[0] == slots[1]
+        let isFirstGood = try Self.isGood(slots[0])
+        let isGood = [isFirstGood, areEqual ? isFirstGood : try Self.isGood(slots[1])]
         guard isGood[0] || isGood[1] else { throw try Self.noHead(slots, path) }
         let first = isGood[0] ? try Self.decode(slots[0], path) : nil
-        let second = isGood[1] ? try Self.decode(slots[1], path) : nil
+        let second = areEqual ? first : isGood[1] ? try Self.decode(slots[1], path) : nil
         // Head 1 does not exist before the second commit.
         let isAlone = first?.generation == 1 && slots[1].allSatisfy { $0 == 0 }
         if !isLocked, !(isGood[0] && isGood[1]), !isAlone {

@@ -67,7 +67,7 @@ package struct UpgradePass: Sendable {
             if isBackground { _ = nice(19) }  // on Linux that of the calling thread
         }
         let workers = FileWorkers<UpgradeFile, UpgradeResult?>(
-            threads: max(1, options.jobs ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), window: Self.window,
+            threads: max(1, options.jobs ?? usualThreadCount), window: Self.window,
             prepare: giveWay, work: { work.perform($0) }, receive: { run.receive($1) }, whileWaiting: whileWaiting)
         if let reason = refusal {
             run.add(place, .skipped(.needed(reason)))

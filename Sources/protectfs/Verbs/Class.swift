@@ -33,9 +33,10 @@ struct Class: ParsableCommand {
         if paths.count > 1, let name = arguments.paths.last.flatMap({ String(validating: $0) }),
             let protectionClass = ProtectionClass(name: name)
         {
-            try change(paths.dropLast(), to: protectionClass)
+            let others = paths.dropLast()
+            try rekey ? encrypt(others, as: protectionClass) : change(others, to: protectionClass)
         } else if rekey {
-            try change(paths[...], to: nil)
+            try encrypt(paths[...], as: nil)
         } else {
             try show(paths)
         }
@@ -81,19 +82,50 @@ struct Class: ParsableCommand {
 
     // MARK: changing
 
+    private func change(_ paths: ArraySlice<FilePath>, to protectionClass: ProtectionClass) throws {
+        let (keybags, allowsWeaker) = (Keybags(keybag), allowWeaker)
+        let outcome = Outcome()
+        let progress = Progress("changing the class", total: Int64(paths.count), of: .files)
+        var done: Int64 = 0
+        Interruption.watch()
+        let workers = FileWorkers<FilePath, (any Error)?>(
+            threads: min(paths.count, usualThreadCount), window: 64,
+            work: { path in
+                if Interruption.isRequested { return nil }
+                do {
+                    try Self.refuseDefaultOfNone(path, protectionClass)
+                    let command = Self.command([allowsWeaker ? "--allow-weaker" : nil], path, protectionClass)
+                    try keybags.changing(path, by: command) { keybag throws(DataProtectionError) in
+                        try keybag.setProtection(protectionClass, ofItemAt: path, allowsWeaker: allowsWeaker)
+                    }
+                    return nil
+                } catch { return error }
+            },
+            receive: { _, error in
+                if let error { outcome.record(error) }
+                done += 1
+                progress.show(done)
+            }, whileWaiting: {})
+        for path in paths where !Interruption.isRequested { workers.add(path) }
+        workers.finish()
+        progress.finish()
+        if Interruption.isRequested { throw Failure(.interrupted, "interrupted; the other files are unchanged") }
+        try outcome.leave()
+    }
+
     /// - Parameter protectionClass: nil: each keeps its own.
-    private func change(_ paths: ArraySlice<FilePath>, to protectionClass: ProtectionClass?) throws {
+    private func encrypt(_ paths: ArraySlice<FilePath>, as protectionClass: ProtectionClass?) throws {
         let keybags = Keybags(keybag)
         let outcome = Outcome()
-        let progress = Progress("encrypting", total: rekey ? size(of: paths) : 0)
+        let progress = Progress("encrypting", total: size(of: paths))
+        let flags = ["--rekey", allowWeaker ? "--allow-weaker" : nil]
         Interruption.watch()
         for path in paths where !Interruption.isRequested {
             do {
-                if !rekey { try refuseDefaultOfNone(path, protectionClass) }
                 try progress.during(size(of: [path])) { step in
-                    try keybags.changing(path, by: command(path, protectionClass)) {
+                    try keybags.changing(path, by: Self.command(flags, path, protectionClass)) {
                         keybag throws(DataProtectionError) in
-                        try change(path, to: protectionClass, keybag, step)
+                        try keybag.rekey(fileAt: path, as: protectionClass, allowsWeaker: allowWeaker, progress: step)
                     }
                 }
             } catch {
@@ -111,26 +143,15 @@ struct Class: ParsableCommand {
     }
 
     /// It would not be followed: nobody authenticates a directory's default.
-    private func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass?) throws {
-        guard protectionClass == ProtectionClass.none, try NamedItem(following: path).kind == .directory else { return }
+    private static func refuseDefaultOfNone(_ path: FilePath, _ protectionClass: ProtectionClass) throws {
+        guard protectionClass == .none, try NamedItem(following: path).kind == .directory else { return }
         throw Failure(
             .refused, "\(quoted(path)) is a directory, and none cannot be the default of a directory",
             hint: "give it for each file: protectfs write --class none")
     }
 
     /// What to type behind `protectfs` for one of the paths.
-    private func command(_ path: FilePath, _ protectionClass: ProtectionClass?) -> String {
-        let flags = (rekey ? " --rekey" : "") + (allowWeaker ? " --allow-weaker" : "")
-        return "class\(flags) \(quoted(path))" + (protectionClass.map { " \($0.shortName)" } ?? "")
-    }
-
-    private func change(
-        _ path: FilePath, to protectionClass: ProtectionClass?, _ keybag: Keybag, _ step: (Int64) -> Void
-    ) throws(DataProtectionError) {
-        if rekey {
-            try keybag.rekey(fileAt: path, as: protectionClass, allowsWeaker: allowWeaker, progress: step)
-        } else if let protectionClass {
-            try keybag.setProtection(protectionClass, ofItemAt: path, allowsWeaker: allowWeaker)
-        }
+    private static func command(_ flags: [String?], _ path: FilePath, _ protectionClass: ProtectionClass?) -> String {
+        (["class"] + flags + [quoted(path), protectionClass?.shortName]).compactMap(\.self).joined(separator: " ")
     }
 }
