@@ -95,7 +95,8 @@ package final class Mount {
             opened?.readable(nodes) ?? [:]
         } isOver: { [weak opened] in
             opened?.writers.forgetKeysOfPages()
-        } change: { [weak files] in
+        } change: { [weak files, note] in
+            note?.makeAgain()
             files?.files.writers.mergePages()
             files?.commitLeft()
         }

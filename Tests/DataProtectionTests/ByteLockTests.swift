@@ -21,4 +21,22 @@ import Testing
         file = nil
         #expect(try other.tryByteLock(OpenFile.writerLock, .exclusive))
     }
+
+    @Test("Whoever only reads a file can sit on its lock: what would change it is busy, and is done afterwards")
+    func heldByReader() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1])
+        let reader = try LowerFile(path, flags: O_RDONLY)
+        #expect(try reader.tryByteLock(OpenFile.slotLock, .shared))
+        expectError("busy") { try bed.keybag.setProtection(.complete, ofItemAt: path) }
+        expectError("busy") { _ = try bed.keybag.protect(path, as: .complete) }
+        expectError("busy") {
+            let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+            try file.write([2], at: 0)
+        }
+        #expect(try bed.read(path) == [1])
+        try reader.close()
+        try bed.keybag.setProtection(.complete, ofItemAt: path)
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+    }
 }

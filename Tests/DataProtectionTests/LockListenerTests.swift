@@ -1,3 +1,4 @@
+import Glibc
 import ProtectionFormat
 import SystemPackage
 import Testing
@@ -39,6 +40,23 @@ struct LockListenerTests {
         #expect(heard.all.last??.deadline == bag.keybag.transition.read().limit)
         #expect(bag.warnings.unusual == [])
         observation.cancel()
+    }
+
+    @Test("After `run` was removed too, though somebody has a file open that was in it")
+    func removedDirectory() async throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let (heard, observation) = try observe(bag)
+        #expect(await heard.waits { !$0.isEmpty })
+        let run = RunDirectory(of: bag.directory).path
+        try bag.keybag.lock()
+        #expect(await heard.waits { $0.last??.kind == .didBecomeUnavailable })
+        let kept = try LowerFile(run.appending("state"), flags: O_RDONLY)
+        try run.remove()
+        #expect(await heard.waits { _ in (try? run.isRegularFile()) != nil }, "it is made anew")
+        try bag.unlock()
+        #expect(await heard.waits { $0.last??.kind == .didBecomeAvailable })
+        observation.cancel()
+        try kept.close()
     }
 
     @Test("By a second lock too, though it changes nothing: its number is another one")

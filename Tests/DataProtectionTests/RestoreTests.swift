@@ -129,6 +129,8 @@ struct RestoreTests {
         try root.appending("fifo").makeFIFO()
         try inner.appending("file").setMode(0o440)
         try inner.setMode(0o500)
+        // Whether others may remove files in it, and which group new ones get.
+        try root.appending("empty").setMode(0o3775)
         try ExtendedAttributes.set(DirectoryDefault.attribute, to: Array("complete".utf8), of: root.appending("empty"))
         var times = [timespec(tv_sec: 1_000_000_000, tv_nsec: 5), timespec(tv_sec: 1_100_000_000, tv_nsec: 6)]
         #expect(utimensat(AT_FDCWD, root.appending("one").string, &times, 0) == 0)
@@ -145,6 +147,7 @@ struct RestoreTests {
         #expect(try to.names() == ["empty", "link", "one", "sub", "two"])
         #expect(try to.appending("sub/inner").mode() == 0o500)
         #expect(try to.appending("sub/inner/file").mode() == 0o440)
+        #expect(try to.appending("empty").mode() == 0o3775)
         #expect(try to.appending("one").status()?.st_mtim.tv_sec == 1_100_000_000)
         #expect(
             try FileManager.default.destinationOfSymbolicLink(atPath: to.appending("link").string) == "../outside/never"

@@ -276,4 +276,49 @@ struct MountDeathTests {
             """, isInside: false)
         #expect(done.text == "75 True\n", "\(done.errors)")
     }
+
+    @Test("Somebody removes `run` while the server lives: it hears of the next lock all the same, and is known to it")
+    func removedRun() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            run_directory, process = os.environ['PROTECTFS_KEYBAG'] + '/run', server()
+            reader, mapping = os.open('point/complete', os.O_RDONLY), mapped('point/complete')
+            run('lock', '--require-clean')
+            kept = os.open(os.path.join(run_directory, 'state'), os.O_RDONLY)
+            subprocess.run(['rm', '-rf', run_directory])
+            time.sleep(1)
+            print(sorted(os.listdir(run_directory + '/mounts')) == ['%d.1' % process])
+            unlock()
+            print(os.pread(reader, 2, 0), mapping[1])
+            run('lock', '--require-clean')
+            print(resident(mapping), attempt(lambda: os.pread(reader, 2, 0)))
+            unlock()
+            print(os.pread(reader, 2, 0))
+            mapping.close(); os.close(reader); os.close(kept)
+            """, isInside: false)
+        #expect(
+            done.text == """
+                True
+                b'\\x00\\x07' 7
+                0 ENOKEY
+                b'\\x00\\x07'
+
+                """, "\(done.errors)")
+    }
+
+    @Test("A path in a mount whose server is stopped is status 75, and nothing waits for ever")
+    func stoppedServer() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            process = server()
+            keeper = guardian(process)
+            for one in (process, keeper): os.kill(one, signal.SIGSTOP)
+            verbs = [['cat', 'point/none'], ['class', 'point/nosuch'], ['write', 'point/new']]
+            print([subprocess.run([program] + words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60).returncode for words in verbs])
+            for one in (keeper, process): os.kill(one, signal.SIGCONT)
+            """, isInside: false)
+        #expect(done.text == "[75, 75, 75]\n", "\(done.errors)")
+    }
 }

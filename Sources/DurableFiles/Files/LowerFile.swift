@@ -187,11 +187,19 @@ package final class LowerFile: Sendable {
 
     package enum LockKind { case shared, exclusive }
 
+    /// How long somebody may hold a lock before the file counts as in use, in nanoseconds.
+    package static let patience: UInt64 = 5_000_000_000
+
     /// Takes a byte lock of this open file description (fcntl(2), F_OFD_SETLKW) and gives it back after `body`.
+    ///
+    /// - Parameter patience: in nanoseconds. Whoever may read the file can hold a lock for ever. Nil: only for what cannot be given up.
+    /// - Throws: `busy`; what `body` throws.
     package func withByteLock<R>(
-        _ byte: off_t, _ kind: LockKind, _ body: () throws(DataProtectionError) -> R
+        _ byte: off_t, _ kind: LockKind, waiting patience: UInt64? = 30_000_000_000,
+        _ body: () throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
-        try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: true)
+        let type = kind == .shared ? F_RDLCK : F_WRLCK
+        if let patience { try setLock(byte, type, patience: patience) } else { try setLock(byte, type, waiting: true) }
         let result: Result<R, DataProtectionError>
         do throws(DataProtectionError) { result = .success(try body()) } catch { result = .failure(error) }
         try setLock(byte, F_UNLCK, waiting: false)
@@ -239,6 +247,22 @@ package final class LowerFile: Sendable {
         lock.l_start = byte
         lock.l_len = 1
         return lock
+    }
+
+    /// - Throws: `busy` after that time.
+    private func setLock(_ byte: off_t, _ type: Int32, patience: UInt64) throws(DataProtectionError) {
+        let end = Clock.monotonic() + patience
+        var pause: UInt32 = 50
+        while true {
+            do throws(DataProtectionError) { return try setLock(byte, type, waiting: false) } catch {
+                guard error.errno == .resourceTemporarilyUnavailable || error.errno == .permissionDenied else {
+                    throw error
+                }
+            }
+            guard Clock.monotonic() < end else { throw .busy(path) }
+            usleep(pause)
+            pause = min(2 * pause, 5_000)
+        }
     }
 
     private func setLock(_ byte: off_t, _ type: Int32, waiting: Bool) throws(DataProtectionError) {

@@ -24,9 +24,10 @@ package struct DirectoryWatch: ~Copyable {
         try add(directory, UInt32(IN_MOVED_TO | IN_DELETE | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT_FOLLOW))
     }
 
-    /// Only whether the directory stays where it is.
+    /// Only whether the directory stays where it is, and which names come and go in it.
     package borrowing func addPlace(of directory: FilePath) throws(Errno) {
-        try add(directory, UInt32(IN_MOVE_SELF | IN_DELETE_SELF))
+        let names = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
+        try add(directory, UInt32(names | IN_MOVE_SELF | IN_DELETE_SELF))
     }
 
     private borrowing func add(_ directory: FilePath, _ mask: UInt32) throws(Errno) {
@@ -36,8 +37,10 @@ package struct DirectoryWatch: ~Copyable {
 
     /// Takes everything that is to be read.
     ///
+    /// - Parameter name: of a watched directory, in another one whose place is watched; empty: of none. A directory that was removed does not say so itself as long
+    ///   as anybody has a file open that was in it.
     /// - Returns: false if a directory is not where it was, so that watching has to begin anew.
-    package borrowing func drain() -> Bool {
+    package borrowing func drain(watching name: String = "") -> Bool {
         let gone = UInt32(IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)
         return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: MemoryLayout<inotify_event>.alignment) {
             buffer in
@@ -48,7 +51,9 @@ package struct DirectoryWatch: ~Copyable {
                 var offset = 0
                 while offset + Self.headLength <= count {
                     let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
-                    if event.mask & gone != 0 { isInPlace = false }
+                    let named = UnsafeRawBufferPointer(rebasing: buffer[(offset + Self.headLength)..<count])
+                        .prefix(Int(event.len)).prefix { $0 != 0 }
+                    if event.mask & gone != 0 || !named.isEmpty && named.elementsEqual(name.utf8) { isInPlace = false }
                     offset += Self.headLength + Int(event.len)
                 }
             }

@@ -1,6 +1,7 @@
 import DurableFiles
 import Glibc
 import ProtectionKeys
+import Synchronization
 import SystemPackage
 
 /// A mount that shows files of a keybag as plaintext, as its server wrote it down: `run/mounts/PID.N`. FORMAT.md §2.13.
@@ -78,8 +79,9 @@ package struct MountNote: Hashable, Sendable {
 /// The note of this process's mount.
 package final class HeldMountNote: Sendable {
     private let note: MountNote
-    private let file: LowerFile
-    package var path: FilePath { file.path }
+    private let run: RunDirectory
+    private let file: Mutex<LowerFile>
+    package var path: FilePath { file.withLock(\.path) }
 
     /// Writes it down.
     ///
@@ -111,6 +113,11 @@ package final class HeldMountNote: Sendable {
     }
 
     private init(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) {
+        (self.note, self.run) = (note, run)
+        file = Mutex(try Self.make(note, in: run))
+    }
+
+    private static func make(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) -> LowerFile {
         try run.make()
         _ = run.mounts.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
         for number in 1...8 {
@@ -120,19 +127,32 @@ package final class HeldMountNote: Sendable {
                 // Whoever sees it before it is locked takes it for that of a dead server.
                 guard try file.tryByteLock(0, .exclusive), try file.status().st_nlink > 0 else { continue }
                 try file.write(note.encoded, at: 0)
-                (self.note, self.file) = (note, file)
-                return
+                return file
             } catch .system(_, _, .fileExists) {}  // left by a server of the same number
         }
         throw .busy(run.mounts)
+    }
+
+    /// Writes it down anew if it has gone: `run` may be removed at any time, and a lock must know of the mount all the same.
+    package func makeAgain() {
+        file.withLock { file in
+            var named = stat()
+            let isThere = file.path.withPlatformString { lstat($0, &named) } == 0
+            if isThere, let own = try? file.status(), named.isSameItem(as: own) { return }
+            guard let again = try? Self.make(note, in: run) else { return }
+            try? file.close()
+            file = again
+        }
     }
 
     /// The server ends: nobody answers requests of the mount any more.
     ///
     /// The note stays if the mount is there, or anybody has files of it open: somebody has cut its connection.
     package func end() {
-        if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(file.path) }
-        try? file.close()
+        file.withLock { file in
+            if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(file.path) }
+            try? file.close()
+        }
     }
 }
 

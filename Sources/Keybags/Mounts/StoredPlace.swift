@@ -20,6 +20,10 @@ package enum StoredPlace {
     package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {
         if path.isBelowDescriptor { return path }
         if try MountTable.own().isEmpty { return path }
+        // A path that begins in a mount, as it is written: its server is asked first, because one that is stopped lets open(2) wait for ever.
+        if let absolute = try? path.absolute(), let mount = try MountTable.seen().mount(of: absolute), mount.isOwn {
+            _ = try directory(below: mount)
+        }
         var (place, name): (FilePath, FilePath.Component?) = (path, nil)
         var found = open(place)
         if found == nil, let last = path.lastComponent, last.kind == .regular {

@@ -53,6 +53,6 @@ package struct RunWatch: ~Copyable {
         }
         poll(&files, nfds_t(files.count), unwatched.isEmpty ? -1 : 1000)
         doorbell.hear()
-        if let isInPlace = watch?.drain(), !isInPlace { isStale = true }
+        if let isInPlace = watch?.drain(watching: RunDirectory.name), !isInPlace { isStale = true }
     }
 }

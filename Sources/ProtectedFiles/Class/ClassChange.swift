@@ -31,7 +31,8 @@ extension Keybag {
                 guard hasAlready(protectionClass, path) else { throw error }
                 return
             }
-            let isDone = try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+            let isDone = try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
+                () throws(DataProtectionError) in
                 guard try file.isNamed(path, followingLinks: true) else { return false }
                 try change(file, to: protectionClass, allowsWeaker: allowsWeaker)
                 return true
@@ -45,7 +46,8 @@ extension Keybag {
     package func setProtection(
         _ protectionClass: ProtectionClass, of file: LowerFile, allowsWeaker: Bool = true
     ) throws(DataProtectionError) {
-        try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+        try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
+            () throws(DataProtectionError) in
             try change(file, to: protectionClass, allowsWeaker: allowsWeaker)
         }
     }

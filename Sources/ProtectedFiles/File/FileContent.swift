@@ -115,7 +115,8 @@ package final class FileContent {
         warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Bool {
         var state = state
-        var writer = try file.withByteLock(ByteLocks.slot, .exclusive) { () throws(DataProtectionError) in
+        var writer = try file.withByteLock(ByteLocks.slot, .exclusive, waiting: LowerFile.patience) {
+            () throws(DataProtectionError) in
             try state.rereadHeads(of: file)
             // After a failed flush the next one may say that all is well: what a dead writer left is then in doubt.
             try dying { () throws(DataProtectionError) in try file.flush() }

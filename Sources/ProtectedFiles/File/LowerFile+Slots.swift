@@ -7,9 +7,6 @@ import SystemPackage
 
 /// The lock under which the heads of a file are read and replaced, for somebody who does not wait for ever. FORMAT.md §3.9.
 extension LowerFile {
-    /// How long somebody may hold it before the file counts as in use, in nanoseconds.
-    package static let patience: UInt64 = 5_000_000_000
-
     /// The id of a protected file, unverified; nil if this is none.
     package func fileID() throws(DataProtectionError) -> FileID? {
         try lockSlot(.shared, waiting: LowerFile.patience)

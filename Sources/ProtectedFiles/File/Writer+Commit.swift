@@ -134,7 +134,8 @@ extension Writer {
     mutating func locked(
         _ body: (inout Writer) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        try file.withByteLock(ByteLocks.slot, .exclusive) { () throws(DataProtectionError) in
+        // What was written is not given up because somebody sits on the lock.
+        try file.withByteLock(ByteLocks.slot, .exclusive, waiting: nil) { () throws(DataProtectionError) in
             try state.rereadHeads(of: file)
             let current = state.heads.slots[state.heads.inForce]
             if current != flushedHead {

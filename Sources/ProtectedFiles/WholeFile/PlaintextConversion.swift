@@ -59,7 +59,8 @@ extension Keybag {
         let file = try source.file.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }
-        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
+        return try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
+            () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
             let now = try HeadPair(of: file).head.wrap.classKey.protectionClass
             guard now < protectionClass else { return .unchanged }

@@ -159,7 +159,7 @@ package final class BackupPass {
             guard keepsLooks else { return }
             let (original, copy) = (try source.asFile(), try directory.asFile())
             try FileAttributes.copy(from: original, to: copy, keepingOwner: false)
-            try directory.setMode(try copy.status().st_mode & 0o777 | 0o500)
+            try directory.setMode(try copy.status().st_mode & 0o3777 | 0o500)
             try directory.flush()
         } catch {
             fail(source.path, error)
