@@ -19,7 +19,7 @@ public struct FirstUnlockShare: Hashable, Sendable {
 
     /// The longest name, in bytes.
     public static let longestName = 64
-    private static let kind: UInt8 = 4
+    fileprivate static let kind: UInt8 = 4
     private static let macStart = 168
     /// The bytes of an entry that say which key it is, its state included.
     private static let identityLength = 24
@@ -92,9 +92,12 @@ extension KeybagCopy {
     public var firstUnlockShares: [FirstUnlockShare] { entries.compactMap(FirstUnlockShare.init) }
 
     /// Removes the shares that `isMeant` says.
-    public mutating func removeFirstUnlockShares(where isMeant: (FirstUnlockShare) -> Bool = { _ in true }) {
+    public mutating func removeFirstUnlockShares(where isMeant: (FirstUnlockShare) -> Bool) {
         entries.removeAll { FirstUnlockShare($0).map(isMeant) ?? false }
     }
+
+    /// Removes all of them, those that this version does not understand too: none may lead to class keys that are made now.
+    public mutating func removeFirstUnlockShares() { entries.removeAll { $0.kind == FirstUnlockShare.kind } }
 
     /// Whether these are shares of all class keys C that the keybag has. It may have more of them since a version rotated that knows no shares.
     public func isComplete(_ shares: [FirstUnlockShare]) -> Bool {

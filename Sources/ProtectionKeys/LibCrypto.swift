@@ -55,21 +55,29 @@ enum LibCrypto {
             OSSL_PARAM_construct_utf8_string(address("digest"), UnsafeMutablePointer(mutating: address("SHA256")), 0),
             OSSL_PARAM_construct_end(),
         ]
-        let context = EVP_MAC_CTX_new(method)
-        return EVP_MAC_CTX_set_params(context, parameters) == 1 ? context : nil
+        guard let context = EVP_MAC_CTX_new(method) else { return nil }
+        if EVP_MAC_CTX_set_params(context, parameters) == 1 { return context }
+        EVP_MAC_CTX_free(context)
+        return nil
+    }
+
+    /// A copy, to be freed.
+    private static func makeHMAC() throws(KeyError) -> OpaquePointer {
+        guard let unused = hmac.pointer, let context = EVP_MAC_CTX_dup(unused) else { throw failure("HMAC") }
+        return context
     }
 
     static func hmacSHA256(
         key: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
-        let context = EVP_MAC_CTX_dup(hmac.pointer)
+        let context = try makeHMAC()
         defer { EVP_MAC_CTX_free(context) }
         try check("HMAC", runHMAC(context, key, [data], into: tag))
     }
 
-    /// - Parameter key: at least one byte, because none would mean the key of before.
+    /// - Parameter key: at least one byte: an empty key would reuse the previous one.
     private static func runHMAC(
-        _ context: OpaquePointer?, _ key: UnsafeRawBufferPointer, _ pieces: [UnsafeRawBufferPointer],
+        _ context: OpaquePointer, _ key: UnsafeRawBufferPointer, _ pieces: [UnsafeRawBufferPointer],
         into tag: UnsafeMutableRawBufferPointer
     ) -> Int32 {
         precondition(key.count > 0 && tag.count == 32)
@@ -91,7 +99,7 @@ enum LibCrypto {
         into output: UnsafeMutableRawBufferPointer
     ) throws(KeyError) {
         guard (1...255 * 32).contains(output.count) else { throw failure("HKDF") }
-        let context = EVP_MAC_CTX_dup(hmac.pointer)
+        let context = try makeHMAC()
         defer { EVP_MAC_CTX_free(context) }
         // The pseudorandom key, and a block of output.
         let slot = SecretArena.shared.reserve(byteCount: 64)

@@ -69,8 +69,10 @@ final class PageGuard: FinishesAtLock {
         of session: FuseSession, review: @escaping Review, isOver: @escaping @Sendable () -> Void = {},
         change: @escaping @Sendable () -> Void = {}
     ) {
-        let following = try? LockListener.shared.observe(keybag.directory, of: keybag.uuid) { [thread] _ in
-            thread.add { change() }
+        // Not on the thread that drops pages: a commit waits as long as somebody holds the lock of its file.
+        let changes = (try? StandingThread()) ?? thread
+        let following = try? LockListener.shared.observe(keybag.directory, of: keybag.uuid) { [changes] _ in
+            changes.add { change() }
             return nil
         }
         state.withLock { state in

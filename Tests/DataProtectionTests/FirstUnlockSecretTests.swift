@@ -131,7 +131,20 @@ struct FirstUnlockSecretTests {
         for _ in 0..<Effort.count(150, 5000) {
             var bytes = Array(clear.dropLast(64))
             let place = Int.random(in: entries..<bytes.count, using: &random)
-            switch Int.random(in: 0..<4, using: &random) {
+            switch Int.random(in: 0..<6, using: &random) {
+            case 4:
+                // One more: of another generation, retired, with an id of the forger's own.
+                let start = entries + 200 * Int.random(in: 0..<copy.entries.count, using: &random)
+                var entry = Array(clear[start..<start + 200])
+                (entry[2], entry[4], entry[8]) = (2, UInt8.random(in: 2...9, using: &random), entry[8] ^ 1)
+                bytes += entry
+                bytes[59] += 1
+                for byte in 0..<4 { bytes[12 + byte] = UInt8(truncatingIfNeeded: (bytes.count + 64) >> (8 * byte)) }
+            case 5:
+                let start = entries + 200 * Int.random(in: 0..<copy.entries.count, using: &random)
+                bytes.removeSubrange(start..<start + 200)
+                bytes[59] -= 1
+                for byte in 0..<4 { bytes[12 + byte] = UInt8(truncatingIfNeeded: (bytes.count + 64) >> (8 * byte)) }
             case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
             case 1: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
             case 2:

@@ -24,7 +24,7 @@ public final class Nginx: Sendable {
         guard mkdtemp(&template) != nil else { throw Failure(description: "mkdtemp: \(errno)") }
         let scratch = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
         self.scratch = scratch
-        port = try Self.freePort()
+        port = try Loopback.freePort()
         let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(scratch)/\($0);" }
         // Its workers would otherwise be another user's, who may not look into the directories of tests.
         let user = geteuid() == 0 ? "user root;" : ""
@@ -60,47 +60,8 @@ public final class Nginx: Sendable {
     public func url(_ path: String) -> URL { URL(string: "https://localhost:\(port)\(path)")! }
 
     private func waitUntilThere() throws {
-        for _ in 0..<1000 {
-            let descriptor = try Self.socket()
-            defer { close(descriptor) }
-            if Self.call(connect, descriptor, port) { return }
-            guard process.isRunning else { break }
-            usleep(10_000)
-        }
+        if try Loopback.isServed(port, while: process.isRunning) { return }
         let log = (try? String(contentsOfFile: "\(scratch)/error.log", encoding: .utf8)) ?? ""
         throw Failure(description: "nginx did not start: \(log)")
-    }
-
-    private static func freePort() throws -> Int {
-        let descriptor = try socket()
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        guard call(bind, descriptor, 0) else { throw Failure(description: "bind: \(errno)") }
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
-        }
-        guard bound == 0 else { throw Failure(description: "getsockname: \(errno)") }
-        return Int(UInt16(bigEndian: address.sin_port))
-    }
-
-    private static func socket() throws -> Int32 {
-        let descriptor = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure(description: "socket: \(errno)") }
-        return descriptor
-    }
-
-    private static func call(
-        _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32, _ port: Int
-    ) -> Bool {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                function(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
     }
 }

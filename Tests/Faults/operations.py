@@ -126,6 +126,22 @@ Operation("passcode", ["passcode", "--passcode-fd", 3, "--new-passcode-fd", 4], 
           look=opens(PASSCODE, OTHER), again_status=(0, 77))
 
 
+def service_secrets(bed, run):
+    done = bed.run("service-secret", "list")
+    return {"ring": state(bed), "secrets": done.output.decode() if done.status == 0 else f"status {done.status} {done.errors}"} | bed.tree()
+
+
+def service_secret(bed):
+    one("f", TEXT)(bed)
+    bed.must("service-secret", "add", "--passcode-fd", 3, "boot", fds={3: PASSCODE})
+
+
+Operation("service-secret add", ["service-secret", "add", "--passcode-fd", 3, "boot"], fds={3: PASSCODE}, prepare=one("f", TEXT),
+          look=service_secrets, again_status=(0, 73))
+Operation("service-secret remove", ["service-secret", "remove", "--passcode-fd", 3, "boot"], fds={3: PASSCODE}, prepare=service_secret,
+          look=service_secrets, again_status=(0, 66))
+
+
 def codes(bed, *candidates):
     found = []
     for code in candidates:

@@ -23,19 +23,23 @@ class FirstUnlockKeys(Keys):
         data, count = copy["bytes"], len(copy["entries"])
         raw = [data[-64 - 200 * n :][:200] for n in range(count, 0, -1)]
         own, name = hkdf(secret, None, "first unlock id", self.uuid, 16), struct.Struct("<BBBBI16s")
-        shares = {entry[4:8]: entry for entry in raw if entry[0] == 4 and entry[2] == 1 and entry[8:24] == own}
-        need(shares, "unknown secret")
+        shares = {}
         for entry in raw:
-            kind, number, _, _, generation, key_id = name.unpack(entry[:24])
-            if kind > 1 or number != C:
+            if entry[0] == 4 and entry[2] == 1 and entry[8:24] == own:
+                shares.setdefault(entry[4:8], entry)
+        need(shares, "unknown secret")
+        used = [(*name.unpack(entry[:24]), entry[4:8]) for entry in raw if entry[0] < 2]
+        need(all(generation in shares for _, number, *_, generation in used if number == C), "outdated secret")
+        for generation in {generation for kind, *_, generation in used if kind == 0}:
+            need(generation in shares, "damaged share")
+            share, same = shares[generation], [entry for entry in raw if entry[0] < 2 and entry[4:8] == generation]
+            message = self.uuid + share[:168] + b"".join(entry[:24] for entry in same)
+            tag = hmac.digest(hkdf(secret, device_key, "first unlock mac", self.uuid), message, "sha256")
+            need(hmac.compare_digest(tag, share[168:]), "damaged share")
+        for kind, number, _, _, generation, key_id, place in used:
+            if number != C:
                 continue
-            need(entry[4:8] in shares, "outdated secret")
-            share, same = shares[entry[4:8]], [other for other in raw if other[0] < 2 and other[4:8] == entry[4:8]]
-            if any(other[0] == 0 for other in same):
-                message = self.uuid + share[:168] + b"".join(other[:24] for other in same)
-                tag = hmac.digest(hkdf(secret, device_key, "first unlock mac", self.uuid), message, "sha256")
-                need(hmac.compare_digest(tag, share[168:]), "damaged share")
-            context, wrapped = self.named(number, generation, kind), share[24 + 40 * kind :][:40]
+            context, wrapped = self.named(number, generation, kind), shares[place][24 + 40 * kind :][:40]
             class_key = unwrap(hkdf(secret, device_key, "first unlock kek", context), wrapped, bad)
             need(hkdf(class_key, None, "class key id", context, 16) == key_id, bad)
             (self.of_secrets if kind == 1 else self.classes)[number, generation] = class_key

@@ -11,7 +11,7 @@ package enum SecretLine {
         return try read(descriptor, limit, atOnce: 1, &isAtEnd)
     }
 
-    /// The same of an engine that opens the secret, and may have failed.
+    /// Reads a line from a program that may fail before it writes anything.
     ///
     /// - Throws: status 75 if the descriptor ends before it gives anything: a later try can help.
     package static func readArriving(on descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {

@@ -18,7 +18,7 @@ package enum FileAttributes {
         try ExtendedAttributes.copy(from: source, to: target) { name in
             name.hasPrefix("user.") || name == ExtendedAttributes.accessACL
         }
-        // Of a directory the two other bits say what may be done in it.
+        // Directories also keep the setgid and sticky bits: they say what may be done in them.
         let ofCopies: mode_t = status.st_mode & S_IFMT == S_IFDIR ? 0o3777 : 0o777
         let mode = status.st_mode & (keepingOwner ? 0o7777 : ofCopies)
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }

@@ -2,9 +2,9 @@ import Glibc
 import POSIXThreads
 import Synchronization
 
-/// How many files a run works on at a time, unless somebody says another number: more than there are processors. Each thread waits for flushes,
-/// and a file system writes its journal once for all that wait.
-package let usualThreadCount = min(max(8, 4 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), 32)
+/// How many files a run works on at a time, unless somebody says another number: usually more than there are processors, because each thread waits
+/// for flushes, and a file system writes its journal once for all that wait.
+package let usualThreadCount = min(max(8, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), 32)
 
 /// Work on many files by several threads. The results come back on the caller's thread, in the order of the files; a slow
 /// file holds at most `window` others back, so that memory is bounded however long the list is.

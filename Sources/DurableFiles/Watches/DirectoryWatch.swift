@@ -37,8 +37,8 @@ package struct DirectoryWatch: ~Copyable {
 
     /// Takes everything that is to be read.
     ///
-    /// - Parameter name: of a watched directory, in another one whose place is watched; empty: of none. A directory that was removed does not say so itself as long
-    ///   as anybody has a file open that was in it.
+    /// - Parameter name: of a subdirectory; if one of that name comes or goes, watching has to begin anew too. inotify does not report
+    ///   IN_DELETE_SELF of a directory while a file in it is open. Empty: of none.
     /// - Returns: false if a directory is not where it was, so that watching has to begin anew.
     package borrowing func drain(watching name: String = "") -> Bool {
         let gone = UInt32(IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)

@@ -116,9 +116,11 @@ package struct KeySession: ~Copyable {
     /// Where class key A was found, for the next session of a handle; nil if it was not looked for.
     package var classASerial: KeySerial? { unlocked?.serial }
 
-    /// The payload with class keys A and B, if it was judged.
+    /// The payload with class keys A and B, if it was judged; nil if it was read twice, and one of them was found in each.
     var judgedUnlocked: GenuineKeys.Payload? {
-        guard let unlocked, let serial = unlocked.serial, let digest = unlocked.digest else { return nil }
+        guard let unlocked, !unlocked.isSecond, let serial = unlocked.serial, let digest = unlocked.digest else {
+            return nil
+        }
         return GenuineKeys.Payload(serial: serial, digest: digest)
     }
 

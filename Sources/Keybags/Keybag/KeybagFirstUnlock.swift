@@ -63,8 +63,8 @@ extension Keybag {
     /// The secrets that the keybag knows, by name. Needs no key.
     public var firstUnlockSecrets: [FirstUnlockSecretEntry] {
         let copy = lastKnown
-        let byName = Dictionary(grouping: copy.firstUnlockShares, by: \.name)
-        let secrets = byName.map { FirstUnlockSecretEntry(name: $0, isCurrent: copy.isComplete($1)) }
+        let byNumber = Dictionary(grouping: copy.firstUnlockShares, by: \.number)
+        let secrets = byNumber.values.map { FirstUnlockSecretEntry(name: $0[0].name, isCurrent: copy.isComplete($0)) }
         return secrets.sorted { $0.name < $1.name }
     }
 

@@ -68,11 +68,17 @@ package struct OpenedKeys: ~Copyable {
         }
         guard let name = shares.first?.name else { throw keybag.failure(.unknown) }
         guard copy.isComplete(shares) else { throw keybag.failure(.outdated(name: name)) }
+        // Of every generation: the ids of class keys D go into the ring as well.
+        try keybag.withKeybagKeys { () throws(KeyError) in
+            for generation in Set(copy.fileEntries.map(\.generation)) {
+                let share = shares.first { $0.generation == generation }
+                guard try share?.isAuthentic(in: copy, for: secret, device) == true else { throw .authenticationFailed }
+            }
+        }
         func open(_ entry: ClassKeyEntry) throws(KeyError) -> RingPayload.Entry {
             guard let name = copy.name(of: entry),
                 let share = shares.first(where: { $0.generation == entry.generation })
             else { throw .unwrapFailed }
-            guard try share.isAuthentic(in: copy, for: secret, device) else { throw .authenticationFailed }
             guard let opened = try share.open(name, with: secret, device),
                 areEqualInConstantTime(try opened.id(), entry.id)
             else { throw .unwrapFailed }

@@ -80,8 +80,9 @@ package struct MountNote: Hashable, Sendable {
 package final class HeldMountNote: Sendable {
     private let note: MountNote
     private let run: RunDirectory
-    private let file: Mutex<LowerFile>
-    package var path: FilePath { file.withLock(\.path) }
+    /// Nil: the server has ended.
+    private let file: Mutex<LowerFile?>
+    package var path: FilePath { file.withLock { $0?.path ?? "" } }
 
     /// Writes it down.
     ///
@@ -114,14 +115,17 @@ package final class HeldMountNote: Sendable {
 
     private init(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) {
         (self.note, self.run) = (note, run)
-        file = Mutex(try Self.make(note, in: run))
+        file = Mutex(try Self.make(note, in: run, at: nil))
     }
 
-    private static func make(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) -> LowerFile {
+    /// - Parameter first: a path to try before others.
+    private static func make(
+        _ note: MountNote, in run: RunDirectory, at first: FilePath?
+    ) throws(DataProtectionError) -> LowerFile {
         try run.make()
         _ = run.mounts.withPlatformString { mkdir($0, 0o700) }  // what fails is seen when the file is made
-        for number in 1...8 {
-            let path = run.mounts.appending("\(note.server).\(number)")
+        let names = (1...8).map { run.mounts.appending("\(note.server).\($0)") }
+        for path in (first.map { [$0] } ?? []) + names {
             do throws(DataProtectionError) {
                 let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
                 // Whoever sees it before it is locked takes it for that of a dead server.
@@ -133,14 +137,16 @@ package final class HeldMountNote: Sendable {
         throw .busy(run.mounts)
     }
 
-    /// Writes it down anew if it has gone: `run` may be removed at any time, and a lock must know of the mount all the same.
+    /// Writes it down anew if it has gone: `run` may be removed at any time, and a lock must know of the mount all the same. Under the same name,
+    /// which the guardian knows, if that is free. What fails is tried again at the next lock or unlock.
     package func makeAgain() {
         file.withLock { file in
+            guard let old = file else { return }
             var named = stat()
-            let isThere = file.path.withPlatformString { lstat($0, &named) } == 0
-            if isThere, let own = try? file.status(), named.isSameItem(as: own) { return }
-            guard let again = try? Self.make(note, in: run) else { return }
-            try? file.close()
+            let isThere = old.path.withPlatformString { lstat($0, &named) } == 0
+            if isThere, let own = try? old.status(), named.isSameItem(as: own) { return }
+            guard let again = try? Self.make(note, in: run, at: old.path) else { return }
+            try? old.close()
             file = again
         }
     }
@@ -150,8 +156,9 @@ package final class HeldMountNote: Sendable {
     /// The note stays if the mount is there, or anybody has files of it open: somebody has cut its connection.
     package func end() {
         file.withLock { file in
-            if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(file.path) }
-            try? file.close()
+            guard let ended = file.take() else { return }
+            if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(ended.path) }
+            try? ended.close()
         }
     }
 }

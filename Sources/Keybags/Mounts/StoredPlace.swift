@@ -20,7 +20,7 @@ package enum StoredPlace {
     package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {
         if path.isBelowDescriptor { return path }
         if try MountTable.own().isEmpty { return path }
-        // A path that begins in a mount, as it is written: its server is asked first, because one that is stopped lets open(2) wait for ever.
+        // Ask the mount's server first: if it is stopped, open(2) would block for ever. A link into the mount is not noticed here.
         if let absolute = try? path.absolute(), let mount = try MountTable.seen().mount(of: absolute), mount.isOwn {
             _ = try directory(below: mount)
         }

@@ -36,12 +36,11 @@ extension KeybagCopy {
 }
 
 extension FirstUnlockShare {
-    /// Whether the MAC is good. If the keybag has forgotten the class keys of files, nothing is left that needs it.
+    /// Whether the MAC is good.
     package func isAuthentic(
         in keybag: KeybagCopy, for secret: borrowing FirstUnlockSecret, _ device: borrowing DeviceKey
     ) throws(KeyError) -> Bool {
-        guard keybag.fileEntries.contains(where: { $0.generation == generation }) else { return true }
-        return try secret.macKey(for: keybag.uuid, on: device).isValid(mac, for: message(in: keybag))
+        try secret.macKey(for: keybag.uuid, on: device).isValid(mac, for: message(in: keybag))
     }
 
     /// The class key of a name with class C and this generation; nil if there is none.

@@ -5,7 +5,7 @@ import Glibc
 struct JobsOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Number of files to process at a time (default: four for each processor, 8 to 32).", valueName: "n"))
+            "Number of files to process at a time (default: two for each processor, 8 to 32).", valueName: "n"))
     var jobs: Int?
 
     func validate() throws {

@@ -16,7 +16,7 @@ struct FirstUnlockSecretOption: ParsableArguments {
         guard let secret = FirstUnlockSecret(reading: text) else {
             throw Failure(
                 .usage,
-                "what arrived on descriptor \(descriptor) is no first-unlock secret, which has 64 hexadecimal digits",
+                "descriptor \(descriptor) did not give a first-unlock secret: 64 hexadecimal digits",
                 hint: "protectfs service-secret add NAME prints one")
         }
         return secret

@@ -5,11 +5,11 @@ import DataProtection
 struct ServiceSecret: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "service-secret",
-        abstract: "Let an unattended machine open its first-unlock files, and no others.",
+        abstract: "Let an unattended machine open its first-unlock files.",
         discussion: """
-            A first-unlock secret opens the class key of first-unlock files on this machine, and no other class. A service \
-            takes it from a TPM or from a server of its network, and runs: protectfs unlock --only-first-unlock \
-            --secret-fd N
+            A first-unlock secret opens first-unlock files, and stored secrets of class after-first-unlock, on this \
+            machine only. A service gets it from a TPM or from a server of its network, and runs: protectfs unlock \
+            --only-first-unlock --secret-fd N
             """,
         subcommands: [ServiceSecretAdd.self, ServiceSecretList.self, ServiceSecretRemove.self])
 }
@@ -19,11 +19,11 @@ struct ServiceSecretAdd: ParsableCommand {
         commandName: "add", abstract: "Make a secret and print it once.",
         discussion: """
             Asks for the passcode, in any lock state. The secret is 64 hexadecimal digits. The keybag does not keep it: \
-            seal it at once. It opens first-unlock files until it is removed or the class keys are rotated; a change of \
-            the passcode does not matter.
+            seal it at once. It is valid until it is removed or the class keys are rotated. A new passcode does not \
+            affect it.
             """)
 
-    @Argument(help: "What list calls it, such as the name of the service.")
+    @Argument(help: "The name that list will show, such as that of the service.")
     var name: String
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
@@ -39,6 +39,11 @@ struct ServiceSecretAdd: ParsableCommand {
         try secret.text().withUnsafeBytes { text throws(Failure) in try StandardOutput.write(text) }
         try StandardOutput.write("\n")
         do throws(DataProtectionError) { try opened.add(secret, named: name) } catch {
+            if case .because(KeybagFailure.keybagUnconfirmed) = error {
+                throw Failure(
+                    error.exitStatus, "\(error.message); the secret may or may not open the keybag",
+                    hint: "after a restart, look: protectfs service-secret list")
+            }
             throw Failure(
                 error.exitStatus, "\(error.message); the secret that was printed opens nothing", hint: error.hint)
         }
@@ -73,9 +78,8 @@ struct ServiceSecretRemove: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove a secret: it no longer opens the keybag.",
         discussion: """
-            Asks for the passcode. Keys that are in the kernel keyring stay until the machine restarts. Somebody who has \
-            the secret, the device key and an earlier copy of the keybag can still open first-unlock files; after \
-            protectfs rotate that copy opens nothing.
+            Asks for the passcode. Keys in the kernel keyring stay until the machine restarts. An earlier copy of the \
+            keybag still opens with the secret. After protectfs rotate that copy no longer opens rotated files.
             """)
 
     @Argument(help: "The name that list shows.")

@@ -139,12 +139,12 @@ struct ServiceSecretTests {
 struct ServiceUnitTests {
     private static let file = "Examples/Service/protectfs-first-unlock@.service"
 
-    @Test("Is one that systemd takes")
-    func isTaken() throws {
+    @Test("Is one that systemd takes, and so is the one with clevis", arguments: ["", "-clevis"])
+    func isTaken(kind: String) throws {
         let sandbox = try CommandSandbox(makesKeybag: false)
-        let unit = try Checkout.text(Self.file)
+        let unit = try Checkout.text("Examples/Service/protectfs-first-unlock\(kind)@.service")
             .replacingOccurrences(of: "/usr/local/bin/protectfs", with: CommandSandbox.executable)
-        let name = "protectfs-first-unlock@archive.service"
+        let name = "protectfs-first-unlock\(kind)@archive.service"
         guard let objections = try sandbox.objections(to: unit, named: name, for: .system) else { return }
         #expect(objections == "")
         let wrong = unit.replacingOccurrences(of: "LoadCredential=", with: "LoadCredentials=")
