@@ -2,7 +2,7 @@
 
     peers.py encrypt SOURCE TARGET        AES-256-GCM in 64 KiB chunks, nonce and tag beside each
     peers.py decrypt SOURCE TARGET        the way back
-    peers.py small-files DIRECTORY COUNT  COUNT files of 4 KiB, sealed whole; prints {"seconds": [s]}
+    peers.py small-files DIRECTORY COUNT  COUNT files of 4 KiB, sealed whole and as durable as ours; prints {"seconds": [s]}
     peers.py chmod-fsync DIRECTORY        chmod and fsync of every file, what `chmod -R` does without a promise
     peers.py overwrite FILE COUNT         COUNT pages of 4 KiB at random places of 64 MiB, each fsync'ed; prints the same
     peers.py sqlite FILE COUNT            the same in a table of SQLite, a row a page, WAL, each commit flushed
@@ -44,11 +44,15 @@ def decrypt(source, target):
 
 def small_files(directory, count):
     aes, content = cipher(), os.urandom(4096)
+    names = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     start = time.perf_counter()
     for index in range(int(count)):
-        nonce = os.urandom(12)
-        with open(f"{directory}/{index}", "wb", buffering=0) as writer:
+        nonce, path = os.urandom(12), f"{directory}/{index}"
+        with open(f"{path}.new", "wb", buffering=0) as writer:
             writer.write(nonce + aes.encrypt(nonce, content, None))
+            os.fsync(writer.fileno())
+        os.rename(f"{path}.new", path)
+        os.fsync(names)
     print(json.dumps({"seconds": [time.perf_counter() - start]}))
 
 
