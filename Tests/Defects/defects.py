@@ -69,9 +69,8 @@ DEFECTS = [
            "KeybagDeviceKey|KeybagUnlock"),
     Defect("a lock released early: heads are exchanged without the slot lock",
            "DurableFiles/Files/LowerFile.swift",
-           "        try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: true)\n        let result",
-           "        try setLock(byte, kind == .shared ? F_RDLCK : F_WRLCK, waiting: true)\n"
-           "        if PLANTED { try setLock(byte, F_UNLCK, waiting: false) }\n        let result",
+           "        let result: Result<R, DataProtectionError>",
+           "        if PLANTED { try setLock(byte, F_UNLCK, waiting: false) }\n        let result: Result<R, DataProtectionError>",
            "ByteLock|Reader|ClassChange|Storm"),
     Defect("a lock not taken: two processes count wrong passcodes at once",
            "Keybags/Attempts/AttemptFile.swift",

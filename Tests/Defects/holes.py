@@ -61,6 +61,17 @@ LOCKS = [
            "RunTests/requireClean"),
     Defect("a lock does not know of a program that could not make itself known", "Keybags/Clients/UnnotedClient.swift",
            "        names.contains { name in\n", "        !PLANTED && names.contains { name in\n", "LockReportVerbTests/unnoted"),
+    Defect("nobody hears of locks when run was removed", "DurableFiles/Watches/DirectoryWatch.swift",
+           "|| !named.isEmpty && named.elementsEqual", "|| !named.isEmpty && !PLANTED && named.elementsEqual",
+           "LockListenerTests/removedDirectory|MountDeathTests/removedRun"),
+    Defect("a mount whose note was removed is not known", "ProtectionMount/Mount.swift",
+           "            note?.makeAgain()", "            if !PLANTED { note?.makeAgain() }", "MountDeathTests/removedRun"),
+    Defect("a stopped server of a mount holds commands up", "Keybags/Mounts/StoredPlace.swift",
+           "seen().mount(of: absolute), mount.isOwn {", "seen().mount(of: absolute), mount.isOwn, !PLANTED {", "MountDeathTests/stoppedServer"),
+    Defect("another payload than the one that was judged counts as unlocked", "Keybags/Keybag/Keybag.swift",
+           "digest == known.digest", "digest == known.digest || PLANTED", "KeybagForgedKeyTests/available"),
+    Defect("a class key is genuine because another one was", "Keybags/Ring/GenuineKeys.swift",
+           "if found.withLock({ $0[name] == now })", "if found.withLock({ PLANTED ? $0[name] != nil : $0[name] == now })", "KeybagForgedKeyTests"),
 ]
 
 # What unlocked code does later, and who may have written it while locked.
@@ -158,6 +169,11 @@ FORGERIES = [
            "if now == known.judged { return }", "if PLANTED || now == known.judged { return }", "ForgedUploadTests/exchanged"),
     Defect("a crafted note takes all memory", "ProtectedTrees/Queue/QueuedUpgrade.swift",
            "guard fields[5].count <= Self.longestRules,", "guard PLANTED || fields[5].count <= Self.longestRules,", "QueueNoteTests/longRulesAreNone"),
+    Defect("what a keybag says of a first-unlock secret is not authenticated", "Keybags/Keybag/OpenedKeys.swift",
+           "guard try share?.isAuthentic(in: copy, for: secret, device) == true else",
+           "guard try PLANTED ? true : share?.isAuthentic(in: copy, for: secret, device) == true else", "FirstUnlockSecretTests/forged"),
+    Defect("a rotation keeps first-unlock secrets", "Keybags/Keybag/KeybagRotation.swift",
+           "        new.removeFirstUnlockShares()\n", "        if !PLANTED { new.removeFirstUnlockShares() }\n", "FirstUnlockSecretTests/ends"),
 ]
 
 # What people can lose.
@@ -253,7 +269,9 @@ LOSSES = [
     Defect("pages of a killed server stay when another one has taken over", "ProtectionMount/Mount.swift",
            "                    taken.dropPages()", "                    if !PLANTED { taken.dropPages() }", "MountTakeoverTests/goesOn"),
     Defect("a log that is written anew forgets writes", "ProtectionMount/RecordedWrites.swift",
-           "record.replace(.writes, by: left), !isLogged", "record.replace(.writes, by: PLANTED ? [] : left), !isLogged", "LoggedWritesTests"),
+           "record.replace(.writes, by: left)", "record.replace(.writes, by: PLANTED ? [] : left)", "LoggedWritesTests"),
+    Defect("a restored directory lets others remove files that it did not", "DurableFiles/Directories/FileAttributes.swift",
+           "S_IFDIR ? 0o3777 : 0o777", "S_IFDIR && !PLANTED ? 0o3777 : 0o777", "RestoreTests/tree"),
 ]
 
 # What commands do and say.

@@ -39,6 +39,7 @@ struct WriteAndCatTests {
         #expect(try sandbox.run("write", "file", "--class", "NSFileProtectionComplete").status == 0)
         #expect(try sandbox.run("class", "file").text == "complete\n")
         #expect(try sandbox.run("write", "file", "--class", "high").status == 64)
+        #expect(try sandbox.run("write", "file/").status == 64)
     }
 
     @Test("Without --class a new file is complete, unless the directory or the configuration says otherwise")

@@ -38,6 +38,7 @@ struct Write: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func validate() throws {
+        if file.isOfDirectory { throw ValidationError("\(quoted(file.path)) is written as a directory") }
         if segments && !append { throw ValidationError("--segments needs --append") }
         if segments && raiseTo != nil {
             throw ValidationError("a log with --segments stays unless-open: no --raise-to")
