@@ -58,10 +58,12 @@ public struct FirstUnlockShare: Hashable, Sendable {
         mac = Array(bytes[Self.macStart...])
     }
 
-    /// Whether a secret can have this name: 1 to 64 bytes of UTF-8 without control characters.
+    /// Whether a secret can have this name: 1 to 64 bytes of UTF-8, without what a terminal would obey: control and formatting characters, and
+    /// separators of lines and paragraphs. U+FFFD stands for bytes that are no UTF-8.
     public static func isUsable(_ name: String) -> Bool {
-        (1...longestName).contains(name.utf8.count)
-            && name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        let refused: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
+        return (1...longestName).contains(name.utf8.count)
+            && name.unicodeScalars.allSatisfy { $0 != "\u{FFFD}" && !refused.contains($0.properties.generalCategory) }
     }
 
     /// As it is stored.

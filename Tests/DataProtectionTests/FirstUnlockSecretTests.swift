@@ -197,6 +197,20 @@ struct FirstUnlockSecretTests {
         #expect(try bag.reopened().firstUnlockSecrets == [])
     }
 
+    @Test("An older copy of the keybag that was put back does not take newer keys out of the ring")
+    func older() throws {
+        let secret = try add()
+        let saved = try KeybagFile.names.map { try bag.file($0).contents() }
+        try bag.unlock()
+        try bag.rotate()
+        try bag.keybag.lock()
+        let ring = try bag.payload(.firstUnlock)
+        for (name, bytes) in zip(KeybagFile.names, saved) { try bag.file(name).overwrite(bytes) }
+        expectError("keybagDamaged") { try bag.reopened().unlockOnlyFirstUnlock(secret: secret) }
+        #expect(try bag.payload(.firstUnlock) == ring)
+        try unlock(secret)
+    }
+
     @Test("No attempt is counted, a delay of passcodes does not concern it, and a lock made meanwhile wins")
     func attempts() throws {
         let secret = try add()
@@ -214,9 +228,10 @@ struct FirstUnlockSecretTests {
         #expect(bag.ringContents == [])
     }
 
-    @Test("A name is 1 to 64 bytes without control characters, and of one secret only")
+    @Test("A name is 1 to 64 bytes that a terminal can show, and of one secret only")
     func names() throws {
-        for name in ["", String(repeating: "n", count: 65), "a\u{7}b", "\u{9b}", "a\nb"] {
+        let wrong = ["a\u{7}b", "\u{9b}", "a\nb", "a\u{202E}b", "\u{2028}", "\u{E0041}", "x\u{FFFD}"]
+        for name in wrong + ["", String(repeating: "n", count: 65)] {
             let error = expectError("firstUnlockSecret") { _ = try add(name) }
             #expect(error == .because(KeybagFailure.firstUnlockSecret(keybag: bag.directory, .unusableName)))
         }

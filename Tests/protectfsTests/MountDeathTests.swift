@@ -321,4 +321,25 @@ struct MountDeathTests {
             """, isInside: false)
         #expect(done.text == "[75, 75, 75]\n", "\(done.errors)")
     }
+
+    @Test("A lock knows of a stopped server although somebody has removed `run`; nothing is left of an erased keybag")
+    func markedServer() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            run_directory, process = os.environ['PROTECTFS_KEYBAG'] + '/run', server()
+            keeper, mapping = guardian(process), mapped('point/complete')
+            for one in (process, keeper): os.kill(one, signal.SIGSTOP)
+            os.rename(run_directory, run_directory + '-gone')
+            print(verb('lock', '--require-clean').returncode, resident(mapping) > 0)
+            for one in (keeper, process): os.kill(one, signal.SIGCONT)
+            print(waited(lambda: resident(mapping) == 0))
+            mapping.close()
+            subprocess.run(['rm', '-rf', run_directory + '-gone'])
+            run('erase', '--yes')
+            time.sleep(1)
+            print(os.path.lexists(run_directory))
+            """, isInside: false)
+        #expect(done.text == "75 True\nTrue\nFalse\n", "\(done.errors)")
+    }
 }

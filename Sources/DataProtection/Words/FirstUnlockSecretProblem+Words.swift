@@ -10,7 +10,8 @@ extension FirstUnlockSecretProblem {
             "first-unlock secret \(quoted(name)) does not open all class keys of \(keybag): an older version of protectfs rotated them"
         case .exists(let name): "\(keybag) has a first-unlock secret \(quoted(name)) already"
         case .absent(let name): "\(keybag) has no first-unlock secret \(quoted(name))"
-        case .unusableName: "the name of a first-unlock secret has 1 to 64 bytes and no control characters"
+        case .unusableName:
+            "the name of a first-unlock secret has 1 to 64 bytes of UTF-8 and no control or formatting characters"
         case .noRoom: "keybag \(keybag) is full: it has no room for one more first-unlock secret"
         }
     }

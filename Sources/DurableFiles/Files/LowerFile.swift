@@ -240,12 +240,25 @@ package final class LowerFile: Sendable {
         return lock.l_type != Int16(F_UNLCK)
     }
 
-    private func byteLock(_ byte: off_t, _ type: Int32) -> flock {
+    /// The bytes of a range on which other open file descriptions hold locks, each of one byte.
+    package func bytesLockedElsewhere(in range: Range<off_t>) throws(DataProtectionError) -> [off_t] {
+        var (bytes, start): ([off_t], off_t) = ([], range.lowerBound)
+        while start < range.upperBound {
+            var lock = byteLock(start, F_WRLCK, count: range.upperBound - start)
+            _ = try retrying(path, "fcntl") { fcntl(descriptor, 36, &lock) }  // F_OFD_GETLK
+            if lock.l_type == Int16(F_UNLCK) { break }
+            bytes.append(max(lock.l_start, start))
+            start = bytes[bytes.count - 1] + 1
+        }
+        return bytes
+    }
+
+    private func byteLock(_ byte: off_t, _ type: Int32, count: off_t = 1) -> flock {
         var lock = flock()
         lock.l_type = Int16(type)
         lock.l_whence = Int16(SEEK_SET)
         lock.l_start = byte
-        lock.l_len = 1
+        lock.l_len = count
         return lock
     }
 

@@ -8,7 +8,7 @@ public enum FirstUnlockSecretProblem: Error, Hashable, Sendable {
     case exists(name: String)
     /// There is none of that name.
     case absent(name: String)
-    /// A name has 1 to 64 bytes and no control characters.
+    /// A name has 1 to 64 bytes of UTF-8, and no control or formatting characters.
     case unusableName
     /// The keybag has no room for one more.
     case noRoom

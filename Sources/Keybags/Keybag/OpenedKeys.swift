@@ -159,6 +159,7 @@ extension Keybag {
                 try OwnDirectory.requireOnlyOwners(directory)
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
                 guard keys.extent == .all else {
+                    try refuseOlder(keys)
                     do throws(Errno) { try put(keys, seconds: 0) } catch {
                         throw .because(KeybagFailure.keyringUnavailable(error))
                     }
@@ -201,6 +202,20 @@ extension Keybag {
             }
             throw error
         }
+    }
+
+    /// Nobody is there who could be told: newer class keys C than those of the keybag stay in the ring.
+    ///
+    /// - Throws: `keybagDamaged` if the ring has a generation of C that is newer, and not of a rotation that was interrupted.
+    private func refuseOlder(_ keys: borrowing OpenedKeys) throws(DataProtectionError) {
+        var serial: KeySerial?
+        guard let payload = try RingKeys.payload(of: ring.firstUnlock, serial: &serial),
+            let inRing = payload.withUnsafeBytes({ RingPayload.newestGeneration($0) }),
+            let own = keys.firstUnlock.withUnsafeBytes({ RingPayload.newestGeneration($0) }),
+            inRing > own, ring.unfinishedRotation != inRing
+        else { return }
+        let reason = "the keyring has newer class keys; an older copy was put back"
+        throw .because(KeybagFailure.keybagDamaged(directory, reason: reason))
     }
 
     /// Runs `body` in its turn between locks and unlocks.

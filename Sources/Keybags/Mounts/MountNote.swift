@@ -82,6 +82,7 @@ package final class HeldMountNote: Sendable {
     private let run: RunDirectory
     /// Nil: the server has ended.
     private let file: Mutex<LowerFile?>
+    private let mark: Mutex<ServerMark?>
     package var path: FilePath { file.withLock { $0?.path ?? "" } }
 
     /// Writes it down.
@@ -116,6 +117,7 @@ package final class HeldMountNote: Sendable {
     private init(_ note: MountNote, in run: RunDirectory) throws(DataProtectionError) {
         (self.note, self.run) = (note, run)
         file = Mutex(try Self.make(note, in: run, at: nil))
+        mark = Mutex(ServerMark(ofKeybag: run.keybag))
     }
 
     /// - Parameter first: a path to try before others.
@@ -143,6 +145,8 @@ package final class HeldMountNote: Sendable {
         file.withLock { file in
             guard let old = file else { return }
             var named = stat()
+            // Nothing is left in a keybag that was erased.
+            guard (try? KeybagFile(directory: run.keybag).isAnythingThere()) == true else { return }
             let isThere = old.path.withPlatformString { lstat($0, &named) } == 0
             if isThere, let own = try? old.status(), named.isSameItem(as: own) { return }
             guard let again = try? Self.make(note, in: run, at: old.path) else { return }
@@ -157,6 +161,8 @@ package final class HeldMountNote: Sendable {
     package func end() {
         file.withLock { file in
             guard let ended = file.take() else { return }
+            // First: a mark without a note would be a server that a lock cannot find.
+            mark.withLock { $0 = nil }
             if !MountHolder.mayRemain(of: note) { try? AtomicReplace.remove(ended.path) }
             try? ended.close()
         }

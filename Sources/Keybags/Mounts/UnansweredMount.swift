@@ -43,6 +43,9 @@ package struct UnansweredMount: Hashable, Sendable {
             }
             return UnansweredMount(found.note, isServed: false)
         }
-        return (mounts.sorted { $0.server < $1.server }, areAll && areAllNotes)
+        // Somebody may have removed a note, and the server be stopped or not have made it again yet.
+        let noted = Set(notes.map(\.note.server))
+        let areAllNoted = ServerMark.servers(ofKeybag: keybag).isSubset(of: noted)
+        return (mounts.sorted { $0.server < $1.server }, areAll && areAllNotes && areAllNoted)
     }
 }
