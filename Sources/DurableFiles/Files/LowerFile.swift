@@ -264,7 +264,7 @@ package final class LowerFile: Sendable {
 
     /// - Throws: `busy` after that time.
     private func setLock(_ byte: off_t, _ type: Int32, patience: UInt64) throws(DataProtectionError) {
-        let end = Clock.monotonic() + patience
+        let end = ContinuousClock.now + .nanoseconds(Int64(clamping: patience))
         var pause: UInt32 = 50
         while true {
             do throws(DataProtectionError) { return try setLock(byte, type, waiting: false) } catch {
@@ -272,7 +272,7 @@ package final class LowerFile: Sendable {
                     throw error
                 }
             }
-            guard Clock.monotonic() < end else { throw .busy(path) }
+            guard ContinuousClock.now < end else { throw .busy(path) }
             usleep(pause)
             pause = min(2 * pause, 5_000)
         }
