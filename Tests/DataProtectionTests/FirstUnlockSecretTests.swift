@@ -197,12 +197,15 @@ struct FirstUnlockSecretTests {
         #expect(try bag.reopened().firstUnlockSecrets == [])
     }
 
-    @Test("An older copy of the keybag that was put back does not take newer keys out of the ring")
-    func older() throws {
+    @Test(
+        "An older copy of the keybag that was put back does not take newer keys out of the ring",
+        arguments: [false, true])
+    func older(isForgotten: Bool) throws {
         let secret = try add()
         let saved = try KeybagFile.names.map { try bag.file($0).contents() }
         try bag.unlock()
         try bag.rotate()
+        if isForgotten { try bag.forgetRetired() }
         try bag.keybag.lock()
         let ring = try bag.payload(.firstUnlock)
         for (name, bytes) in zip(KeybagFile.names, saved) { try bag.file(name).overwrite(bytes) }

@@ -19,11 +19,11 @@ public struct FirstUnlockSecretEntry: Hashable, Sendable {
 extension OpenedKeybag {
     /// Adds a secret that opens class key C on this machine, and no other key: ``Keybag/unlockOnlyFirstUnlock(secret:)``.
     ///
-    /// It is good until it is removed or the class keys are rotated, whatever becomes of the passcode. Whoever has it, and copies of keybag and
-    /// device key, reads files of class C.
+    /// It is valid until it is removed or the class keys are rotated. A new passcode does not affect it. Anyone with the secret, the device key
+    /// and the keybag can read files of class C, and stored secrets of that class.
     /// - Parameters:
     ///   - secret: new, and stored already where the machine finds it: the keybag does not have it.
-    ///   - name: 1 to 64 bytes, no control characters, and of no other secret.
+    ///   - name: 1 to 64 bytes of UTF-8, no control or formatting characters, and of no other secret.
     /// - Throws: `firstUnlockSecret`; `busy`, `system`: nothing has changed then; `keybagUnconfirmed`.
     public consuming func add(
         _ secret: borrowing FirstUnlockSecret, named name: String
@@ -46,7 +46,7 @@ extension OpenedKeybag {
         }
     }
 
-    /// Removes a secret. Who has it still opens class key C with an earlier copy of the keybag; after a rotation that is worth nothing.
+    /// Removes a secret. With an earlier copy of the keybag it still opens class key C. After a rotation that copy opens no rotated file.
     ///
     /// - Throws: `firstUnlockSecret`; `busy`, `system`: nothing has changed then; `keybagUnconfirmed`.
     public consuming func removeFirstUnlockSecret(named name: String) throws(DataProtectionError) {

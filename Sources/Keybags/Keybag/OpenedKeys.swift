@@ -148,6 +148,8 @@ extension Keybag {
     package func load(
         _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64, noted note: UnlockUnderWay? = nil
     ) throws(DataProtectionError) -> Bool {
+        // Before anything that would evict keys if it failed.
+        if keys.extent == .onlyFirstUnlock { try refuseOlder(keys) }
         let hadC = try state() != .beforeFirstUnlock
         do throws(DataProtectionError) {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
@@ -159,7 +161,6 @@ extension Keybag {
                 try OwnDirectory.requireOnlyOwners(directory)
                 if let now = try? file.load().copy, now.entries != keys.entries { return false }
                 guard keys.extent == .all else {
-                    try refuseOlder(keys)
                     do throws(Errno) { try put(keys, seconds: 0) } catch {
                         throw .because(KeybagFailure.keyringUnavailable(error))
                     }
