@@ -94,7 +94,7 @@ struct EndToEndHardeningTests {
         let seen = try user.home.appending("seen").storedBytes()
         let (isSaid, isSeen) = (secret.isIn(done.output), secret.isIn(seen))
         #expect(!isSaid && !isSeen)
-        #expect(done.text.contains("5000\n") && done.text.contains("empty passcode"), "\(done)\(done.text)")
+        #expect(done.text.contains("5000\n") && done.text.contains("nothing arrived"), "\(done)\(done.text)")
         let isWatching = Secret(Array("cat /proc/self/environ; sleep 0.5".utf8)).isIn(seen)
         #expect(isWatching, "what a process is started with is seen")
     }
