@@ -13,7 +13,7 @@ struct SurfaceTests {
         for line in help.split(separator: "\n") {
             if line.hasSuffix(":"), line.first != " ", line == line.uppercased() {
                 groups.append((String(line.dropLast()), []))
-            } else if let found = line.firstMatch(of: #/^ {2}(?<verb>[a-z]+)( |$)/#), !groups.isEmpty {
+            } else if let found = line.firstMatch(of: #/^ {2}(?<verb>[a-z-]+)( |$)/#), !groups.isEmpty {
                 groups[groups.count - 1].verbs.append(String(found.output.verb))
             }
         }
