@@ -240,10 +240,12 @@ package final class LowerFile: Sendable {
         return lock.l_type != Int16(F_UNLCK)
     }
 
-    /// The bytes of a range on which other open file descriptions hold locks, each of one byte.
-    package func bytesLockedElsewhere(in range: Range<off_t>) throws(DataProtectionError) -> [off_t] {
+    /// The bytes of a range on which other open file descriptions hold locks, each of one byte; the first of them, if there are more than `limit`.
+    package func bytesLockedElsewhere(
+        in range: Range<off_t>, atMost limit: Int
+    ) throws(DataProtectionError) -> [off_t] {
         var (bytes, start): ([off_t], off_t) = ([], range.lowerBound)
-        while start < range.upperBound {
+        while start < range.upperBound, bytes.count < limit {
             var lock = byteLock(start, F_WRLCK, count: range.upperBound - start)
             _ = try retrying(path, "fcntl") { fcntl(descriptor, 36, &lock) }  // F_OFD_GETLK
             if lock.l_type == Int16(F_UNLCK) { break }

@@ -19,9 +19,10 @@ final class ServerMark: Sendable {
         self.file = file
     }
 
-    /// The processes that have marked themselves, as they are numbered where they run.
+    /// The processes that have marked themselves, as they are numbered where they run; 1,000 at most, because a lock must not be held up by whoever
+    /// marks every number.
     static func servers(ofKeybag keybag: FilePath) -> Set<Int32> {
-        let bytes = (try? file(keybag)?.bytesLockedElsewhere(in: first..<first + count)) ?? []
+        let bytes = (try? file(keybag)?.bytesLockedElsewhere(in: first..<first + count, atMost: 1000)) ?? []
         return Set(bytes.map { Int32($0 - first) })
     }
 
