@@ -14,11 +14,12 @@ struct WeakeningTests {
         keybag = try Keybag(at: FilePath(sandbox.keybagDirectory))
     }
 
-    /// Whether somebody waits for a lock of the file.
-    private func isAwaited(_ file: LowerFile) throws -> Bool {
-        let inode = ":\(try file.status().st_ino) "
-        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
-        return locks.split(separator: "\n").contains { $0.contains("->") && $0.contains(inode) }
+    /// Whether a process has a file open: it tries to lock it then, again and again.
+    private func hasOpen(_ process: Process, _ path: String) throws -> Bool {
+        let directory = "/proc/\(process.processIdentifier)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: directory).contains { name in
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\(name)")) == path
+        }
     }
 
     @Test("class compares under the lock of the heads: a file that was raised before that stays raised")
@@ -32,7 +33,8 @@ struct WeakeningTests {
         try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
             do { try process.run() } catch { Issue.record(error) }
             // It has read the class, if it does so without the lock, and now waits for the lock.
-            #expect(waits { (try? isAwaited(file)) == true })
+            #expect(waits { (try? hasOpen(process, sandbox.path("file"))) == true })
+            usleep(300_000)
             try keybag.change(file, to: .complete)
         }
         process.waitUntilExit()
