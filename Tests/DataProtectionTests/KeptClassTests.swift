@@ -70,10 +70,8 @@ struct KeptClassTests {
             #expect(throws: Never.self) { try bed.keybag.setProtection(.complete, ofItemAt: path) }
             done.signal()
         }
-        let inode = ":\(try old.status().st_ino) "
-        while try !FilePath("/proc/locks").text().split(separator: "\n").contains(where: {
-            $0.contains("->") && $0.contains(inode)
-        }) { usleep(1000) }
+        // It asks for the lock again and again, which nobody sees: long enough for it to have begun, and shorter than its patience.
+        usleep(500_000)
         let new = try bed.make("new", .completeUntilFirstUserAuthentication, [2])
         #expect(rename(new.string, path.string) == 0)
         try old.close()
