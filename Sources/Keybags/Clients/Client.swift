@@ -214,12 +214,12 @@ package final class Client: Sendable {
     ///
     /// - Returns: when the keys may expire; nil: never, or they are not there.
     private func lookForExpiry(_ transition: TransitionFile) -> UInt64? {
-        let ring = RingKeys(uuid)
-        ring.clearExpired(in: directory)
-        let isThere = ring.holdsUnlocked
-        let writers = ledger.withLock { ledger -> [any FinishesAtLock] in
-            defer { ledger.hadKeys = isThere }
-            return ledger.hadKeys && !isThere ? ledger.takeWriters() : []
+        RingKeys(uuid).clearExpired(in: directory)
+        let (isThere, writers) = ledger.withLock { ledger in
+            // Under the lock: an answer from before an unlock must not count as the end of the keys that came with it.
+            let hadKeys = ledger.hadKeys
+            ledger.hadKeys = RingKeys(uuid).holdsUnlocked
+            return (ledger.hadKeys, hadKeys && !ledger.hadKeys ? ledger.takeWriters() : [])
         }
         if !writers.isEmpty { commit(writers) }
         guard isThere else { return nil }
