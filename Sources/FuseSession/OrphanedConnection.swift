@@ -14,8 +14,7 @@ package final class OrphanedConnection: Sendable {
     ///
     /// A page whose read is not answered is not dropped either.
     package func refuseRequests() throws(POSIXThread.Refusal) {
-        // The server can have been killed in read(2), before it noted what it took. A thread of it can wait for the answer, and keep the connection.
-        if !asksAgain() { refuseTaken(ENOTCONN) }
+        refuseUnanswered()
         try POSIXThread.detach(blocksSignals: true) { [self] in
             // A request has bytes of files in it, which are wiped with it.
             guard let buffer = try? RequestBuffer(count: FuseSession.requestRoom) else { return }
@@ -27,7 +26,13 @@ package final class OrphanedConnection: Sendable {
         }
     }
 
-    /// Refuses what the dead server has taken.
+    /// Refuses what was taken and not answered, again if need be: a thread of the dead server can have been in read(2) until now.
+    package func refuseUnanswered() {
+        // Whatever it noted or did not note. A thread of it can wait for the answer, and keep the connection.
+        if !asksAgain() { refuseTaken(ENOTCONN) }
+    }
+
+    /// Refuses what the dead server has noted that it took.
     func refuseTaken(_ errno: Int32) {
         for unique in record.openRequests { Self.refuse(unique, errno, on: descriptor) }
     }

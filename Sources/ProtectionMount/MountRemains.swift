@@ -45,7 +45,7 @@ package struct MountRemains {
         do {
             let orphan = try orphan()
             try orphan.refuseRequests()
-            dropPages(of: orphan)
+            dropPages(of: orphan) { orphan.refuseUnanswered() }
         } catch {}  // the note says that pages may be left
     }
 
@@ -56,18 +56,24 @@ package struct MountRemains {
         OrphanedConnection(descriptor: connection, record: try ConnectionRecord(descriptor: dup(record)))
     }
 
-    private func dropPages(of orphan: OrphanedConnection) {
+    /// - Parameter whileWaiting: called again and again as long as pages are being read.
+    private func dropPages(of orphan: OrphanedConnection, whileWaiting: () -> Void = {}) {
         // At once. Then again when the server's lock on the note proves that none of its threads can have answered a read since.
-        guard Self.drops(pagesOf: orphan), !note.isEmpty else { return }
-        MountNote.removeCleared(at: note) { Self.drops(pagesOf: orphan) }
+        guard Self.drops(pagesOf: orphan, whileWaiting), !note.isEmpty else { return }
+        MountNote.removeCleared(at: note) { Self.drops(pagesOf: orphan, whileWaiting) }
     }
 
     /// - Returns: whether none are left.
-    private static func drops(pagesOf orphan: OrphanedConnection) -> Bool {
+    private static func drops(pagesOf orphan: OrphanedConnection, _ whileWaiting: () -> Void) -> Bool {
         let isDone = DispatchSemaphore(value: 0)
         do throws(POSIXThread.Refusal) {
             try POSIXThread.detach(blocksSignals: true) { if orphan.dropPages() { isDone.signal() } }
         } catch { return false }
-        return isDone.wait(timeout: .now() + patience) == .success
+        let end = DispatchTime.now() + patience
+        while isDone.wait(timeout: .now() + 0.1) == .timedOut {
+            if DispatchTime.now() > end { return false }
+            whileWaiting()
+        }
+        return true
     }
 }

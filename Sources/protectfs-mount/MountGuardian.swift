@@ -11,6 +11,8 @@ struct MountGuardian {
     private let writer: Int32
 
     private static let option = "--guard"
+    /// For how long the threads of a killed server may take to end, in milliseconds, if none waits for a page.
+    private static let patience: Int32 = 200
     /// What the guardian has open: the end of the pipe, and what ``MountRemains`` has.
     private static let reader: Int32 = 3
     private static func remains(_ note: FilePath) -> MountRemains {
@@ -78,8 +80,9 @@ struct MountGuardian {
         protectfs_wait_for_parent(reader, server)
         var pipe = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
         var byte: UInt8 = 0
+        // Its first thread has ended. Others can be about to take a request, which nobody would answer if it was taken after we asked for those.
         // Where it has ended in order, there is a byte.
-        if poll(&pipe, 1, 0) > 0, read(reader, &byte, 1) != 0 { return }
+        if poll(&pipe, 1, patience) > 0, read(reader, &byte, 1) != 0 { return }
         let remains = remains(words[2])
         if remains.isWorthAnotherServer { becomeServer(Array(words[2...])) }
         remains.clear()
