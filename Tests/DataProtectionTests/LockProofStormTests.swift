@@ -38,7 +38,7 @@ struct LockProofStormTests {
         let bag = try TestKeybag(state: .unlocked)
         let holder = try StormProcess(bag.directory, ["turns", "stay"])
         #expect(try holder.line() == "ready")
-        kill(holder.pid, SIGSTOP)
+        holder.stop()
         let stopped = try (0..<4).map { _ in try StormProcess(bag.directory, ["turns", "lock", "2"]) }
         for locker in stopped { #expect(try locker.line() == "0 2") }
         try holder.say("go on")

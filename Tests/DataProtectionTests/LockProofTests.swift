@@ -15,7 +15,7 @@ struct LockProofTests {
         let before = bag.keybag.transition.read().counter
         let holder = try StormProcess(bag.directory, ["turns", "stay"])
         #expect(try holder.line() == "ready")
-        kill(holder.pid, SIGSTOP)
+        holder.stop()
         let expected = DataProtectionError.because(
             KeybagFailure.lockUnproven(keybag: bag.directory, .held(processes: [holder.pid])))
         for tries in 1...2 as ClosedRange<UInt64> {

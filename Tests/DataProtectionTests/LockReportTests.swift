@@ -42,7 +42,7 @@ import Testing
         let unsynced = try worker("open w \(bed.path("unsynced"))", "append 300000 5", "write 0 10 6")
         let writing = try StormProcess(bed.keybag.directory, ["crowd", "write", bed.directory.string, "written"])
         #expect(try writing.line() == "ready")
-        kill(stopped.pid, SIGSTOP)
+        stopped.stop()
 
         let start = Clock.monotonic()
         let report = try bed.keybag.lock(waiting: 1)

@@ -5,7 +5,7 @@ import Testing
 @testable import ProtectionDownloads
 
 /// Many downloads that are followed at once: each one's end is told, once, whoever runs the list and whenever it came.
-@Suite(.timeLimit(.minutes(20))) struct FollowingTests {
+@Suite(.timeLimit(.minutes(5))) struct FollowingTests {
     private func requests(_ bed: DownloadBed, _ count: Int) -> [DownloadRequest] {
         bed.server["file"] = .init(bytes: noise(1_000))
         return (0..<count).map { DownloadRequest(bed.request().url, to: bed.path("file \($0)")) }

@@ -49,7 +49,7 @@ struct LockReportVerbTests {
     @Test("Who did not answer: 75 with --require-clean, the keys gone all the same; clean when it goes on")
     func stopped() throws {
         let reader = try CrowdInSandbox(sandbox, ["write", "one"])
-        kill(reader.pid, SIGSTOP)
+        reader.stop()
         let done = try sandbox.run("lock", "--require-clean")
         #expect(done.status == 75)
         let lines = done.errors.split(separator: "\n")

@@ -184,7 +184,7 @@ struct MountDeathTests {
         let done = try bed.script(
             """
             mapping, descriptor = mapped('point/complete'), os.open('point/first-unlock', os.O_RDONLY)
-            os.kill(server(), signal.SIGSTOP)
+            stop(server())
             lock = verb('lock', '--require-clean')
             os.kill(server(), signal.SIGCONT)
             print(lock.returncode, '(process %d) did not respond' % server() in lock.stderr)
@@ -266,7 +266,7 @@ struct MountDeathTests {
         let done = try bed.script(
             """
             mapping, process = mapped('point/complete'), server()
-            os.kill(process, signal.SIGSTOP)
+            stop(process)
             clients = os.environ['PROTECTFS_KEYBAG'] + '/run/clients'
             for name in os.listdir(clients): os.unlink(os.path.join(clients, name))
             lock = verb('lock', '--require-clean')
@@ -314,7 +314,7 @@ struct MountDeathTests {
             """
             process = server()
             keeper = guardian(process)
-            for one in (process, keeper): os.kill(one, signal.SIGSTOP)
+            for one in (process, keeper): stop(one)
             verbs = [['cat', 'point/none'], ['class', 'point/nosuch'], ['write', 'point/new']]
             print([subprocess.run([program] + words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60).returncode for words in verbs])
             for one in (keeper, process): os.kill(one, signal.SIGCONT)
@@ -329,7 +329,7 @@ struct MountDeathTests {
             """
             run_directory, process = os.environ['PROTECTFS_KEYBAG'] + '/run', server()
             keeper, mapping = guardian(process), mapped('point/complete')
-            for one in (process, keeper): os.kill(one, signal.SIGSTOP)
+            for one in (process, keeper): stop(one)
             os.rename(run_directory, run_directory + '-gone')
             print(verb('lock', '--require-clean').returncode, resident(mapping) > 0)
             for one in (keeper, process): os.kill(one, signal.SIGCONT)

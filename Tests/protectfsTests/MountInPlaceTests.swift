@@ -114,7 +114,7 @@ struct MountInPlaceTests {
             """
             descriptor = os.open('d/complete', os.O_RDONLY)
             os.read(descriptor, 10)
-            os.kill(server(), signal.SIGSTOP)
+            stop(server())
             lock, listed = verb('lock', '--require-clean'), verb('mount')
             os.kill(server(), signal.SIGCONT)
             print(lock.returncode, '(process %d) did not respond' % server() in lock.stderr)

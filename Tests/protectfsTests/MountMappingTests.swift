@@ -30,7 +30,7 @@ struct MountMappingTests {
                 for mapping in mappings:
                     if not mapping.closed: bytes(mapping)
                 process = server()
-                os.kill(process, signal.SIGSTOP)
+                stop(process)
                 store()
                 shell.stdin.write('"$PROTECTFS" lock >/dev/null 2>&1; echo\\n')
                 shell.stdin.flush()

@@ -103,7 +103,7 @@ struct MountTakeoverTests {
             second = os.open('point/none', os.O_RDWR)
             writer, reader = os.open('point/complete', os.O_RDWR), os.open('point/complete', os.O_RDONLY)
             dead, keeper = server(), guardian(server())
-            os.kill(keeper, signal.SIGSTOP)
+            stop(keeper)
             os.pwrite(writer, b'lost', 0)
             os.pwrite(second, b'lost', 0)
             end(dead)
@@ -157,7 +157,7 @@ struct MountTakeoverTests {
             """
             lock = later('"$PROTECTFS" lock --require-clean')
             writer, dead, keeper = os.open('point/sub/unless-open', os.O_RDWR), server(), guardian(server())
-            os.kill(keeper, signal.SIGSTOP)
+            stop(keeper)
             os.pwrite(writer, b'kept', 0)
             end(dead)
             print(lock())

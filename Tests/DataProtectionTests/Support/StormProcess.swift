@@ -133,6 +133,13 @@ final class StormProcess {
     /// Says a line, and does not wait for the answer.
     func say(_ question: String) throws { _ = try channel.writeAll(Array("\(question)\n".utf8)) }
 
+    /// SIGSTOP. Returns when no thread of it runs any more: one takes the signal and stops the others, which go on until then.
+    func stop() {
+        _ = Glibc.kill(pid, SIGSTOP)
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(pid), &information, WSTOPPED) == -1 && errno == EINTR {}
+    }
+
     /// kill -9.
     ///
     /// - Returns: the last step that it acknowledged before it died and that was not read yet, else `last`.

@@ -7,6 +7,13 @@ final class CrowdInSandbox {
     private let output = Pipe()
     var pid: pid_t { process.processIdentifier }
 
+    /// SIGSTOP. Returns when no thread of it runs any more: one takes the signal and stops the others, which go on until then.
+    func stop() {
+        kill(pid, SIGSTOP)
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(pid), &information, WSTOPPED) == -1 && errno == EINTR {}
+    }
+
     /// Where their files are.
     static func directory(_ sandbox: CommandSandbox) -> String { sandbox.path("files") }
 

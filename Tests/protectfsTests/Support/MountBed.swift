@@ -107,6 +107,17 @@ final class MountBed {
                     with open('/proc/%s/cmdline' % name, 'rb') as file: words = file.read().split(b'\\0')
                 except (OSError, IndexError): continue
                 if parent == process and b'--guard' in words: return int(name)
+        def stopped(process):
+            try:
+                for thread in os.listdir('/proc/%d/task' % process):
+                    with open('/proc/%d/task/%s/stat' % (process, thread)) as file:
+                        if file.read().rsplit(')', 1)[1].split()[0] not in 'TZ': return False
+                return True
+            except OSError: return False
+        def stop(process):
+            # One thread takes the signal and stops the others, which go on until then.
+            os.kill(process, signal.SIGSTOP)
+            assert waited(lambda: stopped(process))
         def end(process):
             os.kill(process, signal.SIGKILL)
             assert waited(lambda: gone(process))
