@@ -1,6 +1,6 @@
-import Dispatch
 import Glibc
 import ProtectionKeys
+import Synchronization
 import SystemPackage
 
 /// A file `bell` beside a database: replaced whenever that has changed, so that other processes look at it. It says nothing, and
@@ -12,6 +12,20 @@ package struct Bell: Sendable {
     package let directory: FilePath
 
     package init(directory: FilePath) { self.directory = directory }
+
+    /// What tells one ringing from the next.
+    struct Stroke: Equatable {
+        let file: ino_t
+        let seconds: time_t
+        let nanoseconds: Int
+    }
+
+    /// Nil if there is no bell.
+    var lastStroke: Stroke? {
+        var status = stat()
+        guard directory.appending(Self.name).withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
+        return Stroke(file: status.st_ino, seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+    }
 
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
     package func ring() {
@@ -26,47 +40,40 @@ package struct Bell: Sendable {
             _ = path.withPlatformString { unlink($0) }
             return
         }
+        // The kernel's clock stands still for milliseconds, and the number of a file that goes is given to the next one: two strokes could look alike.
+        let stroke = timespec(tv_sec: time(nil), tv_nsec: .random(in: 0..<1_000_000_000))
+        futimens(file, [stroke, stroke])
         close(file)
         let isRung = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
         if !isRung { _ = temporary.withPlatformString { unlink($0) } }
     }
 }
 
-/// Hears the bell, by inotify(7); where that does not work it is as if it rang once a second. Until it is cancelled or goes.
+/// Hears the bell; where inotify(7) does not work, within a second. Until it is cancelled or goes. Where this process may have no more threads nobody
+/// hears it.
 package final class BellListener: Sendable {
-    private final class Watched: Sendable {
-        let watch: DirectoryWatch
-        init(_ watch: consuming DirectoryWatch) { self.watch = watch }
-    }
-
-    private let source: any DispatchSourceProtocol & Sendable
+    private let observation: ChangeListener.Observation?
 
     /// - Parameter heard: must not wait for anything.
     package init(_ bell: Bell, heard: @escaping @Sendable () -> Void) {
-        let queue = DispatchQueue(label: "protectfs.bell")
-        if let watched = try? Watched(Self.watch(bell.directory)) {
-            let reading = DispatchSource.makeReadSource(fileDescriptor: watched.watch.descriptor, queue: queue)
-            reading.setEventHandler {
-                _ = watched.watch.drain()
-                heard()
-            }
-            // The descriptor must outlive the source.
-            reading.setCancelHandler { withExtendedLifetime(watched) {} }
-            source = reading as! DispatchSource
-        } else {
-            let timer = DispatchSource.makeTimerSource(queue: queue)
-            timer.schedule(deadline: .now() + 1, repeating: 1)
-            timer.setEventHandler(handler: heard)
-            source = timer as! DispatchSource
+        let last = LastHeard(bell.lastStroke)
+        observation = try? ChangeListener.shared.observe(WatchedPlace(bell.directory)) {
+            // Names of the database come and go there too.
+            if last.becomes(bell.lastStroke) { heard() }
+            return nil
         }
-        source.resume()
     }
 
-    deinit { source.cancel() }
+    private final class LastHeard: Sendable {
+        private let stroke: Mutex<Bell.Stroke?>
+        init(_ stroke: Bell.Stroke?) { self.stroke = Mutex(stroke) }
 
-    private static func watch(_ directory: FilePath) throws(Errno) -> DirectoryWatch {
-        let watch = try DirectoryWatch()
-        try watch.add(directory)
-        return watch
+        /// Whether it is another one.
+        func becomes(_ new: Bell.Stroke?) -> Bool {
+            stroke.withLock { stroke in
+                defer { stroke = new }
+                return stroke != new
+            }
+        }
     }
 }
