@@ -38,8 +38,8 @@ package final class Progress {
     /// Runs one piece of the work, `size` long, which calls its argument with what it has done of that.
     package func during<R, E: Error>(_ size: Int64, _ body: ((Int64) -> Void) throws(E) -> R) throws(E) -> R {
         let before = done
-        defer { show(before + size) }
-        return try body { show(before + $0) }
+        defer { show(before.adding(size: size)) }
+        return try body { show(before.adding(size: $0)) }
     }
 
     /// `done` of the total is done.

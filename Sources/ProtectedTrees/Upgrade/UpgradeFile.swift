@@ -4,7 +4,6 @@ import Keybags
 import ProtectedFiles
 import ProtectionFormat
 import ProtectionKeys
-import Synchronization
 import SystemPackage
 
 /// One file on its way through an upgrade.
@@ -23,7 +22,7 @@ package struct UpgradeWork: Sendable {
     package let plan: UpgradePlan
     package let isDryRun: Bool
     /// Bytes done, for whoever shows it.
-    package let done: UpgradeCounter
+    package let done: ByteCounter
     /// Whether to go on: asked before each file and each MiB.
     package let goOn: @Sendable () -> Bool
 
@@ -123,14 +122,6 @@ package struct UpgradeWork: Sendable {
             return try ProtectedFileInfo(path: file.path, file: file).protectionClass
         }
     }
-}
-
-/// How many bytes all threads have done.
-package final class UpgradeCounter: Sendable {
-    private let count = Atomic<Int64>(0)
-    package init() {}
-    package var bytes: Int64 { count.load(ordering: .relaxed) }
-    package func add(_ bytes: Int64) { count.add(bytes, ordering: .relaxed) }
 }
 
 extension DataProtectionError {

@@ -18,7 +18,7 @@ package struct UpgradePass: Sendable {
     package let place: FilePath
     private let names: UnprotectableNames
     /// Bytes done, for whoever shows it.
-    package let done = UpgradeCounter()
+    package let done = ByteCounter()
 
     /// How many files are under way at once: each keeps its directory open.
     private static let window = 64

@@ -42,7 +42,7 @@ final class BackupReport {
         var bytes: Int64 = 0
         for root in roots {
             TreeWalk(crossesFileSystems: false) { _ in }.walk(root, recordingIn: nil) { item in
-                if item.kind == .file { bytes += item.size }
+                if item.kind == .file { bytes = bytes.adding(size: item.size) }
                 return Interruption.isRequested ? .stop : .goOn
             }
         }
@@ -51,7 +51,7 @@ final class BackupReport {
 
     /// Failures are said at once.
     func add(_ result: BackupResult) {
-        done += result.size
+        done = done.adding(size: result.size)
         progress.show(done)
         var members = JSON.members(of: result.path)
         switch result.outcome {

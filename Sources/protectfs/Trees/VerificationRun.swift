@@ -1,6 +1,5 @@
 import DataProtection
 import Glibc
-import Synchronization
 
 /// One run over all files of a `verify`: several threads open them, this one prints.
 final class VerificationRun {
@@ -32,13 +31,6 @@ final class VerificationRun {
             threads: threads, window: 64, work: { Self.verify($0, keybags, done) },
             receive: { [unowned self] in receive($0, $1) },
             whileWaiting: { [unowned self] in progress.show(done.bytes) })
-    }
-
-    /// Counts for the bar what all threads have done.
-    private final class ByteCounter: Sendable {
-        private let count = Atomic<Int64>(0)
-        var bytes: Int64 { count.load(ordering: .relaxed) }
-        func add(_ bytes: Int64) { count.add(bytes, ordering: .relaxed) }
     }
 
     private struct VerifiedFile: Sendable {

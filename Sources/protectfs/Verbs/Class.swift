@@ -139,7 +139,7 @@ struct Class: ParsableCommand {
 
     /// What they take on disk, for the bar.
     private func size(of paths: ArraySlice<FilePath>) -> Int64 {
-        paths.reduce(0) { $0 + ((try? NamedItem($1).size) ?? 0) }
+        paths.reduce(0) { $0.adding(size: (try? NamedItem($1).size) ?? 0) }
     }
 
     /// It would not be followed: nobody authenticates a directory's default.

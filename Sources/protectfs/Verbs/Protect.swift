@@ -79,13 +79,13 @@ struct Protect: ParsableCommand {
         options.includes = include.kinds
         for item in items {
             guard item.kind == .directory else {
-                if isPlaintext(item.path) { (count, bytes) = (count + 1, bytes + item.size) }
+                if isPlaintext(item.path) { (count, bytes) = (count + 1, bytes.adding(size: item.size)) }
                 continue
             }
             // The run itself says what cannot be opened.
             let pass = try? UpgradePass(keybag, item.path, to: protectionClass, rules: nil, options: options)
             _ = pass?.run { result in
-                if case .converted = result.outcome { (count, bytes) = (count + 1, bytes + result.size) }
+                if case .converted = result.outcome { (count, bytes) = (count + 1, bytes.adding(size: result.size)) }
             }
         }
         if yes || count == 0 || !items.contains(where: { $0.kind == .directory }) { return bytes }

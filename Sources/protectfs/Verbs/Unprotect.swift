@@ -102,5 +102,5 @@ struct Unprotect: ParsableCommand {
 
 extension ConversionItems {
     /// What the files take on disk.
-    fileprivate var bytes: Int64 { items.reduce(0) { $0 + $1.size } }
+    fileprivate var bytes: Int64 { items.reduce(0) { $0.adding(size: $1.size) } }
 }

@@ -144,7 +144,7 @@ private final class UpgradeRun {
         TreeWalk(crossesFileSystems: true).walk(directory, recordingIn: nil) { item in
             device = device ?? item.device
             if item.device != device { return .leaveOut }  // the upgrade says so
-            if item.kind == .file { total = (total.files + 1, total.bytes + item.size) }
+            if item.kind == .file { total = (total.files + 1, total.bytes.adding(size: item.size)) }
             return Interruption.isRequested ? .stop : .goOn
         }
         return total
@@ -154,7 +154,8 @@ private final class UpgradeRun {
     private static func line(
         files: Int, bytes: Int64, of total: (files: Int, bytes: Int64), after seconds: Double
     ) -> String {
-        let share = Double(bytes + Int64(files) << 16) / max(1, Double(total.bytes + Int64(total.files) << 16))
+        func cost(_ files: Int, _ bytes: Int64) -> Double { Double(bytes) + Double(files) * 65_536 }
+        let share = cost(files, bytes) / max(1, cost(total.files, total.bytes))
         let left = share > 0.01 ? Int(clamping: seconds / share - seconds) : nil
         let time = left.map { $0 < 100 ? "\($0) s left" : "\($0 / 60) min left" } ?? "…"
         return "\(files)/\(total.files) files, \(bytes >> 20) MiB, \(time)"

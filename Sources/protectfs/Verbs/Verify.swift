@@ -59,7 +59,7 @@ struct Verify: ParsableCommand {
         var bytes: Int64 = 0
         for root in roots {
             TreeWalk(crossesFileSystems: true).walk(root, recordingIn: nil) { item in
-                if item.kind == .file { bytes += item.size }
+                if item.kind == .file { bytes = bytes.adding(size: item.size) }
                 return Interruption.isRequested ? .stop : .goOn
             }
         }
