@@ -47,6 +47,19 @@ import Testing
         }
     }
 
+    @Test("What an import replaces is as strict as it was, also where somebody has altered that")
+    func isAsStrictAsBoth() throws {
+        let bed = try SecretsBed()
+        let name = SecretName.account("kim")
+        try bed.store.add(name, value: secret("old"), accessibility: .afterFirstUnlock)
+        let text = try export(bed.store)
+        try bed.store.set(name, value: secret("new"), accessibility: .whenUnlockedThisDeviceOnly)
+        try bed.store.write { try $0.execute(sql: "UPDATE secrets SET accessibility = 3") }
+        #expect(try take(text, into: bed.store, replacing: true) == 1)
+        #expect(try bed.store.record(of: name)?.accessibility == .whenUnlockedThisDeviceOnly)
+        #expect(try bed.store.text(name) == "old")
+    }
+
     @Test func thereAndBack() throws {
         let (bed, other) = (try SecretsBed(), try SecretsBed())
         let group = try AccessGroup("a.b.c.d")

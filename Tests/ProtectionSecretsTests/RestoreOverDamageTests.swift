@@ -49,4 +49,15 @@ import Testing
         try opened.forgetRetiredKeys(before: generation, secretsAreRewrapped: true)
         try expectRestored()
     }
+
+    @Test("What replaces a secret is as strict as it was there and as it came", arguments: SecretAccessibility.allCases)
+    func isAsStrictAsBoth(_ accessibility: SecretAccessibility) throws {
+        // The backup has it as `when-unlocked`.
+        try bed.store.set(name, value: secret("newer"), accessibility: accessibility)
+        #expect(try restore(replacing: true).done == 1)
+        let restored = try #require(try bed.store.record(of: name))
+        let isThisDeviceOnly = accessibility.isThisDeviceOnly
+        #expect(restored.accessibility == (isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked))
+        #expect(try bed.store.text(name) == "good")
+    }
 }

@@ -19,6 +19,13 @@ public enum SecretAccessibility: UInt8, Sendable, Hashable, CaseIterable {
     /// The same, readable only while unlocked.
     var whenUnlocked: SecretAccessibility { isThisDeviceOnly ? .whenUnlockedThisDeviceOnly : .whenUnlocked }
 
+    /// As strict as both: readable only while unlocked, and of this device only, if one of them is.
+    func asStrict(as other: SecretAccessibility) -> SecretAccessibility {
+        let strict = protectionClass == .complete ? self : other.protectionClass == .complete ? whenUnlocked : self
+        guard other.isThisDeviceOnly else { return strict }
+        return strict.protectionClass == .complete ? .whenUnlockedThisDeviceOnly : .afterFirstUnlockThisDeviceOnly
+    }
+
     /// The class of files with the same lock states.
     public var protectionClass: ProtectionClass {
         switch self {

@@ -65,7 +65,7 @@ extension SecretStore {
                 try put(item.name, item.value, item.group, database, heals: replacing) { old in
                     guard let old else { return item.accessibility }
                     guard replacing else { throw SecretError.exists(item.name, item.group) }
-                    return try self.accessibility(item.accessibility, replacing: old)
+                    return try self.accessibility(atLeast: item.accessibility, replacing: old)
                 }
             }
             return items.count

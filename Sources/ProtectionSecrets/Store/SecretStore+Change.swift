@@ -202,6 +202,21 @@ extension SecretStore {
         return given ?? row.record.accessibility
     }
 
+    /// What comes from elsewhere, and replaces a row, gets this accessibility: as strict as it came with and as the row. Who has made a
+    /// secret stricter since is not made to store it weaker again by a backup of before.
+    ///
+    /// - Throws: `locked`: what cannot be read now is not replaced either.
+    func accessibility(
+        atLeast given: SecretAccessibility, replacing row: SecretRow
+    ) throws(SecretError) -> SecretAccessibility {
+        do throws(SecretError) { return given.asStrict(as: try accessibility(nil, replacing: row)) } catch {
+            guard error.leavesNoValue else { throw error }
+            // Where nothing opens under any accessibility the row's word counts as far as it is the stricter one.
+            let original = try? accessibility(inPlaceOf: row, that: error)
+            return given.asStrict(as: original ?? row.record.accessibility)
+        }
+    }
+
     /// The row of a name. One that is damaged is removed, and counts as none.
     private func replaceable(_ name: SecretName, _ group: AccessGroup, _ database: Database) throws -> SecretRow? {
         do { return try row(name, group, database) } catch let error as SecretError {

@@ -119,7 +119,10 @@ extension SecretStore {
                 guard error.leavesNoValue else { throw error }
                 guard replacing else { throw SecretError.exists(record.name, record.group) }
             }
-            try put(record.name, value, record.group, database, heals: true) { _ in record.accessibility }
+            try put(record.name, value, record.group, database, heals: true) { old in
+                guard let old else { return record.accessibility }
+                return try self.accessibility(atLeast: record.accessibility, replacing: old)
+            }
             return true
         }
     }
