@@ -151,4 +151,10 @@ result["other-client.p12"] = {"p12": text(identity("other-client", b"correct hor
 result["without-passphrase.p12"] = {"p12": text(identity("client", None))}
 result["certificate-only.p12"] = {"p12": text(pkcs12.serialize_key_and_certificates(
     b"none", None, None, [made["client"].certificate], BestAvailableEncryption(b"correct horse")))}
+# Certificates and key each ask for 8,388,607 iterations: together more than the limit.
+costly = PrivateFormat.PKCS12.encryption_builder().kdf_rounds(0x10000).hmac_hash(hashes.SHA256()).key_cert_algorithm(
+    pkcs12.PBES.PBESv2SHA256AndAES256CBC).build(b"correct horse")
+der = pkcs12.serialize_key_and_certificates(b"client", made["client"].key, made["client"].certificate, None, costly)
+assert der.count(b"\x02\x03\x01\0\0") >= 2
+result["costly.p12"] = {"p12": text(der.replace(b"\x02\x03\x01\0\0", b"\x02\x03\x7f\xff\xff"))}
 print(json.dumps(result))

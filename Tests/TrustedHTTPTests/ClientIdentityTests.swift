@@ -94,4 +94,13 @@ struct ClientIdentityTests {
         (der[2], der[3]) = (UInt8(length >> 8), UInt8(length & 0xFF))
         #expect(error(der + iterations, "correct horse") == .tooExpensive(iterations: 0x7FFF_FFFF))
     }
+
+    @Test("So is one whose parts ask for it, each for less than the limit")
+    func tooExpensiveInside() {
+        guard case .tooExpensive(let iterations)? = error(TestCertificates.identity("costly"), "correct horse") else {
+            Issue.record("it was not refused")
+            return
+        }
+        #expect(iterations >= 2 * 0x7F_FFFF)
+    }
 }

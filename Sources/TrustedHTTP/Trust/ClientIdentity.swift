@@ -74,7 +74,7 @@ public enum ClientIdentityError: Error, Hashable {
     case wrongPassphrase
     /// It has no authentication code, or one by a public key: nothing would tell a wrong passphrase from damage.
     case notAuthenticated
-    /// To check the passphrase would take so many iterations; the limit is 10,000,000.
+    /// To check the passphrase, and to decrypt everything in the file, would take so many iterations or more; the limit is 10,000,000.
     case tooExpensive(iterations: Int)
     /// It is encrypted by a method that libcrypto does not do, like the RC2 of old exports.
     case unsupportedEncryption
