@@ -67,6 +67,22 @@ struct KeybagDeviceKeyTests {
         #expect(try bag.attempts()?.failures == 0)
     }
 
+    @Test("That nobody can look for is not called missing")
+    func unknown() throws {
+        let bag = try TestKeybag()
+        let loop = bag.scratchPath.appending("loop")
+        #expect(symlink(loop.string, loop.string) == 0)
+        var copy = try StoredKeybag(of: bag)
+        copy.setPath(Array(loop.appending("device-key").string.utf8))
+        copy.finish()
+        try copy.store(in: bag)
+        let error = expectError("deviceKeyUnusable") {
+            try bag.reopened().unlock(passcode: secret(TestKeybag.passcode))
+        }
+        #expect(error.map { "\($0)" }?.contains("cannot be looked for: Too many levels of symbolic links") == true)
+        #expect(try bag.attempts()?.failures == 0)
+    }
+
     @Test("At a path that leads to a device of the system is not read", arguments: ["/dev/zero", "/dev/null", "/"])
     func systemPaths(path: String) throws {
         let bag = try TestKeybag()

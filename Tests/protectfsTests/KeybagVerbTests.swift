@@ -49,6 +49,7 @@ struct KeybagVerbTests {
     @Test("A key that cannot be read is not taken for an evicted one")
     func unreadableKey() throws {
         try sandbox.unlock()
+        #expect(try sandbox.shell("echo text | \"$PROTECTFS\" write complete").status == 0)
         let before = try sandbox.run("status", "--json").text
         let uuid = try #require(before.firstMatch(of: /"uuid": "([^"]*)"/)).output.1
         let key = try sandbox.shell("keyctl search @u user protectfs:\(uuid):1")
@@ -64,6 +65,9 @@ struct KeybagVerbTests {
             #expect(done.status == 75 && done.text == "", "\(words): \(done.errors)")
             #expect(done.errors == status.errors, "\(words)")
         }
+        // To say that it is locked would send people to an unlock, which does not help.
+        let read = try sandbox.run("cat", "complete")
+        #expect(read.status == 75 && read.text == "" && read.errors == status.errors, "\(read.errors)")
     }
 
     @Test("A queue that cannot be read is not called empty")

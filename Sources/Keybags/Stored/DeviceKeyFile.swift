@@ -8,7 +8,8 @@ import SystemPackage
 package protocol DeviceKeySource: Sendable {
     /// The device key of this keybag.
     ///
-    /// - Throws: `otherDevice` if what is there belongs to another keybag's device, `deviceKeyUnusable` if nothing is.
+    /// - Throws: `otherDevice` if none is there, or one of another keybag's device; `deviceKeyUnusable` if what is there cannot be used, or nobody
+    ///   can tell whether anything is.
     func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey
 
     /// The device key that a keybag gets that is recovered here: its own where that is there, else this machine's.
@@ -28,16 +29,28 @@ package struct DeviceKeyFile: DeviceKeySource {
 
     package func load(for keybag: KeybagCopy, in directory: FilePath) throws(DataProtectionError) -> DeviceKey {
         let recorded = FilePath(bytes: keybag.devicePath)
-        let path = OwnDirectory.exists(recorded) ? recorded : Locations.deviceKey
-        guard OwnDirectory.exists(path) else {
-            throw .because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))
-        }
+        // Where nobody can tell whether it is there, the one at its usual place may be the right one all the same.
+        var failure = DataProtectionError.because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))
+        var path = recorded
+        do throws(DataProtectionError) {
+            if try !Self.isThere(recorded) { path = Locations.deviceKey }
+        } catch { (path, failure) = (Locations.deviceKey, error) }
+        if path != recorded, try !Self.isThere(path) { throw failure }
         let key = try Self.read(path)
         let id = try withKeys { () throws(KeyError) in try key.id(for: keybag.uuid) }
         guard areEqualInConstantTime(id, keybag.deviceID) else {
+            if case .because(KeybagFailure.deviceKeyUnusable) = failure { throw failure }
             throw .because(KeybagFailure.otherDevice(keybag: directory, deviceKey: path))
         }
         return key
+    }
+
+    /// - Throws: `deviceKeyUnusable` where that is unknown, for example because a directory above may not be searched.
+    private static func isThere(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        if path.withPlatformString({ access($0, F_OK) }) == 0 { return true }
+        let error = Errno(rawValue: errno)
+        if error == .noSuchFileOrDirectory || error == .notDirectory { return false }
+        throw .because(KeybagFailure.deviceKeyUnusable(path, reason: "it cannot be looked for: \(error)"))
     }
 
     package func own(for keybag: KeybagCopy) throws(DataProtectionError) -> OwnDeviceKey {
