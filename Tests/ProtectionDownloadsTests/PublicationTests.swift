@@ -75,6 +75,22 @@ import Testing
         #expect(try bed.contents() == bytes)
     }
 
+    /// A small file of which all was in memory too.
+    @Test(arguments: memories) func isNotWeakerThanWhatIsReplaced(_ memory: Int) async throws {
+        let bed = try DownloadBed()
+        bed.server["file"] = .init(bytes: bytes)
+        try bed.unlock()
+        #expect(try await bed.result(memory: memory).state == .finished)
+        #expect(try bed.protectionClass() == .complete)
+        for weaker in [ProtectionClass.completeUnlessOpen, .completeUntilFirstUserAuthentication, .none] {
+            var request = bed.request()
+            (request.replacesExisting, request.protectionClass) = (true, weaker)
+            #expect(try await bed.result(request, memory: memory).state == .finished)
+            #expect(try bed.protectionClass() == .complete, "\(weaker)")
+            #expect(try bed.contents() == bytes)
+        }
+    }
+
     /// What somebody is about to commit to the file that is replaced would be lost: a small file waits for that as a large one does.
     @Test(arguments: memories) func waitsWhileSomebodyWrites(_ memory: Int) async throws {
         let bed = try DownloadBed()

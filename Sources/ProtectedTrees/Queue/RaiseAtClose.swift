@@ -159,7 +159,7 @@ extension ProtectedFileWriter {
 extension Keybag {
     /// Gives a finished, closed file its name, and its class: now if unlocked, else after the next unlock. Needs no key.
     ///
-    /// What another program appended to the file that is replaced is saved beside it.
+    /// What another program appended to the file that is replaced is saved beside it. The new one gets its class if that is stronger.
     ///
     /// That it is to be raised is noted before it has its name: killed at any moment, the file is raised all the same.
     /// - Parameters:
@@ -177,8 +177,11 @@ extension Keybag {
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
         let replaced = replacing ? try holdReplaced(entry) : nil
         defer { withExtendedLifetime(replaced) {} }
+        let own = try ProtectedFileInfo(path: temporary, file: file).protectionClass
+        let wanted = raiseTo ?? own
+        let least = replaced.flatMap { leastClass(inPlaceOf: $0.file) } ?? wanted
         let raise =
-            try raiseTo.map { goal throws(DataProtectionError) in
+            try (least > wanted ? least : raiseTo).map { goal throws(DataProtectionError) in
                 try QueuedRaise(file, named: path, to: goal, keybag: self)
             } ?? nil
         do throws(DataProtectionError) {

@@ -27,7 +27,8 @@ public struct DownloadRequest: Sendable {
     public var protectionClass = ProtectionClass.complete
     /// What a lock means.
     public var whileLocked = WhileLocked.goOn
-    /// Whether something that has the target's name may be replaced. Looked at when it is added, and again at the end.
+    /// Whether something that has the target's name may be replaced. Looked at when it is added, and again at the end. If what is replaced has a
+    /// stronger class than ``protectionClass``, the new file gets that one.
     public var replacesExisting = false
     /// What the bytes must be. All of it is checked before the file gets its name.
     public var checks: [IntegrityCheck] = []

@@ -54,7 +54,9 @@ extension PartialFile {
     ///
     /// - Returns: nil if that cannot be done now, and what is there goes the way of larger ones.
     func writeWhole() throws(DownloadError) -> (file: WholeFile, published: PublishedFile)? {
-        guard isInMemory, request.replacesExisting || !OwnDirectory.exists(request.target) else { return nil }
+        guard isInMemory, request.replacesExisting || !OwnDirectory.exists(request.target), !replacesStronger else {
+            return nil
+        }
         do throws(DataProtectionError) {
             let file = try WholeFile(
                 buffer.bytes, for: request.target, as: request.protectionClass, keybag: store.keybag)
@@ -67,6 +69,14 @@ extension PartialFile {
         } catch {
             throw .protection(error)
         }
+    }
+
+    /// Whether the file that is replaced has a stronger class, which the new one gets when it has the name.
+    private var replacesStronger: Bool {
+        guard let old = try? LowerFile.forHeads(of: request.target),
+            let least = store.keybag.leastClass(inPlaceOf: old)
+        else { return false }
+        return least > request.protectionClass
     }
 
     /// The finished file as it is to be published. Closes it.
