@@ -63,9 +63,9 @@ DEFECTS = [
            "Following|Queue|Download"),
     Defect("a swapped error: a missing device key is called a wrong passcode",
            "Keybags/Stored/DeviceKeyFile.swift",
-           "            throw .because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))",
-           "            throw .because(\n                PLANTED ? KeybagFailure.wrongPasscode(keybag: directory, failures: 0, retryAfter: .zero)\n"
-           "                    : .otherDevice(keybag: directory, deviceKey: recorded))",
+           "DataProtectionError.because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))",
+           "DataProtectionError.because(\n            PLANTED ? KeybagFailure.wrongPasscode(keybag: directory, failures: 0, retryAfter: .zero)\n"
+           "                : .otherDevice(keybag: directory, deviceKey: recorded))",
            "KeybagDeviceKey|KeybagUnlock"),
     Defect("a lock released early: heads are exchanged without the slot lock",
            "DurableFiles/Files/LowerFile.swift",

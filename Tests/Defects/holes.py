@@ -61,8 +61,8 @@ LOCKS = [
            "RunTests/requireClean"),
     Defect("a lock does not know of a program that could not make itself known", "Keybags/Clients/UnnotedClient.swift",
            "        names.contains { name in\n", "        !PLANTED && names.contains { name in\n", "LockReportVerbTests/unnoted"),
-    Defect("nobody hears of locks when run was removed", "DurableFiles/Watches/DirectoryWatch.swift",
-           "|| !named.isEmpty && named.elementsEqual", "|| !named.isEmpty && !PLANTED && named.elementsEqual",
+    Defect("nobody hears of locks when run was removed", "DurableFiles/Watches/WatchedPlaces.swift",
+           "let isOurName = isAbove && ", "let isOurName = isAbove && !PLANTED && ",
            "LockListenerTests/removedDirectory|MountDeathTests/removedRun"),
     Defect("a mount whose note was removed is not known", "ProtectionMount/Mount.swift",
            "            note?.makeAgain()", "            if !PLANTED { note?.makeAgain() }", "MountDeathTests/removedRun"),
@@ -278,6 +278,34 @@ LOSSES = [
            "S_IFDIR ? 0o3777 : 0o777", "S_IFDIR && !PLANTED ? 0o3777 : 0o777", "RestoreTests/tree"),
 ]
 
+# What an outside attack found in November.
+NUMBERS = [
+    Defect("sizes of sparse files add up to a trap", "DurableFiles/Files/SumOfSizes.swift",
+           "        let (sum, overflow) = addingReportingOverflow(size)",
+           "        if PLANTED { return self + size }\n        let (sum, overflow) = addingReportingOverflow(size)",
+           "SumOfSizesTests|HugeFilesTests"),
+    Defect("a restore makes a secret weaker", "ProtectionSecrets/Store/SecretStore+Restore.swift",
+           "                guard let old else { return record.accessibility }",
+           "                guard let old, !PLANTED else { return record.accessibility }", "RestoreOverDamageTests/isAsStrictAsBoth"),
+    Defect("an import makes a secret weaker", "ProtectionSecrets/Portable/SecretStore+Portable.swift",
+           "                    return try self.accessibility(atLeast:",
+           "                    if PLANTED { return item.accessibility }\n                    return try self.accessibility(atLeast:",
+           "PortableTests/isAsStrictAsBoth"),
+    Defect("a PKCS #12 file may ask for endless work inside", "TrustedHTTP/Trust/LibSSL+EncryptionCost.swift",
+           "guard iterations > 0, !overflow, sum <= Self.limit else {",
+           "guard iterations > 0, !overflow, (PLANTED ? iterations : sum) <= Self.limit else {", "ClientIdentityTests/tooExpensiveInside"),
+    Defect("a device key that nobody can look for is called missing", "Keybags/Stored/DeviceKeyFile.swift",
+           "error == .noSuchFileOrDirectory || error == .notDirectory { return false }",
+           "error == .noSuchFileOrDirectory || error == .notDirectory || PLANTED { return false }", "KeybagDeviceKeyTests/unknown"),
+    Defect("files are called locked though their class key cannot be read", "Keybags/Keybag/Keybag+LockedError.swift",
+           "?.isUnreadable == true {", "?.isUnreadable == true, !PLANTED {", "KeybagVerbTests/unreadableKey"),
+    Defect("a download makes the file that it replaces weaker", "ProtectedTrees/Queue/RaiseAtClose.swift",
+           "(least > wanted ? least : raiseTo)", "(least > wanted && !PLANTED ? least : raiseTo)", "PublicationTests/isNotWeaker"),
+    Defect("who listens elsewhere is called too", "DurableFiles/Watches/ChangeListener.swift",
+           "!places.changed.contains(observer.place.directory) {", "!places.changed.contains(observer.place.directory), !PLANTED {",
+           "ChangeListenerTests/onlyThere"),
+]
+
 # What commands do and say.
 COMMANDS = [
     Defect("what a person writes is readable while locked", "CommandLanguage/CommandLine/KeybagOption.swift",
@@ -304,4 +332,4 @@ COMMANDS = [
            "        return isOwn || isRoots ? directory : nil", "        return isOwn || isRoots || PLANTED ? directory : nil", "EditEndTests/leftoversWhere"),
 ]
 
-HOLES = LOCKS + FORGERIES + LOSSES + COMMANDS
+HOLES = LOCKS + FORGERIES + LOSSES + NUMBERS + COMMANDS
