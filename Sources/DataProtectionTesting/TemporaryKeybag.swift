@@ -43,7 +43,7 @@ public final class TemporaryKeybag: Sendable {
             directory = home.appending("files")
             try OwnDirectory.make(directory)
             keybag = try Keybag.temporary(in: home.appending("keybag"), warn: warn)
-            if state != .beforeFirstUnlock { try keybag.unlockTemporary() }
+            if state != .beforeFirstUnlock { try TemporaryKeys(of: keybag).load() }
             if state == .locked { try keybag.lock() }
         } catch {
             try? Self.removeTree(home)  // the first error says why
@@ -59,7 +59,7 @@ public final class TemporaryKeybag: Sendable {
     /// - Parameter time: after how long class keys A and B expire; nil: not at all.
     /// - Throws: `lockedMeanwhile`; `keybagNotFound` after ``remove()``.
     public func unlock(for time: Duration? = nil) throws(DataProtectionError) {
-        try keybag.unlockTemporary(forSeconds: time.map { UInt32(clamping: max(1, $0.wholeSeconds)) })
+        try TemporaryKeys(of: keybag).load(forSeconds: time.map { UInt32(clamping: max(1, $0.wholeSeconds)) })
     }
 
     /// Evicts class keys A and B, as `protectfs lock` does with a user's keybag.
@@ -73,7 +73,7 @@ public final class TemporaryKeybag: Sendable {
     /// The end of this object does the same, but cannot report an error.
     public func remove() throws(DataProtectionError) {
         guard OwnDirectory.exists(home) else { return }
-        keybag.forgetTemporaryKeys()
+        TemporaryKeys(of: keybag).evict()
         // This process may be noting itself as a user of the keybag; it stops once that is gone.
         for _ in 0..<100 {
             do throws(DataProtectionError) { return try Self.removeTree(home) } catch {

@@ -15,8 +15,7 @@ extension MountedTree {
     ) -> ProtectionClass? {
         guard let status, status.isRegular, status.st_size > 0 else { return nil }
         do throws(DataProtectionError) {
-            return files.keybag.leastClass(
-                inPlaceOf: try lower.fileUntouched(name))
+            return InheritedClass.least(inPlaceOf: try lower.fileUntouched(name), files.keybag)
         } catch {
             return .complete  // nobody can tell
         }
@@ -61,10 +60,10 @@ extension MountedTree {
         let keybag = files.keybag
         try commitWrites(to: status)
         let writtenTarget = tree.node(of: target).flatMap { files.writers[$0] }
-        var held = writtenTarget == nil ? try keybag.holdReplaced(replaced) : nil
+        var held = writtenTarget == nil ? try ReplacedFile.hold(replaced, keybag) : nil
         try held?.holdClass()
         guard let old = held?.file ?? writtenTarget?.lower else { return held }
-        try raise(entry, to: keybag.leastClass(inPlaceOf: old))
+        try raise(entry, to: InheritedClass.least(inPlaceOf: old, keybag))
         return held
     }
 
@@ -75,7 +74,7 @@ extension MountedTree {
         for status in [first, second] { try commitWrites(to: status) }
         for (entry, replaced) in [(one, other), (other, one)] {
             let old = try replaced.directory.file(replaced.name, flags: O_RDONLY, path: replaced.path)
-            try raise(entry, to: files.keybag.leastClass(inPlaceOf: old))
+            try raise(entry, to: InheritedClass.least(inPlaceOf: old, files.keybag))
         }
     }
 

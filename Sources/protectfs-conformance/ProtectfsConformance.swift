@@ -12,7 +12,7 @@ enum ProtectfsConformance {
         let words = Companion.conformance.words(Array(CommandLine.arguments.dropFirst()))
         do {
             var command = try Root.parseAsRoot(LongArgumentLists.shortened(words))
-            Keybag.clearRemnants()
+            KeybagRegistry.clearRemnants()
             try command.run()
         } catch {
             CommandEnd.leave(Root.self, because: error, words)

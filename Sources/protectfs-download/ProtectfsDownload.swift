@@ -16,7 +16,7 @@ enum ProtectfsDownload {
         do {
             var command = try Root.parseAsRoot(LongArgumentLists.shortened(words))
             guard let verb = command as? any DownloadVerb else { return try command.run() }
-            Keybag.clearRemnants()
+            KeybagRegistry.clearRemnants()
             try SpareThreads.require()
             try await verb.perform()
         } catch {

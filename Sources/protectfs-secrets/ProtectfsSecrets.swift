@@ -17,7 +17,7 @@ enum ProtectfsSecrets {
         do {
             var command = try Root.parseAsRoot(LongArgumentLists.shortened(words))
             guard let verb = command as? any SecretVerb else { return try command.run() }
-            Keybag.clearRemnants()
+            KeybagRegistry.clearRemnants()
             try verb.perform()
         } catch {
             CommandEnd.leave(Root.self, because: error, words)

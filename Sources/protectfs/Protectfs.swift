@@ -32,7 +32,7 @@ struct Protectfs: ParsableCommand {
             try Dispatch.becomeProgram(namedBy: words)
             if let script = try Dispatch.completionScript(askedForBy: words) { return try StandardOutput.write(script) }
             var command = try parseAsRoot(LongArgumentLists.shortened(ReplacingCommand.removed(from: words)))
-            Keybag.clearRemnants()
+            KeybagRegistry.clearRemnants()
             try command.run()
         } catch {
             CommandEnd.leave(self, because: error, words)

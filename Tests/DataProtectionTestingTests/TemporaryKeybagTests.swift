@@ -161,7 +161,7 @@ struct TemporaryKeybagTests {
             let again = try Keybag(at: temporary.keybag.directory)
             #expect(again.uuid == temporary.keybag.uuid)
             #expect(try again.state() == .beforeFirstUnlock)
-            #expect(throws: DataProtectionError.self) { try again.unlockTemporary() }
+            #expect(throws: DataProtectionError.self) { try TemporaryKeys(of: again).load() }
             #expect(try Self.keys(of: again.uuid) == [])
         }
     }

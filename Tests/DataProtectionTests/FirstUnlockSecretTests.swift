@@ -109,7 +109,7 @@ struct FirstUnlockSecretTests {
         try bag.unlock()
         let generation = bag.keybag.activeGeneration
         // A store of secrets that was not looked at: their class keys stay.
-        try bag.file(Keybag.secretsName).overwrite([])
+        try bag.file(SecretsKeys.directoryName).overwrite([])
         try opened().forgetRetiredKeys(before: generation)
         #expect(try problem(secret) == nil)
         try bag.unlock()

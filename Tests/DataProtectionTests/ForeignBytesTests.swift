@@ -120,11 +120,15 @@ struct ForeignBytesTests {
         let new = try bed.makeWhole("new", .complete, [1, 2, 3])
         let writer = try ProtectedFile.open(bed.make("g", .complete, [4]), .readWrite, keybag: bed.keybag)
         try writer.write([5], at: 0)
-        expectError("busy") { try bed.keybag.publish(new, as: bed.path("g"), replacing: true, raiseTo: nil) }
+        expectError("busy") {
+            try ProtectedFile.publish(new, as: bed.path("g"), replacing: true, raiseTo: nil, keybag: bed.keybag)
+        }
         try writer.close()
-        expectError("exists") { try bed.keybag.publish(new, as: path, replacing: false, raiseTo: nil) }
+        expectError("exists") {
+            try ProtectedFile.publish(new, as: path, replacing: false, raiseTo: nil, keybag: bed.keybag)
+        }
         #expect(try path.contents() == stored)
-        try bed.keybag.publish(new, as: path, replacing: true, raiseTo: nil)
+        try ProtectedFile.publish(new, as: path, replacing: true, raiseTo: nil, keybag: bed.keybag)
         #expect(try bed.names() == ["f", "f.appended-1", "g"])
         #expect(try bed.path("f.appended-1").contents() == line)
         #expect(try bed.read(path) == [1, 2, 3])

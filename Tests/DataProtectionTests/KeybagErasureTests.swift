@@ -73,15 +73,18 @@ struct KeybagErasureTests {
 
     @Test(
         "A link in place of a directory is left, and what it leads to stays",
-        arguments: [Keybag.secretsName, Keybag.downloadsName, QueueNote.directoryName, ClassChangeIntent.directoryName])
+        arguments: [
+            SecretsKeys.directoryName, DownloadsDirectory.name, QueueNote.directoryName,
+            ClassChangeIntent.directoryName,
+        ])
     func plantedLinks(name: String) throws {
         let bag = try TestKeybag(state: .unlocked)
         let elsewhere = bag.scratchPath.appending("elsewhere")
         try OwnDirectory.make(elsewhere)
-        for file in ["file", Keybag.downloadsKeyName] { try elsewhere.appending(file).overwrite([1]) }
+        for file in ["file", DownloadsDirectory.keyName] { try elsewhere.appending(file).overwrite([1]) }
         try bag.file(name).makeSymbolicLink(to: elsewhere)
         #expect(try KeybagErasure(at: bag.directory).perform() == [bag.file(name)])
-        for file in ["file", Keybag.downloadsKeyName] { #expect(try elsewhere.appending(file).contents() == [1]) }
+        for file in ["file", DownloadsDirectory.keyName] { #expect(try elsewhere.appending(file).contents() == [1]) }
         #expect(bag.ringContents == [])
     }
 

@@ -148,7 +148,7 @@ struct KeybagLockTests {
         try bag.file("rings").overwrite([])
         try Keybag.lock(bag.keybag.uuid)
         try bag.directory.remove()
-        let (areRingsKnown, doubt) = try Keybag.lock(unopened: bag.directory)
+        let (areRingsKnown, doubt) = try LockOfUnopened.lock(unopened: bag.directory)
         #expect(!areRingsKnown && doubt == nil)
         try Keybag.lock(bag.keybag.uuid)
     }
@@ -182,7 +182,7 @@ struct KeybagLockTests {
     @Test("Nothing is written into a directory without a keybag")
     func noKeybag() throws {
         let directory = ScratchDirectory()
-        let (areRingsKnown, doubt) = try Keybag.lock(unopened: directory.path)
+        let (areRingsKnown, doubt) = try LockOfUnopened.lock(unopened: directory.path)
         #expect(areRingsKnown && doubt == nil)
         #expect(try directory.path.names() == [])
     }

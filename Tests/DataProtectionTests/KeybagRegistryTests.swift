@@ -62,7 +62,7 @@ struct KeybagRegistryTests {
     func concurrently() async throws {
         let bag = try TestKeybag()
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<8 { group.addTask { for _ in 0..<20 { bag.keybag.remember() } } }
+            for _ in 0..<8 { group.addTask { for _ in 0..<20 { KeybagRegistry.note(bag.keybag) } } }
         }
         #expect(bag.warnings.unusual == [])
         #expect(try Keybag.remembered(bag.keybag.uuid).directory == bag.directory)

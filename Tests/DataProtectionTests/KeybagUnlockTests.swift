@@ -169,7 +169,7 @@ struct KeybagUnlockTests {
     func lockedError() throws {
         let bag = try TestKeybag(state: .locked)
         let since = try #require(try bag.keybag.status().lastTransition)
-        let error = bag.keybag.lockedError("/a/file", .complete, .read)
+        let error = DataProtectionError.locked(bag.keybag, "/a/file", .complete, .read)
         #expect(
             error == .because(KeybagFailure.locked(path: "/a/file", .complete, .read, state: .locked, since: since)))
         #expect(error.errno == .requiredKeyNotAvailable)

@@ -35,7 +35,7 @@ struct ReplacedFileTests {
             case .publication:
                 let finished = try bed.makeWhole("new", .complete, new)
                 defer { try? finished.remove() }
-                try bed.keybag.publish(finished, as: path, replacing: true, raiseTo: nil)
+                try ProtectedFile.publish(finished, as: path, replacing: true, raiseTo: nil, keybag: bed.keybag)
             case .wholeFile:
                 let whole = try new.withUnsafeBytes { new in
                     try WholeFile(new, for: path, as: .complete, keybag: bed.keybag)
@@ -72,7 +72,7 @@ struct ReplacedFileTests {
             } else {
                 let finished = bed.path("finished")
                 try ProtectedFile.copyCiphertext(from: new, to: finished)
-                try bed.keybag.publish(finished, as: path, replacing: true, raiseTo: nil)
+                try ProtectedFile.publish(finished, as: path, replacing: true, raiseTo: nil, keybag: bed.keybag)
             }
             #expect(try bed.path("f\(number).appended-1").contents() == line)
             try bed.enter(.unlocked)

@@ -33,7 +33,7 @@ import Testing
     private func rotate(_ bed: DownloadBed) throws {
         let passcode = DownloadBed.secret(DownloadBed.passcode)
         try bed.keybag.open(passcode: passcode).rotate(passcode: passcode, iterations: 1_000)
-        let files = try bed.keybag.ownFiles + bed.names().map(bed.path)
+        let files = try DownloadsDirectory.protectedFiles(of: bed.keybag) + bed.names().map(bed.path)
         for path in files { _ = try? bed.keybag.rewrap(fileAt: path) }
         let areCurrent = files.allSatisfy { (try? bed.keybag.needsRewrap(fileAt: $0)) == false }
         if areCurrent { try bed.keybag.open(passcode: passcode).forgetRetiredKeys(before: .max) }

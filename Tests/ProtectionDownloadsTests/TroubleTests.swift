@@ -124,7 +124,9 @@ import Testing
             guard sent == 100_000 else { return }
             let passcode = DownloadBed.secret(DownloadBed.passcode)
             try bed.keybag.open(passcode: passcode).rotate(passcode: passcode, iterations: 1_000)
-            for path in try bed.keybag.ownFiles + bed.names().filter({ $0.hasPrefix(".") }).map(bed.path) {
+            for path in try DownloadsDirectory.protectedFiles(of: bed.keybag)
+                + bed.names().filter({ $0.hasPrefix(".") }).map(bed.path)
+            {
                 _ = try? bed.keybag.rewrap(fileAt: path)
             }
             if forgets { try bed.keybag.open(passcode: passcode).forgetRetiredKeys(before: .max) }

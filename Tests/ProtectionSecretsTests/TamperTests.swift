@@ -297,7 +297,7 @@ import Testing
             #expect(try !contains(planted))
             #expect(try contains("seen 2"))
             for name in try bed.storedBytes().keys {
-                let path = bed.keybag.directory.appending(Keybag.secretsName).appending(name).string
+                let path = bed.keybag.directory.appending(SecretsKeys.directoryName).appending(name).string
                 let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
                 #expect(mode == 0o600, "\(name)")
             }

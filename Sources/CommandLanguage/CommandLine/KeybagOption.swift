@@ -30,20 +30,18 @@ package struct KeybagOption: ParsableArguments {
     /// Opens the keybag. No key is needed.
     package func open() throws(DataProtectionError) -> Keybag {
         ProposedKeybag.note(opened: location)
-        return try Keybag(at: location, warn: ProtectionWarning.print).forCommands()
+        return Self.forCommands(try Keybag(at: location, warn: ProtectionWarning.print))
     }
-}
 
-extension Keybag {
     /// The class of a new file that a command makes, if neither `--class`, the directory nor the configuration says one.
     ///
     /// The library takes iOS's default, because programs also run while the machine is locked. A person is there.
     package static let fallbackForCommands = ProtectionClass.complete
 
     /// The same keybag, with that class.
-    fileprivate func forCommands() -> Keybag {
-        fallbackProtection = Self.fallbackForCommands
-        return self
+    fileprivate static func forCommands(_ keybag: Keybag) -> Keybag {
+        keybag.fallbackProtection = fallbackForCommands
+        return keybag
     }
 }
 
@@ -163,7 +161,7 @@ package final class Keybags: Sendable {
     /// The error for a file whose keybag is not known.
     private func foreign(_ path: FilePath, _ uuid: KeybagUUID, _ error: DataProtectionError) -> DataProtectionError {
         guard case .because(KeybagFailure.keybagNotFound(let directory)) = error,
-            !Keybag.wasUsed(in: directory, as: uuid)
+            !KeybagRegistry.wasUsed(in: directory, as: uuid)
         else {
             return error
         }
@@ -181,7 +179,7 @@ package final class Keybags: Sendable {
         keybags.withLock { known in
             if let own = known.own, own.uuid == uuid { return own }
             if let keybag = known.remembered[uuid] { return keybag }
-            let keybag = try? Keybag.remembered(uuid, warn: ProtectionWarning.print).forCommands()
+            let keybag = (try? Keybag.remembered(uuid, warn: ProtectionWarning.print)).map(KeybagOption.forCommands)
             known.remembered[uuid] = keybag
             return keybag
         }

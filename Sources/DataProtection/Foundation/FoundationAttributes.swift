@@ -36,7 +36,7 @@ extension FileManager {
         let protectionClass = try attributes.protectionClass(of: path)
         if let protectionClass {
             try inFoundationsWords(path, isWriting: true) { path throws(DataProtectionError) in
-                try keybag.convertOrChange(path, to: protectionClass)
+                try AnyFile(path: path, keybag: keybag).convertOrChange(to: protectionClass)
             }
         }
         let others = attributes.withoutProtection
@@ -59,7 +59,7 @@ extension FileManager {
             attributes[.protectionKey] = Keybag.defaultProtection(of: FilePath(path)).map { FileProtectionType($0) }
         case .typeRegular:
             let info = try inFoundationsWords(path, isWriting: false) { path throws(DataProtectionError) in
-                try keybag.info(ofOwnFile: path)
+                try AnyFile(path: path, keybag: keybag).info()
             }
             if let info {
                 attributes[.protectionKey] = FileProtectionType(info.protectionClass)
@@ -90,22 +90,26 @@ extension [FileAttributeKey: Any] {
     var withoutProtection: Self { filter { $0.key != .protectionKey } }
 }
 
-extension Keybag {
-    /// Gives a file the class, whatever it was before.
-    fileprivate func convertOrChange(
-        _ path: FilePath, to protectionClass: ProtectionClass
+/// A file, whether it is protected or not.
+private struct AnyFile {
+    let path: FilePath
+    let keybag: Keybag
+
+    /// Gives it the class.
+    func convertOrChange(
+        to protectionClass: ProtectionClass
     ) throws(DataProtectionError) {
         do throws(DataProtectionError) {
-            try setProtection(protectionClass, ofItemAt: path)
+            try keybag.setProtection(protectionClass, ofItemAt: path)
         } catch {
-            guard try Self.isOfPlaintext(error, path) else { throw error }
-            try protect(path, as: protectionClass)
+            guard try isOfPlaintext(error) else { throw error }
+            try keybag.protect(path, as: protectionClass)
         }
     }
 
     /// A few bytes of plaintext can look like what is left of a protected file: ``ConversionSource/isProtected()``.
-    private static func isOfPlaintext(
-        _ error: DataProtectionError, _ path: FilePath
+    private func isOfPlaintext(
+        _ error: DataProtectionError
     ) throws(DataProtectionError) -> Bool {
         switch error {
         case .notProtected: true
@@ -115,10 +119,10 @@ extension Keybag {
     }
 
     /// Nil for plaintext.
-    fileprivate func info(ofOwnFile path: FilePath) throws(DataProtectionError) -> ProtectedFileInfo? {
+    func info() throws(DataProtectionError) -> ProtectedFileInfo? {
         do throws(DataProtectionError) {
             let info = try ProtectedFileInfo(of: path)
-            guard info.keybag == uuid else { throw .because(FileFailure.foreignKeybag(path, info.keybag)) }
+            guard info.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, info.keybag)) }
             return info
         } catch .notProtected {
             return nil

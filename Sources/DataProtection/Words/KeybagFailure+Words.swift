@@ -161,7 +161,7 @@ extension KeybagFailure {
     /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
     private func notFoundHint(_ directory: FilePath) -> String {
         let option = ProposedKeybag.words(for: directory)
-        guard Keybag.wasUsed(in: directory) else { return "make one: protectfs init\(option)" }
+        guard KeybagRegistry.wasUsed(in: directory) else { return "make one: protectfs init\(option)" }
         return
             "put back an export of the keybag that was here: protectfs recovery restore\(option) FILE; or a copy of the directory; "
             + "if you moved it: --keybag DIR"

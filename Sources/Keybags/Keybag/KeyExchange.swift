@@ -25,7 +25,7 @@ extension Keybag {
         _ keys: borrowing OpenedKeys, ifCounterIs counter: UInt64, _ order: KeyExchange,
         store: () throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        try refusePasscodeIfTemporary()
+        try TemporaryKeys.refusePasscode(of: self)
         // Before it is seen that the keys are there: a lock of a copy of this keybag has evicted them, or stops this.
         let note = ring.process == nil ? try UnlockUnderWay(of: uuid, in: directory) : nil
         defer { note?.end() }

@@ -212,7 +212,7 @@ public final class Keybag: Sendable {
     ) throws(DataProtectionError) -> R? {
         guard var entry = try entry(of: name) else { return nil }
         if cached.withLock({ $0.confirmedD }) != entry.id {
-            guard let isConfirmed = try confirmClassD(name, &entry) else { return nil }
+            guard let isConfirmed = try ClassDConfirmation(keybag: self).perform(name, &entry) else { return nil }
             let id = entry.id
             if isConfirmed { cached.withLock { $0.confirmedD = id } }
         }

@@ -57,7 +57,7 @@ extension Keybag {
         let bytes = try withKeys { () throws(KeyError) in try newKeybag(slots, device, key) }
         try makeDirectory(directory, holding: bytes, of: uuid)
         let keybag = try Keybag(at: directory, followUp: followUp, warn: { _ in })
-        keybag.remember()
+        KeybagRegistry.note(keybag)
         return keybag
     }
 

@@ -73,7 +73,7 @@ extension Keybag {
     /// No attempt is counted and none is delayed: nobody guesses 32 random bytes.
     /// - Throws: `firstUnlockSecret`, `otherDevice`, `deviceKeyUnusable`, `keybagDamaged`, `lockedMeanwhile`, `keyringUnavailable`.
     public func unlockOnlyFirstUnlock(secret: borrowing FirstUnlockSecret) throws(DataProtectionError) {
-        try refusePasscodeIfTemporary()
+        try TemporaryKeys.refusePasscode(of: self)
         let note = try UnlockUnderWay(of: uuid, in: directory)
         defer { note.end() }
         let counter = try transition.readStrictly().counter
@@ -85,7 +85,7 @@ extension Keybag {
             loaded = try file.load()
         }
         cache(loaded.copy)
-        remember()
+        KeybagRegistry.note(self)
         followUp.perform(in: directory, warn: warn)
     }
 

@@ -42,10 +42,10 @@ extension Keybag {
                 announce(.didBecomeUnavailable, record)
             }
         } catch {
-            try? evictPredecessors()  // what led here is worse
+            try? KeybagRegistry.evictPredecessors(of: self)  // what led here is worse
             throw error
         }
-        try evictPredecessors()
+        try KeybagRegistry.evictPredecessors(of: self)
         try rings.refuseElsewhere()
         followUp.perform(in: directory, warn: warn)
         try turn.requireProof(of: directory)
@@ -104,7 +104,7 @@ extension Keybag {
             announce(.willBecomeUnavailable, record)
         }
         // At once: no program can save a file of a keybag that is not there.
-        try evictPredecessors()
+        try KeybagRegistry.evictPredecessors(of: self)
         if armed != nil { refusal = refusal ?? turn.failure }
         guard refusal != nil || turn.doubt != nil || doubt != nil else { return armed }
         defer { if let refusal { warn(.lockNotPutOff(directory, refusal)) } }

@@ -24,7 +24,7 @@ extension Keybag {
     ) throws(DataProtectionError) {
         try Self.checkPasscode(new)
         // Before an attempt is counted.
-        guard try state() == .unlocked else { throw lockedError(directory, .complete, .changePasscode) }
+        guard try state() == .unlocked else { throw .locked(self, directory, .complete, .changePasscode) }
         try open(passcode: current).changePasscode(to: new, iterations: iterations)
     }
 }
@@ -42,7 +42,7 @@ extension OpenedKeybag {
     ) throws(DataProtectionError) {
         try Keybag.checkPasscode(new)
         guard try keybag.state() == .unlocked else {
-            throw keybag.lockedError(keybag.directory, .complete, .changePasscode)
+            throw .locked(keybag, keybag.directory, .complete, .changePasscode)
         }
         let cost = if let iterations { iterations } else { try Keybag.calibratedIterations() }
         let device = try deviceKey()

@@ -55,7 +55,7 @@ extension OpenedKeybag {
             copy.replaceSlots(slots)
             try copy.bind(to: own.key, at: own.path, key)
         }
-        keybag.remember()
+        KeybagRegistry.note(keybag)
     }
 }
 

@@ -5,9 +5,9 @@ import ProtectionKeys
 import SystemPackage
 
 /// Keybags once used, by UUID: links in `$XDG_STATE_HOME/protectfs/keybags`.
-extension Keybag {
-    /// The keybag of that name, as `remembered(_:warn:)` of the layer above returns it.
-    package static func remembered(
+package enum KeybagRegistry {
+    /// The keybag of that name, as `Keybag.remembered(_:warn:)` of the layer above returns it.
+    package static func keybag(
         _ uuid: KeybagUUID, followUp: LockFollowUp, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Keybag {
         guard let directory = target(of: uuid) else {
@@ -31,24 +31,25 @@ extension Keybag {
     }
 
     /// The keybags that were once used here.
-    package static func rememberedUUIDs() throws(DataProtectionError) -> [KeybagUUID] {
+    package static func uuids() throws(DataProtectionError) -> [KeybagUUID] {
         try DirectoryListing.namesIfThere(in: Locations.registry).compactMap { KeybagUUID(text: $0) }
     }
 
-    /// Notes where this keybag is. That it fails keeps nobody from using the keybag.
-    package func remember() {
+    /// Notes where a keybag is. That it fails keeps nobody from using the keybag.
+    package static func note(_ keybag: Keybag) {
+        let uuid = keybag.uuid
         let link = Locations.registry.appending(uuid.description)
         let temporary = Locations.registry.appending(".\(uuid).\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         do throws(DataProtectionError) {
             try OwnDirectory.make(Locations.registry)
-            let target = try directory.absolute()
+            let target = try keybag.directory.absolute()
             _ = try retrying(link, "symlink") {
                 target.withPlatformString { target in temporary.withPlatformString { symlink(target, $0) } }
             }
             try AtomicReplace.rename(temporary, to: link)
         } catch {
             try? AtomicReplace.remove(temporary)
-            warn(.notRemembered(uuid, error))
+            keybag.warn(.notRemembered(uuid, error))
         }
     }
 
@@ -56,10 +57,10 @@ extension Keybag {
     /// directory by a path through another mount is not found.
     ///
     /// - Parameter isWanted: asked first, so that no path is looked at for nothing.
-    package static func rememberedUUIDs(
+    package static func uuids(
         leadingTo directory: FilePath, where isWanted: (KeybagUUID) -> Bool = { _ in true }
     ) throws(DataProtectionError) -> [KeybagUUID] {
-        let targets = try rememberedUUIDs().filter(isWanted).compactMap { uuid in
+        let targets = try uuids().filter(isWanted).compactMap { uuid in
             target(of: uuid).map { (uuid: uuid, path: $0) }
         }
         let mount = targets.contains { $0.path != directory } ? MountOfDirectory(directory) : nil
@@ -70,8 +71,8 @@ extension Keybag {
     /// disk that hangs.
     ///
     /// - Returns: whether there were any.
-    package static func evictRemembered(under directory: FilePath) -> Bool {
-        guard let path = try? directory.absolute(), let uuids = try? rememberedUUIDs() else { return false }
+    package static func evictKeys(ofKeybagsUnder directory: FilePath) -> Bool {
+        guard let path = try? directory.absolute(), let uuids = try? uuids() else { return false }
         var found = false
         for uuid in uuids where target(of: uuid) == path && RingKeys(uuid).holdsUnlocked {
             found = true
@@ -85,16 +86,16 @@ extension Keybag {
     package static func ringsOfPredecessors(
         of uuid: KeybagUUID, in directory: FilePath
     ) throws(DataProtectionError) -> [(uuid: KeybagUUID, ring: RingKeys)] {
-        try rememberedUUIDs(leadingTo: try directory.absolute()) { $0 != uuid && RingKeys($0).holdsUnlocked }
+        try uuids(leadingTo: try directory.absolute()) { $0 != uuid && RingKeys($0).holdsUnlocked }
             .map { (uuid: $0, ring: RingKeys($0)) }
     }
 
     /// Evicts their keys: nobody else would.
     ///
     /// - Throws: the last error, after all have been tried.
-    package func evictPredecessors() throws(DataProtectionError) {
+    package static func evictPredecessors(of keybag: Keybag) throws(DataProtectionError) {
         var failure: DataProtectionError?
-        for predecessor in try Self.ringsOfPredecessors(of: uuid, in: directory) {
+        for predecessor in try ringsOfPredecessors(of: keybag.uuid, in: keybag.directory) {
             do throws(DataProtectionError) { try predecessor.ring.evict() } catch { failure = error }
         }
         if let failure { throw failure }
@@ -104,7 +105,7 @@ extension Keybag {
     ///
     /// - Parameter uuid: of that name; nil: of any.
     package static func wasUsed(in directory: FilePath, as uuid: KeybagUUID? = nil) -> Bool {
-        guard let place = try? directory.absolute(), let found = try? rememberedUUIDs(leadingTo: place) else {
+        guard let place = try? directory.absolute(), let found = try? uuids(leadingTo: place) else {
             return false
         }
         return uuid.map { found.contains($0) } ?? !found.isEmpty

@@ -142,7 +142,7 @@ extension Keybag {
     }
 
     /// Whether there is a store of secrets. FORMAT.md §2.15.
-    public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(Self.secretsName)) }
+    public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(SecretsKeys.directoryName)) }
 
     /// The generation of the class keys that wrap new files: 1, and one more for each rotation.
     public var activeGeneration: UInt32 { lastKnown.active(.complete).generation }
@@ -150,7 +150,7 @@ extension Keybag {
     /// The lock counter. Read before the state, so that a lock after it is seen.
     fileprivate func counterWhileUnlocked() throws(DataProtectionError) -> UInt64 {
         let counter = try transition.readStrictly().counter
-        guard try state() == .unlocked else { throw lockedError(directory, .complete, .rotateKeys) }
+        guard try state() == .unlocked else { throw .locked(self, directory, .complete, .rotateKeys) }
         return counter
     }
 }

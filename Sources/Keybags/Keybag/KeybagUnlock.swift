@@ -51,7 +51,7 @@ extension Keybag {
                 warn(.keybagNotRepaired(directory, error))
             }
         }
-        remember()
+        KeybagRegistry.note(self)
         followUp.perform(in: directory, warn: warn)
     }
 
@@ -115,7 +115,7 @@ extension Keybag {
     package func openWithPasscode(
         _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
     ) throws(DataProtectionError) -> KeybagKey {
-        try refusePasscodeIfTemporary()
+        try TemporaryKeys.refusePasscode(of: self)
         try Self.checkPasscode(passcode)
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))

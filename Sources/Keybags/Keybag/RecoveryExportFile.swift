@@ -55,7 +55,7 @@ extension Keybag {
             try makeDirectory(directory, holding: export.copy, of: export.keybag, isNew: false)
         }
         let keybag = try Keybag(at: directory, followUp: followUp, warn: warn)
-        keybag.remember()
+        KeybagRegistry.note(keybag)
         return keybag
     }
 

@@ -54,7 +54,7 @@ public struct ClassChoice: Hashable, Sendable {
         var replaced: InheritedClass?
         do throws(DataProtectionError) {
             if let keybag {
-                replaced = try keybag.inheritedClass(of: LowerFile(regular: path, flags: O_RDONLY))
+                replaced = try InheritedClass(of: LowerFile(regular: path, flags: O_RDONLY), keybag)
             } else {
                 replaced = InheritedClass(
                     claimed: try ProtectedFileInfo(of: path).protectionClass, isAuthentic: false)

@@ -18,11 +18,11 @@ package struct InheritedClass: Hashable {
     package var isRefuted = false
 }
 
-extension Keybag {
-    /// The class of `file`; nil if it is not a protected file.
+extension InheritedClass {
+    /// That of `file`; nil if it is not a protected file.
     ///
     /// - Throws: `damaged`, `unsupported`, `system`.
-    package func inheritedClass(of file: LowerFile) throws(DataProtectionError) -> InheritedClass? {
+    package init?(of file: LowerFile, _ keybag: Keybag) throws(DataProtectionError) {
         let head: Head
         do throws(DataProtectionError) { head = try ProtectedFileInfo.state(of: file).heads.head } catch {
             switch error {
@@ -30,20 +30,20 @@ extension Keybag {
             default: throw error
             }
         }
-        var session = KeySession(self, isCounted: false)
-        return session.inheritedClass(from: head, file.path)
+        var session = KeySession(keybag, isCounted: false)
+        self = session.inheritedClass(from: head, file.path)
     }
 
     /// The weakest class that a file may get which replaces `file`, where nobody chooses one; nil if `file` is not protected.
     ///
     /// It is the class of `file`. What was altered or cannot be read may have been `complete`.
-    package func leastClass(inPlaceOf file: LowerFile) -> ProtectionClass? {
+    package static func least(inPlaceOf file: LowerFile, _ keybag: Keybag) -> ProtectionClass? {
         let head: Head
         do throws(DataProtectionError) { head = try ProtectedFileInfo.state(of: file).heads.head } catch {
             if case .notProtected = error { return nil }
             return .complete
         }
-        var session = KeySession(self, isCounted: false)
+        var session = KeySession(keybag, isCounted: false)
         let inherited = session.inheritedClass(from: head, file.path)
         return inherited.isRefuted ? .complete : inherited.claimed
     }

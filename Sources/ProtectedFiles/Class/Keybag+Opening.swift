@@ -40,7 +40,7 @@ extension Keybag {
     public static func remembered(
         _ uuid: KeybagUUID, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }
     ) throws(DataProtectionError) -> Keybag {
-        try remembered(uuid, followUp: .classChanges, warn: warn)
+        try KeybagRegistry.keybag(uuid, followUp: .classChanges, warn: warn)
     }
 
     // MARK: making one
@@ -89,7 +89,7 @@ extension Keybag {
     package static func temporary(
         in directory: FilePath, warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) -> Keybag {
-        try temporary(in: directory, followUp: .classChanges, warn: warn)
+        try TemporaryKeys.makeKeybag(in: directory, followUp: .classChanges, warn: warn)
     }
 
     /// Puts a keybag back from its export, where there is none or where both copies are damaged.
@@ -128,7 +128,7 @@ extension Keybag {
     ///
     /// - Throws: `keyringUnavailable`: then none was locked.
     package static func lockEach() throws(DataProtectionError) -> LockedKeybags {
-        try lockEach(followUp: .classChanges)
+        try LockOfUnopened(followUp: .classChanges).each()
     }
 
     /// Locks a keybag by its name, which works even where its directory cannot be opened, or is on a disk that is away.
@@ -136,6 +136,9 @@ extension Keybag {
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` and `lockUnproven` as ``lock()`` does, if its directory is there;
     ///   `keybagUnsafe` if its keys were there and its directory belongs to another user.
     public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
-        try lock(uuid, followUp: .classChanges)
+        try LockOfUnopened(followUp: .classChanges).lock(uuid)
     }
+
+    /// The keybags of which any key is in the ring.
+    public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
 }

@@ -71,7 +71,7 @@ extension Keybag {
         let heads = try HeadPair(lookingAt: file)
         let name = heads.head.wrap.classKey
         guard name.keybag == uuid else { throw .because(FileFailure.foreignKeybag(file.path, name.keybag)) }
-        guard try current().entry(of: name) != nil else { throw keyLost(name, file.path) }
+        guard try current().entry(of: name) != nil else { throw .keyLost(self, file.path, name) }
         let isCurrent = try isCurrent(heads.head)
         return heads.hasStaleWrap || !isCurrent
     }

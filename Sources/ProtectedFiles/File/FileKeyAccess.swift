@@ -16,7 +16,7 @@ extension KeySession {
     ) throws(DataProtectionError) -> FileKey {
         let name = name ?? head.wrap.classKey
         guard name.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, name.keybag)) }
-        guard try keybag.entry(of: name) != nil else { throw keybag.keyLost(name, path) }
+        guard try keybag.entry(of: name) != nil else { throw .keyLost(keybag, path, name) }
         let unwrapped: FileKey?
         if name.protectionClass == .completeUnlessOpen {
             unwrapped = try withClassB(name) { classKey throws(DataProtectionError) in
@@ -29,8 +29,8 @@ extension KeySession {
         }
         guard let fileKey = unwrapped else {
             // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard keybag.lastKnown.entry(of: name) != nil else { throw keybag.keyLost(name, path) }
-            throw keybag.lockedError(path, name.protectionClass, operation)
+            guard keybag.lastKnown.entry(of: name) != nil else { throw .keyLost(keybag, path, name) }
+            throw .locked(keybag, path, name.protectionClass, operation)
         }
         try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
         return fileKey
@@ -67,7 +67,7 @@ extension KeySession {
             let result = try withClassKey(name) { classKey throws(DataProtectionError) in
                 do throws(KeyError) { return try classKey.wrap(fileKey) } catch { throw .cryptography(error) }
             }
-            guard let result else { throw keybag.lockedError(path, protectionClass, operation) }
+            guard let result else { throw .locked(keybag, path, protectionClass, operation) }
             wrapped = result
         }
         let commitment: [UInt8]
@@ -98,9 +98,9 @@ extension KeySession {
         }
         if let underC {
             isGood = underC
-        } else if !keybag.isKeyringRefused, try holdsClassC() {
+        } else if !isKeyringRefused, try holdsClassC() {
             // The device key lies beside the keybag: it vouches only where nothing better can.
-            throw keybag.lockedError(path, .completeUnlessOpen, operation)
+            throw .locked(keybag, path, .completeUnlessOpen, operation)
         } else {
             isGood = try keybag.withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {
@@ -122,7 +122,7 @@ extension KeySession {
         _ name: ClassKeyName, _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R? {
         do throws(DataProtectionError) { return try withClassKey(name, body) } catch {
-            guard case .because(KeybagFailure.keyringUnavailable) = error, keybag.isKeyringRefused else { throw error }
+            guard case .because(KeybagFailure.keyringUnavailable) = error, isKeyringRefused else { throw error }
             return nil
         }
     }
@@ -208,17 +208,17 @@ extension KeySession {
     }
 }
 
-extension Keybag {
-    /// What can be said now about who made the file. As ``KeySession/verdict(of:)``, for this one question.
-    package func verdict(of head: Head) throws(DataProtectionError) -> OriginMark.Verdict {
-        var session = KeySession(self)
+extension KeySession {
+    /// What can be said now about who made the file, where nothing else is asked.
+    package static func verdict(of head: Head, _ keybag: Keybag) throws(DataProtectionError) -> OriginMark.Verdict {
+        var session = KeySession(keybag)
         return try session.verdict(of: head)
     }
 
     /// Whether keyring calls are refused to this process (EPERM, ENOSYS), as the seccomp profiles of containers do. New files of classes B and D
     /// can be made all the same: the device key vouches for them, as before the first unlock.
-    fileprivate var isKeyringRefused: Bool {
-        do throws(Errno) { _ = try ring.firstUnlock.find() } catch {
+    private var isKeyringRefused: Bool {
+        do throws(Errno) { _ = try keybag.ring.firstUnlock.find() } catch {
             return error == .notPermitted || error == .noFunction
         }
         return false

@@ -157,19 +157,19 @@ extension LowerFile {
     }
 }
 
-extension Keybag {
+extension ReplacedFile {
     /// Holds what is about to lose its name to another file, if anything is, and saves what was appended to it, with a warning.
     ///
     /// - Returns: to be kept until the other file has the name.
-    /// - Throws: as ``ReplacedFile``; then nothing was changed.
-    package func holdReplaced(_ entry: DirectoryEntry) throws(DataProtectionError) -> ReplacedFile? {
+    /// - Throws: as ``init(_:)-(DirectoryEntry)``; then nothing was changed.
+    package static func hold(_ entry: DirectoryEntry, _ keybag: Keybag) throws(DataProtectionError) -> ReplacedFile? {
         guard let replaced = try ReplacedFile(entry) else { return nil }
-        try keepAppendedBytes(of: replaced)
+        try replaced.saveAppendedBytes(keybag)
         return replaced
     }
 
-    /// Saves what was appended to a file, with a warning.
-    package func keepAppendedBytes(of replaced: ReplacedFile) throws(DataProtectionError) {
-        if let saved = try replaced.keepAppendedBytes(self) { warn(saved) }
+    /// Saves what was appended to it, with a warning.
+    package func saveAppendedBytes(_ keybag: Keybag) throws(DataProtectionError) {
+        if let saved = try keepAppendedBytes(keybag) { keybag.warn(saved) }
     }
 }

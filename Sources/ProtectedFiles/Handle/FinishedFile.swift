@@ -30,17 +30,3 @@ extension ProtectedFile {
         return id.bytes
     }
 }
-
-extension Keybag {
-
-    /// The name of the directory in which the list of downloads is kept. FORMAT.md §2.14.
-    package static let downloadsName = "downloads"
-    /// In that directory: the file that holds the key of the list's values.
-    package static let downloadsKeyName = "key"
-
-    /// The protected files that the keybag itself keeps in its directory: a rotation must reach them, wherever its roots are.
-    package var ownFiles: [FilePath] {
-        let key = directory.appending(Self.downloadsName).appending(Self.downloadsKeyName)
-        return OwnDirectory.exists(key) ? [key] : []
-    }
-}

@@ -196,7 +196,7 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
     /// Who could have made the file, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in
-            try open.keybag.verdict(of: try open.state(.read).heads.head)
+            try KeySession.verdict(of: try open.state(.read).heads.head, open.keybag)
         }
     }
 

@@ -70,7 +70,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         let old = try Self.existing(path)
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
-        let replaced = try old.map { old throws(DataProtectionError) in try keybag.inheritedClass(of: old) } ?? nil
+        let replaced = try old.map { old throws(DataProtectionError) in try InheritedClass(of: old, keybag) } ?? nil
         if let replaced, case .refuse(let wanted) = ifStronger {
             try wanted.requireNotWeaker(than: replaced.claimed, path)
         }
@@ -111,7 +111,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             defer { new.forgetKeys() }
             try new.finish()
             // Another file than at the beginning may have the name by now.
-            var replaced = isReplacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+            var replaced = isReplacing ? try ReplacedFile.hold(new.unnamed.entry, new.keybag) : nil
             try keepClass(of: &replaced)
             defer { withExtendedLifetime(replaced) {} }
             try new.publish(replacing: isReplacing, promising: promised)?.perform()

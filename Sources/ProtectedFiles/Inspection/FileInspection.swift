@@ -100,7 +100,7 @@ public struct FileInspection: Hashable, Sendable {
         }
         if let keybag {
             authenticity = Self.authenticity(file, keybag)
-            if let state { origin = (try? keybag.verdict(of: state.heads.head)) ?? .unverified }
+            if let state { origin = (try? KeySession.verdict(of: state.heads.head, keybag)) ?? .unverified }
         }
     }
 

@@ -46,7 +46,7 @@ public struct KeybagHealth: Sendable {
 
     /// Looks at the keybag in `directory`.
     public init(of directory: FilePath) {
-        isGone = Keybag.wasUsed(in: directory) && !OwnDirectory.exists(directory)
+        isGone = KeybagRegistry.wasUsed(in: directory) && !OwnDirectory.exists(directory)
         do throws(DataProtectionError) {
             let inspection = try KeybagInspection(ofDirectory: directory)
             self.inspection = .success(inspection)
@@ -54,7 +54,8 @@ public struct KeybagHealth: Sendable {
             let ring = RingKeys(inspection.uuid)
             ringProblem = ring.unreadable()
             isUnlocked = (try? ring.unlocked.find()) != nil
-            loadedPredecessors = (try? Keybag.ringsOfPredecessors(of: inspection.uuid, in: directory).map(\.uuid)) ?? []
+            loadedPredecessors =
+                (try? KeybagRegistry.ringsOfPredecessors(of: inspection.uuid, in: directory).map(\.uuid)) ?? []
             let newest = inspection.entries.filter { $0.protectionClass != nil }.map(\.generation).max() ?? 0
             if let loaded = ring.newestGeneration(), loaded > newest {
                 if ring.unfinishedRotation != loaded {

@@ -17,20 +17,20 @@ package enum Wholeness {
     package var damage: DataProtectionError? { if case .damaged(let error) = self { error } else { nil } }
 }
 
-extension Keybag {
+extension Wholeness {
     /// Opens every chunk of a file.
     ///
     /// - Parameters:
     ///   - path: for messages; the file may have no name yet.
     ///   - needsBothHeads: whether one damaged head counts. All contents are there without it.
     /// - Returns: what was found; nothing that counts as damage.
-    /// - Throws: `damaged` if bytes were altered or are missing; what ``verify(_:goOn:)`` throws.
+    /// - Throws: `damaged` if bytes were altered or are missing; what ``Keybag/verify(_:goOn:)`` throws.
     @discardableResult
-    package func requireWhole(
-        _ file: LowerFile, named path: FilePath, needsBothHeads: Bool = true
+    package static func require(
+        _ file: LowerFile, named path: FilePath, needsBothHeads: Bool = true, _ keybag: Keybag
     ) throws(DataProtectionError) -> FileVerification? {
         let result: FileVerification?
-        do throws(DataProtectionError) { result = try verify(file) } catch { throw error.about(path) }
+        do throws(DataProtectionError) { result = try keybag.verify(file) } catch { throw error.about(path) }
         for finding in result?.findings ?? [] {
             switch finding {
             case .chunksDamaged(let range), .chunksOverwritten(let range):
@@ -49,10 +49,10 @@ extension Keybag {
 
     /// Why no unlock of this keybag opens a file: `keyLost` or `otherKey`. Nil if there is no such reason, as far as that can be told in this
     /// lock state.
-    package func keyProblem(of path: FilePath) -> DataProtectionError? {
+    package static func keyProblem(of path: FilePath, _ keybag: Keybag) -> DataProtectionError? {
         do throws(DataProtectionError) {
             let file = try LowerFile(regular: path, flags: O_RDONLY)
-            _ = try OpenFile(file, keybag: self, isWritable: false).size(.read)
+            _ = try OpenFile(file, keybag: keybag, isWritable: false).size(.read)
         } catch {
             switch error {
             case .because(KeybagFailure.keyLost), .because(FileFailure.otherKey): return error
@@ -63,7 +63,7 @@ extension Keybag {
     }
 
     /// Whether a file is whole, as far as that can be told in this lock state.
-    package func wholeness(of file: LowerFile, named path: FilePath, needsBothHeads: Bool) -> Wholeness {
+    package init(of file: LowerFile, named path: FilePath, needsBothHeads: Bool, _ keybag: Keybag) {
         do throws(DataProtectionError) {
             // The length needs no key.
             let state = try ProtectedFileInfo.state(of: file)
@@ -71,12 +71,12 @@ extension Keybag {
             guard try file.length() >= extent else {
                 throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
             }
-            let found = try requireWhole(file, named: path, needsBothHeads: needsBothHeads)
-            return found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown : .whole
+            let found = try Self.require(file, named: path, needsBothHeads: needsBothHeads, keybag)
+            self = found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown : .whole
         } catch {
             switch error {
-            case .damaged, .because(FileFailure.otherKey): return .damaged(error.about(path))
-            default: return .unknown
+            case .damaged, .because(FileFailure.otherKey): self = .damaged(error.about(path))
+            default: self = .unknown
             }
         }
     }

@@ -25,12 +25,10 @@ extension ConversionSource {
         case .database(nil), nil: break
         }
     }
-}
 
-extension Keybag {
-    /// The error with which ``protect(_:as:includingDatabases:progress:)`` would refuse a file for what it is; nil if nothing is against
+    /// The error with which ``Keybag/protect(_:as:includingDatabases:progress:)`` would refuse a file for what it is; nil if nothing is against
     /// it, or if the file cannot be looked at.
-    package static func obstacle(toProtecting path: FilePath) -> DataProtectionError? {
+    package static func obstacle(_ path: FilePath) -> DataProtectionError? {
         do throws(DataProtectionError) {
             try ConversionSource(path).requireConvertible(includingDatabases: false)
         } catch {

@@ -34,7 +34,7 @@ package struct WholeFile {
     package func publish(replacing: Bool) throws(DataProtectionError) {
         // No pass of a rotation finds it before, and what was noted in between may have taken its time.
         try new.followRotations()
-        let replaced = replacing ? try new.keybag.holdReplaced(new.unnamed.entry) : nil
+        let replaced = replacing ? try ReplacedFile.hold(new.unnamed.entry, new.keybag) : nil
         defer { withExtendedLifetime(replaced) {} }
         try new.publish(replacing: replacing)
     }

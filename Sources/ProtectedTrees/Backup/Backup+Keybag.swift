@@ -76,12 +76,12 @@ extension Backup {
         _ keybag: Keybag, _ passphrase: borrowing SecretBytes, _ iterations: Int, keeping old: OpenedBackup?
     ) throws(DataProtectionError) {
         try Keybag.checkPasscode(passphrase)
-        guard try keybag.state() == .unlocked else { throw keybag.lockedError(keybag.directory, .complete, .backUp) }
+        guard try keybag.state() == .unlocked else { throw .locked(keybag, keybag.directory, .complete, .backUp) }
         defer { SecretBytes.scrubStack() }
         let key = try withKeys { () throws(KeyError) in try BackupKey.random(for: keybag.uuid) }
         var entries = try withKeys { () throws(KeyError) in try old?.entries(under: key) ?? [] }
         for entry in try keybag.current().usedEntries where old?.keybag.holds(entry) != true {
-            entries.append(BackupEntry(entry, wrapped: try keybag.wrap(entry, under: key)))
+            entries.append(BackupEntry(entry, wrapped: try entry.wrapped(of: keybag, under: key)))
         }
         guard entries.count <= BackupKeybag.maximumEntryCount else {
             throw .because(KeybagFailure.tooManyGenerations(keybagPath))
@@ -99,27 +99,27 @@ extension Backup {
     }
 }
 
-extension Keybag {
-    /// Wraps the class key of an entry for a backup, after its id was checked.
+extension ClassKeyEntry {
+    /// Wraps the class key for a backup, after its id was checked.
     ///
     /// - Throws: `locked` if it is not in the ring, or what is there is not this key.
-    fileprivate func wrap(
-        _ entry: ClassKeyEntry, under key: borrowing BackupKey
+    fileprivate func wrapped(
+        of keybag: Keybag, under key: borrowing BackupKey
     ) throws(DataProtectionError) -> WrappedKey {
-        guard let name = try current().name(of: entry) else {
-            throw .because(KeybagFailure.keybagDamaged(directory, reason: "a class key has no name"))
+        guard let name = try keybag.current().name(of: self) else {
+            throw .because(KeybagFailure.keybagDamaged(keybag.directory, reason: "a class key has no name"))
         }
         let wrapped: WrappedKey?
         if name.protectionClass == .completeUnlessOpen {
-            wrapped = try withClassB(name) { classKey throws(DataProtectionError) in
+            wrapped = try keybag.withClassB(name) { classKey throws(DataProtectionError) in
                 do throws(KeyError) { return try key.wrap(classKey) } catch { throw .cryptography(error) }
             }
         } else {
-            wrapped = try withClassKey(name) { classKey throws(DataProtectionError) in
+            wrapped = try keybag.withClassKey(name) { classKey throws(DataProtectionError) in
                 do throws(KeyError) { return try key.wrap(classKey) } catch { throw .cryptography(error) }
             }
         }
-        guard let wrapped else { throw lockedError(directory, .complete, .backUp) }
+        guard let wrapped else { throw .locked(keybag, keybag.directory, .complete, .backUp) }
         return wrapped
     }
 }

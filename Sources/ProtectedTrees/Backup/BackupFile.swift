@@ -46,7 +46,7 @@ package struct BackupFile {
         }
         // A rotation may have been faster.
         try requireKey(ProtectedFileInfo.state(of: copy.file), source.path)
-        let wholeness = keybag.wholeness(of: copy.file, named: source.path, needsBothHeads: false)
+        let wholeness = Wholeness(of: copy.file, named: source.path, needsBothHeads: false, keybag)
         let old = try oldCopy(target)
         let kept: LowerFile?
         switch wholeness {
@@ -120,7 +120,7 @@ package struct BackupFile {
     private func settle(_ target: DirectoryEntry, _ path: FilePath) throws(DataProtectionError) {
         guard let entry = try earlier.copy(of: target) else { return }
         let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
-        switch keybag.wholeness(of: copy, named: path, needsBothHeads: false) {
+        switch Wholeness(of: copy, named: path, needsBothHeads: false, keybag) {
         case .whole:
             if let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
             try removeEarlier(of: target, copy)
@@ -152,7 +152,7 @@ package struct BackupFile {
     private func requireKey(_ state: FileState, _ path: FilePath) throws(DataProtectionError) {
         let name = state.heads.head.wrap.classKey
         guard name.keybag == keybag.uuid else { throw .because(FileFailure.foreignKeybag(path, name.keybag)) }
-        guard let entry = try keybag.entry(of: name) else { throw keybag.keyLost(name, path) }
+        guard let entry = try keybag.entry(of: name) else { throw .keyLost(keybag, path, name) }
         guard stored.holds(entry) else {
             throw .because(
                 TreeFailure.keyNotInBackup(path, name.protectionClass, generation: name.generation, backup: backup))
@@ -175,7 +175,7 @@ package struct BackupFile {
     }
 
     private func isUndamaged(_ copy: LowerFile) -> Bool {
-        keybag.wholeness(of: copy, named: copy.path, needsBothHeads: false).damage == nil
+        Wholeness(of: copy, named: copy.path, needsBothHeads: false, keybag).damage == nil
     }
 
     /// The copy that is there.

@@ -31,7 +31,7 @@ package final class RestorePass {
     package init(
         _ backup: Backup, _ opened: OpenedBackup, into keybag: Keybag, _ mode: Mode
     ) throws(DataProtectionError) {
-        guard try keybag.state() == .unlocked else { throw keybag.lockedError(keybag.directory, .complete, .restore) }
+        guard try keybag.state() == .unlocked else { throw .locked(keybag, keybag.directory, .complete, .restore) }
         self.backup = backup
         earlier = EarlierCopies(backup)
         file = RestoredFile(opened: opened, keybag: keybag)

@@ -42,7 +42,7 @@ package struct RestoredFile {
                 ? try? target.directory.file(target.name, flags: O_RDONLY, path: target.path) : nil)
         if let old {
             if isSame(old, file) {
-                let wholeness = keybag.wholeness(of: old, named: target.path, needsBothHeads: true)
+                let wholeness = Wholeness(of: old, named: target.path, needsBothHeads: true, keybag)
                 if wholeness.damage == nil { return false }
             }
             guard conflict == .replace else { throw .exists(target.path) }
@@ -53,10 +53,10 @@ package struct RestoredFile {
         let copy = try UnnamedFile(target)
         try ProtectedFile.copyBytes(from: file, to: copy.file)
         try rewrap(copy.file, source.path, atLeast: classHeld(by: &replaced))
-        try keybag.requireWhole(copy.file, named: source.path)
+        try Wholeness.require(copy.file, named: source.path, keybag)
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
-        if let replaced { try keybag.keepAppendedBytes(of: replaced) }
+        try replaced?.saveAppendedBytes(keybag)
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
         return true
     }

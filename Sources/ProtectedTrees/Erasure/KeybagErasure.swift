@@ -28,7 +28,7 @@ public struct KeybagErasure: Sendable {
     public init(at directory: FilePath) throws(DataProtectionError) {
         self.directory = try Self.resolved(directory)
         let file = KeybagFile(directory: self.directory)
-        let remembered = try Keybag.rememberedUUIDs(leadingTo: self.directory)
+        let remembered = try KeybagRegistry.uuids(leadingTo: self.directory)
         if let uuid = try file.usableUUID() {
             uuids = [uuid] + remembered.filter { $0 != uuid }
         } else {
@@ -45,7 +45,7 @@ public struct KeybagErasure: Sendable {
     /// - Throws: `keysElsewhere` if the keyring of another user namespace still holds the keys, `lockUnproven` if an unlock that is under way may load
     ///   them again, `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `keybagUnsafe`, `system`.
     public func perform() throws(DataProtectionError) -> [FilePath] {
-        let links = try Keybag.rememberedUUIDs(leadingTo: directory).filter { uuids.contains($0) }
+        let links = try KeybagRegistry.uuids(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
         try RingPlaces(directory: directory).refuseElsewhere()
         try evict()
@@ -103,8 +103,8 @@ public struct KeybagErasure: Sendable {
         if AgentRecord.isThere(in: directory) { try root.remove(FilePath.Component(AgentRecord.name)!) }
         if ExportRecord(in: directory) != nil { try root.remove(FilePath.Component(ExportRecord.name)!) }
         // The values of both stores are sealed under keys that no key opens any more. What is in clear of secrets goes too.
-        remove(Keybag.downloadsName, in: root) { $0 == Keybag.downloadsKeyName }
-        remove(Keybag.secretsName, in: root) { _ in true }
+        remove(DownloadsDirectory.name, in: root) { $0 == DownloadsDirectory.keyName }
+        remove(SecretsKeys.directoryName, in: root) { _ in true }
         for name in [ClassChangeIntent.directoryName, QueueNote.directoryName] { remove(name, in: root) }
         if let run = own(RunDirectory.name, in: root) { for name in ["clients", "mounts"] { remove(name, in: run) } }
         remove(RunDirectory.name, in: root)

@@ -207,7 +207,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
         place = .none
         try? file.close()  // every line was acknowledged before
         var note = note
-        if keybag.perform(&note, into: log).isOver, let log {
+        if HeldWork(keybag: keybag, log: log).perform(&note).isOver, let log {
             place = .log(log)
         } else {
             try log?.close()

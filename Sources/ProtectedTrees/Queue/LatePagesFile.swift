@@ -131,7 +131,7 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
     /// - Throws: as ``ProtectedFile/write(_:at:)``: they stay. Call it again then, before anything else is written to the file.
     package func merge(into file: ProtectedFile) throws(DataProtectionError) {
         do throws(DataProtectionError) {
-            try keybag.merge(data, into: file, ifCounterIs: counters.contains)
+            try LatePagesMerge(keybag: keybag).merge(data, into: file, ifCounterIs: counters.contains)
         } catch {
             // A lock may have come in between, and a part of them is committed.
             try? file.sync()

@@ -6,12 +6,15 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-extension Keybag {
-    /// Writes the pages that were kept of a file into it.
-    func mergeLatePages(
-        of reference: FileReference, _ salt: [UInt8]
+/// Writing pages that the kernel delivered after a lock into the file that they are of. FORMAT.md §2.8.
+struct LatePagesMerge {
+    let keybag: Keybag
+
+    /// Writes those that were kept in the queue.
+    func perform(
+        _ reference: FileReference, _ salt: [UInt8]
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
-        let queue = try LowerDirectory(directory.appending(QueueNote.directoryName))
+        let queue = try LowerDirectory(keybag.directory.appending(QueueNote.directoryName))
         let name = LatePagesFile.name(salt)
         guard try queue.status(of: name) != nil else { return .unneeded }
         let data = try queue.file(name, flags: O_RDONLY, path: queue.path.entry(name))
@@ -19,7 +22,7 @@ extension Keybag {
         guard let found = try reference.find() else {
             throw .system(reference.path, operation: "open", .noSuchFileOrDirectory)
         }
-        let file = try ProtectedFile.writing(found, keybag: self)
+        let file = try ProtectedFile.writing(found, keybag: keybag)
         do throws(DataProtectionError) {
             try merge(data, into: file, ifCounterIs: nil)
         } catch {
@@ -57,7 +60,7 @@ extension Keybag {
             let name = place.name.followed(by: ".late-\(number)")
             let entry = DirectoryEntry(name, in: place.directory)
             do throws(DataProtectionError) {
-                let saved = try ProtectedFile.create(entry, atLeast: file.openedClass(), mode: 0o600, keybag: self)
+                let saved = try ProtectedFile.create(entry, atLeast: file.openedClass(), mode: 0o600, keybag: keybag)
                 do throws(DataProtectionError) {
                     try pages.lendEach { bytes, offset throws(DataProtectionError) in
                         try saved.write(bytes, at: Int64(offset))
@@ -68,7 +71,7 @@ extension Keybag {
                     try? place.directory.remove(name)
                     throw error
                 }
-                return warn(.latePagesSaved(file.path, in: entry.path))
+                return keybag.warn(.latePagesSaved(file.path, in: entry.path))
             } catch .exists {
                 number += 1
             }

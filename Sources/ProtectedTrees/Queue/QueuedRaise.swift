@@ -47,22 +47,22 @@ package final class QueuedRaise: ClosePromise {
     /// Raises the file now, or leaves that to the next unlock.
     package func perform() {
         guard var held = note.take() else { return }
-        _ = keybag.perform(&held)
+        _ = HeldWork(keybag: keybag).perform(&held)
     }
 
     package func withdraw() { try? note?.remove() }  // a note too many costs one look
 }
 
-extension Keybag {
+extension QueuedRaise {
     /// Raises a file that was created with class `from`. What somebody has said by hand since then counts more.
-    package func raise(
-        _ reference: FileReference, from: ProtectionClass, to: ProtectionClass
+    static func perform(
+        _ reference: FileReference, from: ProtectionClass, to: ProtectionClass, _ keybag: Keybag
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
         var file = try reference.find()
         // A file that has replaced it as a whole has inherited its class, and is meant too.
         if file == nil, let replacement = try FileReference.openRegular(reference.path),
             let info = try? ProtectedFileInfo(path: reference.path, file: replacement),
-            info.protectionClass == from, info.keybag == uuid
+            info.protectionClass == from, info.keybag == keybag.uuid
         {
             file = replacement
         }
@@ -76,10 +76,10 @@ extension Keybag {
         guard from <= now, now < to else {
             // Whoever gave it that class may have been killed, or lost power, before it lasted and the old wrap was gone.
             try file.flush()
-            try ClassChange.removeStaleWrap(heads, file, warn: warn)
+            try ClassChange.removeStaleWrap(heads, file, warn: keybag.warn)
             return .unneeded
         }
-        try change(file, to: to)
+        try keybag.change(file, to: to)
         return .done
     }
 }

@@ -96,22 +96,22 @@ extension UpgradePlan {
     }
 }
 
-extension Keybag {
-    /// Does an upgrade that was noted. A lock stops it between files.
+extension QueuedUpgrade {
+    /// Does it. A lock stops it between files.
     ///
     /// - Returns: what came of it when nothing waits for an unlock any more; nil if the directory is gone.
     /// - Throws: `locked`; `system` if its disk is away.
-    package func upgrade(
-        _ queued: QueuedUpgrade, showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void = { _, _ in }
+    func perform(
+        _ keybag: Keybag, showing show: @escaping (_ files: Int, _ bytes: Int64) -> Void
     ) throws(DataProtectionError) -> UpgradeSummary? {
         var options = UpgradeOptions()
-        options.includes = queued.plan.includes
+        options.includes = plan.includes
         options.queuesWhatIsLocked = false
         options.stopsWhenLocked = true
-        guard DirectoryDefault.isDirectory(queued.path) else { return try queued.gone() }
+        guard DirectoryDefault.isDirectory(path) else { return try gone() }
         let pass = try UpgradePass(
-            self, queued.path, to: queued.plan.protectionClass, rules: queued.plan.rules, options: options)
-        guard UInt64(try pass.rootStatus().st_ino) == queued.inode else { return try queued.gone() }
+            keybag, path, to: plan.protectionClass, rules: plan.rules, options: options)
+        guard UInt64(try pass.rootStatus().st_ino) == inode else { return try gone() }
         var count = 0
         let showNow = { show(count, pass.done.bytes) }
         let summary = pass.run(whileWaiting: showNow) { _ in

@@ -138,56 +138,10 @@ extension Keybag {
             let tries = QueueTries(number, in: directory)
             try tries.begin()
             defer { tries.end() }
-            return perform(&note, into: log, keepingLost: keepingLost, showing: show, others: others)
+            return HeldWork(keybag: self, log: log, keepingLost: keepingLost, show: show).perform(&note, others: others)
         } catch {
             return .failed(error)
         }
-    }
-
-    /// Does the work of a note that this process holds.
-    ///
-    /// - Parameter others: called with all failures but the last one, where there are several.
-    package func perform(
-        _ note: inout QueueNote, into log: ProtectedFile? = nil, keepingLost: Bool = false,
-        showing show: @escaping (Int, Int64) -> Void = { _, _ in },
-        others: (DataProtectionError) -> Void = { _ in }
-    ) -> QueuedWorkResult.Outcome {
-        do throws(DataProtectionError) {
-            let outcome: QueuedWorkResult.Outcome
-            switch note.records.first {
-            case .raise(let file, let from, let to): outcome = try raise(file, from: from, to: to)
-            case .join(let segment, let path, let seal):
-                outcome = try join(segment, to: path, by: seal, &note, into: log)
-            case .late(let file, let salt): outcome = try mergeLatePages(of: file, salt)
-            case .upgrade(let upgrade):
-                let summary = try self.upgrade(upgrade, showing: show)
-                for failure in summary?.failures.dropLast() ?? [] { others(failure.error) }
-                if let error = summary?.lastError {
-                    if keepingLost { throw error }
-                    try note.remove()
-                    return .failed(error)
-                }
-                outcome = summary.map { $0.converted + $0.raised > 0 ? .done : .unneeded } ?? .gone
-            default: return .waiting
-            }
-            if outcome == .gone, keepingLost {
-                noteFailure(.noSuchFileOrDirectory, &note)
-                return outcome
-            }
-            if outcome == .gone, let work = QueuedWork(note) { warn(.queuedFileGone(work.path)) }
-            try note.remove()
-            return outcome
-        } catch {
-            if case .because(KeybagFailure.locked) = error { return .waiting }
-            noteFailure(error.errno, &note)
-            return .failed(error)
-        }
-    }
-
-    /// That it cannot be noted is no second failure.
-    private func noteFailure(_ errno: Errno, _ note: inout QueueNote) {
-        let work = QueuedWork(note)
-        if work?.lastError != errno || work?.isUpgrade == true { try? note.add(.failed(errno, at: Clock.now())) }
     }
 }
 

@@ -156,7 +156,7 @@ extension ProtectedFileWriter {
     }
 }
 
-extension Keybag {
+extension ProtectedFile {
     /// Gives a finished, closed file its name, and its class: now if unlocked, else after the next unlock. Needs no key.
     ///
     /// What another program appended to the file that is replaced is saved beside it. The new one gets its class if that is stronger.
@@ -167,22 +167,22 @@ extension Keybag {
     ///   - replacing: false: something under that name is the error `exists`, and nothing has happened.
     ///   - raiseTo: nil: it keeps the class that it has.
     /// - Throws: `wouldWeaken` if `raiseTo` is weaker than its class, `exists`, `system`; `busy` if somebody writes to the file that is replaced.
-    package func publish(
-        _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?
+    package static func publish(
+        _ temporary: FilePath, as path: FilePath, replacing: Bool, raiseTo: ProtectionClass?, keybag: Keybag
     ) throws(DataProtectionError) {
         let entry = try DirectoryEntry(path)
         guard let old = temporary.lastComponent, temporary.directory == path.directory else {
             throw .because(FileFailure.outOfRange(path))
         }
         let file = try LowerFile.forHeads(of: temporary, flags: O_NOFOLLOW)
-        let replaced = replacing ? try holdReplaced(entry) : nil
+        let replaced = replacing ? try ReplacedFile.hold(entry, keybag) : nil
         defer { withExtendedLifetime(replaced) {} }
         let own = try ProtectedFileInfo(path: temporary, file: file).protectionClass
         let wanted = raiseTo ?? own
-        let least = replaced.flatMap { leastClass(inPlaceOf: $0.file) } ?? wanted
+        let least = replaced.flatMap { InheritedClass.least(inPlaceOf: $0.file, keybag) } ?? wanted
         let raise =
             try (least > wanted ? least : raiseTo).map { goal throws(DataProtectionError) in
-                try QueuedRaise(file, named: path, to: goal, keybag: self)
+                try QueuedRaise(file, named: path, to: goal, keybag: keybag)
             } ?? nil
         do throws(DataProtectionError) {
             if replacing {

@@ -15,18 +15,23 @@ import SystemPackage
 /// Notes and files may be forged while the keybag is locked. A join therefore takes nothing but what proves that it was made as a segment of
 /// this log, never weakens a class, never writes to a file that others may have the key of, and removes a segment only after it has found
 /// all its bytes in the log.
-extension Keybag {
+struct SegmentJoin {
     /// Bytes of one commit: far from the 2^16 seals after which a handle commits by itself.
     private static let piece: UInt64 = 64 << 20
 
-    /// - Parameters:
-    ///   - seal: what the note has as a ``JoinSeal``.
-    ///   - own: a handle that is the log's writer, if this process has one.
+    let keybag: Keybag
+    let log: FilePath
+    /// What the note has as a ``JoinSeal``.
+    let seal: [UInt8]
+    /// A handle that is the log's writer, if this process has one.
+    let own: ProtectedFile?
+
+    /// Appends the segment that `reference` leads to.
+    ///
     /// - Throws: `notASegment`: the file stays what it is; `busy` while somebody writes to log or segment; `wouldWeaken` if the log's class is
     ///   weaker than the segment's; and what opening either file throws, as `unverifiedOrigin` for a log whose key somebody else may know.
-    package func join(
-        _ reference: FileReference, to log: FilePath, by seal: [UInt8], _ note: inout QueueNote,
-        into own: ProtectedFile?
+    func perform(
+        _ reference: FileReference, _ note: inout QueueNote
     ) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
         guard let segment = try reference.findInPlace() else {
             // It is only removed when all of it has been appended, to a log that is there then.
@@ -36,7 +41,7 @@ extension Keybag {
         if try segment.hasBecome(log) { return try remove(segment) }
         guard try segment.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(segment.path) }
         // That very file, whatever has its name by now.
-        let source = ProtectedFile(OpenFile(segment, keybag: self, isWritable: false))
+        let source = ProtectedFile(OpenFile(segment, keybag: keybag, isWritable: false))
         defer { withExtendedLifetime(source) {} }
         guard try source.isSegment(of: log, by: seal) else {
             throw .because(TreeFailure.notASegment(segment.path, of: log))
@@ -45,7 +50,7 @@ extension Keybag {
         if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
             return try remove(segment)
         }
-        let target = try target(log, note, own)
+        let target = try target(note)
         try refuseWeaker(target, than: source)
         do throws(DataProtectionError) {
             try append(source, to: target, &note)
@@ -55,7 +60,7 @@ extension Keybag {
         }
         // What failed on the way out was committed before.
         if target !== own { try? target.close() }
-        try keepAppendedBytes(of: ReplacedFile(segment))
+        try ReplacedFile(segment).saveAppendedBytes(keybag)
         return try remove(segment)
     }
 
@@ -69,16 +74,14 @@ extension Keybag {
 
     /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
     /// the name now.
-    private func target(
-        _ log: FilePath, _ note: QueueNote, _ own: ProtectedFile?
-    ) throws(DataProtectionError) -> ProtectedFile {
+    private func target(_ note: QueueNote) throws(DataProtectionError) -> ProtectedFile {
         let begun = try note.begun?.log.find(asPartOf: log)
         let path = begun?.path ?? log
         if let own, try own.lower.isNamed(path) { return own }
         if own != nil, begun == nil { throw .busy(path) }
         // Says *busy* where somebody sits on the log's lock; what follows would wait for ever.
         if begun == nil { _ = try FileReference.openRegular(path)?.fileID() }
-        let file = try ProtectedFile.open(path, .readWrite, keybag: self)
+        let file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
         try file.beginWriting()
         // Rotated in this moment: it is another log.
         if begun != nil, try file.lower.fileID() != note.begun?.log.fileID { throw .busy(path) }

@@ -74,7 +74,7 @@ extension PartialFile {
     /// Whether the file that is replaced has a stronger class, which the new one gets when it has the name.
     private var replacesStronger: Bool {
         guard let old = try? LowerFile.forHeads(of: request.target),
-            let least = store.keybag.leastClass(inPlaceOf: old)
+            let least = InheritedClass.least(inPlaceOf: old, store.keybag)
         else { return false }
         return least > request.protectionClass
     }

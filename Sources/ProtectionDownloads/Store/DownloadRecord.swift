@@ -136,7 +136,7 @@ extension DownloadStore {
         guard request.upload != nil else { return try encode(stored, .request, id) }
         let text = String(decoding: try json(stored), as: UTF8.self)
         let mark = try protected { () throws(DataProtectionError) in
-            try keybag.markUpload(id.bytes + Array(text.utf8))
+            try UnlockedMark(of: id.bytes + Array(text.utf8), keybag)
         }
         let marked = mark.map { StoredMark(request: text, generation: $0.generation, tag: Hexadecimal.text($0.tag)) }
         return try encode(StoredRequest(request, marked), .request, id)

@@ -170,10 +170,11 @@ extension DownloadStore {
             case .invalid(let reason): throw .invalidRequest(reason: reason)
             case .otherKey:
                 throw .storeDamaged(
-                    keybag.directory.appending(Keybag.secretsName),
+                    keybag.directory.appending(SecretsKeys.directoryName),
                     reason: "a credential is under another device's class key, or was altered")
             case .keyLost, .otherDevice, .notFound, .exists:
-                throw .storeDamaged(keybag.directory.appending(Keybag.secretsName), reason: "a credential is lost")
+                throw .storeDamaged(
+                    keybag.directory.appending(SecretsKeys.directoryName), reason: "a credential is lost")
             case .valueTooLong(let bytes):
                 throw .invalidRequest(
                     reason: "a credential of \(bytes) bytes: \(SecretStore.maximumValueLength) can be kept")

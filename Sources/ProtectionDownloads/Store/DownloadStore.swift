@@ -35,7 +35,7 @@ final class DownloadStore: Sendable {
     /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
     init(_ keybag: Keybag) throws(DownloadError) {
         self.keybag = keybag
-        directory = keybag.directory.appending(Keybag.downloadsName)
+        directory = keybag.directory.appending(DownloadsDirectory.name)
         keyFile = StoreKeyFile(keybag: keybag)
         try protected { [directory] () throws(DataProtectionError) in
             try OwnDirectory.make(directory)

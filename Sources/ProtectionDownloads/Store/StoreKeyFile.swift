@@ -14,7 +14,7 @@ struct StoreKeyFile: Sendable {
     }
 
     let keybag: Keybag
-    var path: FilePath { keybag.directory.appending(Keybag.downloadsName).appending(Keybag.downloadsKeyName) }
+    var path: FilePath { keybag.directory.appending(DownloadsDirectory.name).appending(DownloadsDirectory.keyName) }
 
     /// Reads the key, or makes one.
     ///

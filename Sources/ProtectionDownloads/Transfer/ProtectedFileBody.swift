@@ -41,7 +41,7 @@ public final class ProtectedFileBody: HTTPBody {
         let judge: @Sendable (ProtectionClass) throws -> Void = { protectionClass in
             guard [.complete, .completeUnlessOpen].contains(protectionClass) else { return }
             if let adder = request.adder,
-                try keybag.isUpload(adder.text, markedBy: adder.mark, of: request.target)
+                try adder.mark.isGood(for: adder.text, of: request.target, keybag)
             {
                 return
             }

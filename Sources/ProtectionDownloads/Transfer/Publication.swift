@@ -20,9 +20,9 @@ struct Publication {
         let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
             if !file.temporary.isEmpty, try isMeant(temporary) {
-                try keybag.publish(
+                try ProtectedFile.publish(
                     temporary, as: request.target, replacing: request.replacesExisting,
-                    raiseTo: request.protectionClass)
+                    raiseTo: request.protectionClass, keybag: keybag)
                 return .done
             }
             // Renamed by a process that was killed before it could say so. Its note is in the queue since before that.

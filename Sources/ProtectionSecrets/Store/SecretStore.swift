@@ -52,7 +52,7 @@ public final class SecretStore: Sendable {
     ) throws(SecretError) {
         self.keybag = keybag
         privateGroup = try .private(of: appID)
-        let directory = keybag.directory.appending(Keybag.secretsName)
+        let directory = keybag.directory.appending(SecretsKeys.directoryName)
         let path = directory.appending("secrets.sqlite")
         do throws(DataProtectionError) {
             try OwnDirectory.make(directory)
@@ -190,7 +190,7 @@ public final class SecretStore: Sendable {
     func activeGeneration(_ record: SecretRecord) throws(SecretError) -> UInt32 {
         let name: ClassKeyName?
         do throws(DataProtectionError) {
-            name = try keybag.activeSecretsName(record.accessibility.protectionClass)
+            name = try SecretsKeys(of: keybag).activeName(record.accessibility.protectionClass)
         } catch {
             throw SecretError(error, record.name, record.accessibility)
         }
@@ -207,7 +207,7 @@ public final class SecretStore: Sendable {
         let name = accessibility.classKey(of: keybag.uuid, generation: generation)
         do throws(DataProtectionError) {
             let device = try DeviceBinding(accessibility, keybag)
-            return try keybag.withSecretsKey(name, path, operation) { key throws(DataProtectionError) in
+            return try SecretsKeys(of: keybag).withKey(name, path, operation) { key throws(DataProtectionError) in
                 do throws(KeyError) { return try body(key, device) } catch { throw .cryptography(error) }
             }
         } catch .cryptography(.unwrapFailed), .cryptography(.authenticationFailed) {

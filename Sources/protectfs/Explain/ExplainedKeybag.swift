@@ -39,7 +39,7 @@ struct ExplainedKeybag {
             // The user's own may be it, and be damaged.
             do throws(DataProtectionError) { _ = try keybags.own() } catch {
                 guard case .because(KeybagFailure.keybagNotFound(let directory)) = error,
-                    !Keybag.wasUsed(in: directory, as: uuid)
+                    !KeybagRegistry.wasUsed(in: directory, as: uuid)
                 else {
                     throw error
                 }

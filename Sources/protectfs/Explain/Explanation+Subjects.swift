@@ -18,7 +18,7 @@ extension Explanation {
             help = keybag.help
             return
         }
-        if let problem = keybag.keybag?.keyProblem(of: path) {
+        if let own = keybag.keybag, let problem = Wholeness.keyProblem(of: path, own) {
             for action in ["read", "write", "change class"] { add(action, false, problem.message) }
             help = problem.hint
         } else {
@@ -39,7 +39,7 @@ extension Explanation {
         }
         if mayReplace {
             let next = try ClassChoice(
-                forNewFileAt: path, keybag: own.keybag, fallback: Keybag.fallbackForCommands)
+                forNewFileAt: path, keybag: own.keybag, fallback: KeybagOption.fallbackForCommands)
             if let state = own.state {
                 keybagOption = own.directory.map { KeybagOption.words(for: $0) } ?? ""
                 deviceKeyProblem = own.deviceKeyProblem
@@ -57,7 +57,7 @@ extension Explanation {
     init(ofNewFileAt path: FilePath, _ keybag: ExplainedKeybag) throws(DataProtectionError) {
         self.init("missing", "not there")
         let directory = path.removingLastComponent()
-        let choice = try ClassChoice(forNewFileAt: path, fallback: Keybag.fallbackForCommands)
+        let choice = try ClassChoice(forNewFileAt: path, fallback: KeybagOption.fallbackForCommands)
         try add(choice, keybag, in: directory.isEmpty ? "." : directory)
     }
 
@@ -68,7 +68,7 @@ extension Explanation {
             "directory",
             "directory" + (own.map { ", default class \($0.shortName)" } ?? " without a default class of its own"))
         members.append(("default", own.map { .string($0.shortName) } ?? .null))
-        try add(try ClassChoice(forNewFilesIn: path, fallback: Keybag.fallbackForCommands), keybag, in: path)
+        try add(try ClassChoice(forNewFilesIn: path, fallback: KeybagOption.fallbackForCommands), keybag, in: path)
         facts.append(
             ("applies to", "new files in it, and in directories below it that have no default class of their own"))
     }
@@ -98,7 +98,7 @@ extension Explanation {
             add("protect", false, "it has \(item.nameCount) names; the others would keep the plaintext")
             return
         }
-        if let obstacle = Keybag.obstacle(toProtecting: path) {
+        if let obstacle = ConversionSource.obstacle(path) {
             add("protect", false, obstacle.message)
             help = obstacle.hint
             return

@@ -64,7 +64,7 @@ final class RotationRun {
     /// - Parameter total: how many files there are; 0 if it is not known.
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
         self.task = task
-        ownFiles = keybag.ownFiles
+        ownFiles = DownloadsDirectory.protectedFiles(of: keybag)
         progress = Progress(task == .rewrap ? "rotating" : "looking", total: total, of: .files)
         document = isJSON ? JSONDocument(listing: "files") : nil
         workers = FileWorkers(

@@ -45,7 +45,7 @@ struct BackUp: ParsableCommand {
             throw Failure(.usage, "name files or directories to back up", hint: "protectfs backup --help")
         }
         if newKeybag || !NamedItem.exists(directory.path.appending("keybag")) {
-            try keybag.refuseLocked(for: .backUp)
+            try AttemptedOperation.backUp.requireUnlocked(keybag)
         }
         let backup = try Backup(at: directory.path, for: .backup, warn: ProtectionWarning.print)
         try makeKeybag(of: keybag, in: backup)
@@ -74,14 +74,14 @@ struct BackUp: ParsableCommand {
     }
 }
 
-extension Keybag {
+extension AttemptedOperation {
     /// One error before anything is asked or done.
-    func refuseLocked(for operation: AttemptedOperation) throws(DataProtectionError) {
-        let status = try status()
+    func requireUnlocked(_ keybag: Keybag) throws(DataProtectionError) {
+        let status = try keybag.status()
         guard status.state == .unlocked else {
             throw .because(
                 KeybagFailure.locked(
-                    path: directory, .complete, operation, state: status.state, since: status.lastTransition))
+                    path: keybag.directory, .complete, self, state: status.state, since: status.lastTransition))
         }
     }
 }

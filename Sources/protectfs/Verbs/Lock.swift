@@ -37,7 +37,7 @@ struct Lock: ParsableCommand {
         defer { EditDirectory.removeLeftovers() }
         if all { return try lockAll() }
         // Before the keybag's directory is looked at, which may be on a disk that hangs.
-        let keysWereThere = (grace ?? 0) == 0 && Keybag.evictRemembered(under: self.keybag.location)
+        let keysWereThere = (grace ?? 0) == 0 && KeybagRegistry.evictKeys(ofKeybagsUnder: self.keybag.location)
         let keybag: Keybag
         do throws(DataProtectionError) {
             keybag = try self.keybag.open()
@@ -99,7 +99,7 @@ struct Lock: ParsableCommand {
     private func stopUnlock(_ failures: inout [DataProtectionError]) {
         let directory = KeybagOption.opened
         do throws(DataProtectionError) {
-            let (areRingsKnown, doubt) = try Keybag.lock(unopened: directory)
+            let (areRingsKnown, doubt) = try LockOfUnopened.lock(unopened: directory)
             if !areRingsKnown {
                 let record = quoted(directory.appending("rings"))
                 StandardError.line(

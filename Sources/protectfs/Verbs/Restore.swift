@@ -39,7 +39,7 @@ struct Restore: ParsableCommand {
 
     func run() throws {
         let keybag = try keybag.open()
-        try keybag.refuseLocked(for: .restore)
+        try AttemptedOperation.restore.requireUnlocked(keybag)
         let backup = try Backup(at: directory.path, for: .restore)
         let secret = try passphrase.read()
         PassphraseOption.noteWait()

@@ -31,7 +31,7 @@ struct ServiceSecretAdd: ParsableCommand {
     func run() throws {
         let keybag = try keybag.open()
         // Before anybody types a passcode.
-        if keybag.hasFirstUnlockSecret(named: name) { throw keybag.failure(.exists(name: name)) }
+        if keybag.firstUnlockSecrets.has(name) { throw keybag.failure(.exists(name: name)) }
         let opened = try keybag.open(passcode: PasscodeReader.read(from: passcode, for: keybag))
         let secret: FirstUnlockSecret
         do throws(KeyError) { secret = try .random() } catch { throw DataProtectionError.cryptography(error) }
@@ -89,14 +89,12 @@ struct ServiceSecretRemove: ParsableCommand {
 
     func run() throws {
         let keybag = try keybag.open()
-        guard keybag.hasFirstUnlockSecret(named: name) else { throw keybag.failure(.absent(name: name)) }
+        guard keybag.firstUnlockSecrets.has(name) else { throw keybag.failure(.absent(name: name)) }
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         try keybag.open(passcode: secret).removeFirstUnlockSecret(named: name)
     }
 }
 
-extension Keybag {
-    fileprivate func hasFirstUnlockSecret(named name: String) -> Bool {
-        firstUnlockSecrets.contains { $0.name == name }
-    }
+extension [FirstUnlockSecretEntry] {
+    fileprivate func has(_ name: String) -> Bool { contains { $0.name == name } }
 }

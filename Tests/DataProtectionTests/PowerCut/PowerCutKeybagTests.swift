@@ -68,7 +68,7 @@ struct PowerCutKeybagTests {
             }
             if allowed.count == 2, allowed.upperBound < count {
                 // On a disk of its own is only the keybag: where it was is forgotten last.
-                keybags[allowed.upperBound].remember()
+                KeybagRegistry.note(keybags[allowed.upperBound])
                 try erase(allowed.upperBound)
             }
             for number in 0..<min(count, allowed.upperBound + 1) {

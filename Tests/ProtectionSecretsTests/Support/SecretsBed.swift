@@ -53,7 +53,7 @@ final class SecretsBed: Sendable {
 
     /// All bytes of the files of the store.
     func storedBytes() throws -> [String: [UInt8]] {
-        let directory = keybag.directory.appending(Keybag.secretsName).string
+        let directory = keybag.directory.appending(SecretsKeys.directoryName).string
         var files: [String: [UInt8]] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
             files[name] = Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name)))

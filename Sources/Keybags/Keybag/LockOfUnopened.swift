@@ -4,8 +4,6 @@ import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage
 
-// Locks that do not depend on an open keybag.
-
 /// What came of locking every keybag of this user.
 package struct LockedKeybags: Sendable {
     /// The keybags of which a key was in the ring.
@@ -26,26 +24,33 @@ package struct LockedKeybags: Sendable {
     }
 }
 
-extension Keybag {
-    /// Evicts the keys of every keybag in the ring of this user, as `lockEach()` of the layer above does.
-    package static func lockEach(followUp: LockFollowUp) throws(DataProtectionError) -> LockedKeybags {
+/// Locks that do not depend on an open keybag.
+package struct LockOfUnopened {
+    private let followUp: LockFollowUp
+
+    package init(followUp: LockFollowUp) { self.followUp = followUp }
+
+    /// Evicts the keys of every keybag in the ring of this user, as `Keybag.lockEach()` of the layer above does.
+    package func each() throws(DataProtectionError) -> LockedKeybags {
         let found = try RingKeys.keybagsInRing()
         var locked = LockedKeybags(keybags: found)
         // All keys first: a keybag on a disk that hangs keeps no other one unlocked.
         let unlocked = found.filter { RingKeys($0).holdsUnlocked }
         for uuid in found { try? RingKeys(uuid).evict() }  // what fails is tried again
         var remembered: [KeybagUUID] = []
-        do throws(DataProtectionError) { remembered = try rememberedUUIDs() } catch { locked.failures.append(error) }
+        do throws(DataProtectionError) { remembered = try KeybagRegistry.uuids() } catch {
+            locked.failures.append(error)
+        }
         // What is being unlocked for the first time is in neither.
         var begun: Set<KeybagUUID> = []
         do throws(DataProtectionError) { begun = try UnlockUnderWay.keybags() } catch { locked.failures.append(error) }
         for uuid in begun.union(found).union(remembered).sorted(by: { $0.description < $1.description }) {
             do throws(DataProtectionError) {
                 let keysWereThere = unlocked.contains(uuid)
-                if let keybag = try? Self.remembered(uuid, followUp: followUp, warn: { _ in }) {
+                if let keybag = try? KeybagRegistry.keybag(uuid, followUp: followUp, warn: { _ in }) {
                     if found.contains(uuid) { locked.opened.append(keybag) }
                     _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
-                } else if let stranger = try lock(unopened: uuid, keysWereThere: keysWereThere) {
+                } else if let stranger = try Self.lock(unopened: uuid, keysWereThere: keysWereThere) {
                     locked.ofOthers.append(stranger)
                 }
             } catch {
@@ -63,13 +68,13 @@ extension Keybag {
         return locked
     }
 
-    /// Locks a keybag by its name, as `lock(_:)` of the layer above does.
-    package static func lock(_ uuid: KeybagUUID, followUp: LockFollowUp) throws(DataProtectionError) {
+    /// Locks a keybag by its name, as `Keybag.lock(_:)` of the layer above does.
+    package func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
-        if let keybag = try? remembered(uuid, followUp: followUp, warn: { _ in }) {
+        if let keybag = try? KeybagRegistry.keybag(uuid, followUp: followUp, warn: { _ in }) {
             _ = try keybag.lock(waiting: 0)
         } else {
-            _ = try lock(unopened: uuid, keysWereThere: false)
+            _ = try Self.lock(unopened: uuid, keysWereThere: false)
         }
     }
 
@@ -91,7 +96,7 @@ extension Keybag {
     private static func settle(
         _ uuid: KeybagUUID, keysWereThere: Bool
     ) throws(DataProtectionError) -> LockedKeybags.Stranger? {
-        guard let directory = target(of: uuid) else { return nil }
+        guard let directory = KeybagRegistry.target(of: uuid) else { return nil }
         if let owner = OwnDirectory.owner(of: directory), owner != geteuid() {
             if keysWereThere { try OwnDirectory.requireOwner(of: directory) }
             let link = Locations.registry.appending(uuid.description)
@@ -146,7 +151,4 @@ extension Keybag {
         }
         return (areRingsKnown: true, doubt: turn?.doubt)
     }
-
-    /// The keybags of which any key is in the ring.
-    public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
 }

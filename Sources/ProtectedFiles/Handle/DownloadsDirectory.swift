@@ -1,0 +1,16 @@
+import DurableFiles
+import Keybags
+import SystemPackage
+
+/// Where the list of downloads is kept, in the keybag's directory. FORMAT.md §2.14.
+package enum DownloadsDirectory {
+    package static let name = "downloads"
+    /// In it: the protected file that holds the key of the list's values.
+    package static let keyName = "key"
+
+    /// The protected files that a keybag itself keeps in its directory: a rotation must reach them, wherever its roots are.
+    package static func protectedFiles(of keybag: Keybag) -> [FilePath] {
+        let key = keybag.directory.appending(name).appending(keyName)
+        return OwnDirectory.exists(key) ? [key] : []
+    }
+}
