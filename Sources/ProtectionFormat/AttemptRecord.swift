@@ -17,7 +17,7 @@ public struct AttemptRecord: Hashable, Sendable {
 
     /// The bytes of a sector.
     public static let length = 512
-    private static let magic = Array("PFSTRIES".utf8)
+    static let magic = Array("PFSTRIES".utf8)
 
     /// A record to be stored.
     public init(

@@ -23,7 +23,7 @@ public struct RecoveryExport: Hashable, Sendable {
 
     /// What a reader takes at most, in bytes, the text around the export included.
     public static let maximumLength = 262_144
-    private static let begin = "-----BEGIN PROTECTFS KEYBAG-----"
+    static let begin = "-----BEGIN PROTECTFS KEYBAG-----"
     private static let end = "-----END PROTECTFS KEYBAG-----"
 
     /// An export to be written.

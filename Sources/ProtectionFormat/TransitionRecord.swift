@@ -15,7 +15,7 @@ public struct TransitionRecord: Hashable, Sendable {
     public static let length = 64
     /// The bytes up to the end of the counter, and with them all that a lock writes without the flock.
     public static let counterEnd = 16
-    private static let magic = Array("PFSTRANS".utf8)
+    static let magic = Array("PFSTRANS".utf8)
 
     /// Nothing has happened yet.
     public init() {}

@@ -76,7 +76,7 @@ import Testing
         #expect(report.clients.map(\.plaintextFileCount) == [2])
         #expect(report.clients.flatMap(\.plaintextFiles) == [bed.path("one"), bed.path("two")])
         #expect(report.clients.flatMap(\.unlessOpenFiles) == [])
-        held.remove()
+        held.end()
         #expect(try bed.keybag.lock(waiting: 600).isClean)
     }
 

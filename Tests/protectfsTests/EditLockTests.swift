@@ -65,6 +65,48 @@ struct EditLockTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test("Half of a save takes the place of nothing, however long the editor takes and whatever comes in between")
+    func slowSave() throws {
+        try bed.make("file", "one")
+        let script = """
+            exec 5>"$1"; echo "two $MARKER" >&5; "$PROTECTFS" lock; sleep 4; unlock; echo "end $MARKER" >&5; exec 5>&-
+            """
+        let done = try bed.edit("file", by: script)
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("two") + bed.text("end"))
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("file.edited")))
+        try bed.expectNoPlaintext()
+    }
+
+    @Test("What a program writes that the editor left behind is not taken for all of the text; a lock knows of it")
+    func leftBehind() throws {
+        try bed.make("file", "one")
+        let script = """
+            mkfifo go
+            (exec 5>"$1"; echo "two $MARKER" >&5; : >begun; read _ <go
+                if "$PROTECTFS" lock --require-clean >clean 2>&1; then echo 0 >>clean; else echo $? >>clean; fi) >/dev/null 2>&1 &
+            until_there begun
+            """
+        let done = try bed.edit("file", by: script)
+        #expect(done.status == 75, "\(done.errors)")
+        #expect(done.errors.contains("a program still writes to the copy of 'file'"), "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("one"))
+        #expect(try bed.contents("file.edited") == bed.text("two"))
+        let lock = try sandbox.shell("echo >go; for i in $(seq 200); do grep -q '^[0-9]' clean && break; sleep 0.05; done; cat clean")
+        #expect(lock.text.hasSuffix("\n75\n"), "\(lock.text)")
+        #expect(lock.text.contains("still hold"), "\(lock.text)")
+    }
+
+    @Test("A copy that cannot be read is an error, and not a text that was not saved")
+    func unreadableCopy() throws {
+        try bed.make("file", "one")
+        let script = "echo \"two $MARKER\" >\"$TMPDIR/new\"; rm \"$1\"; ln -s \"$TMPDIR/new\" \"$1\""
+        let done = try bed.edit("file", by: script)
+        #expect(done.status != 0, "\(done.errors)")
+        #expect(done.errors.contains("what the editor saved is discarded"), "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("one"))
+    }
+
     @Test("After an unlock everything is as before: saved into the file, and nothing is left beside it")
     func unlockedAgain() throws {
         try bed.make("file", "one")

@@ -68,7 +68,7 @@ struct ExitStatusTests {
         (.foreignKeybag("f", one), 66), (.otherKey("f", .complete, generation: 2), 65), (.needsRekey("f"), 77),
         (.handleFailed("f", .ioError), 74), (.notOpen("f", for: .read), 70), (.outOfRange("f"), 74),
         (.tooSparse("f", stored: 4096, needed: 1 << 40), 74), (.wouldWeaken("f", from: .complete, to: .none), 77),
-        (.unknownClass("f", name: "n"), 64), (.ownedByAnother("f", uid: 1), 77),
+        (.unknownClass("f", name: "n"), 64), (.ownedByAnother("f", uid: 1), 77), (.ownData("f"), 77),
     ]
 
     static let ofTrees: [(TreeFailure, Int32)] = [

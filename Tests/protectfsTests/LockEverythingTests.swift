@@ -39,6 +39,18 @@ struct LockEverythingTests {
         #expect(done.text == "unlocked\nunlocked\n0\nlocked\nlocked\n", "\(done.errors)")
     }
 
+    @Test("lock --all calls a keybag that was moved away not clean: nobody can ask what its programs have")
+    func moved() throws {
+        let done = try script(
+            """
+            mv two elsewhere
+            pfs lock --all --require-clean --keybag one 2>errors; echo $?; grep -c 'cannot be asked what they have' errors
+            pfs lock --all --json --keybag one 2>/dev/null | grep -c '"clean": false'
+            state elsewhere
+            """)
+        #expect(done.text == "75\n1\n1\nlocked\n", "\(done.errors)")
+    }
+
     @Test(
         "lock --all evicts the keys of each keybag once",
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))

@@ -58,7 +58,7 @@ extension FileFailure {
         case .databaseInUse: .notNow
         case .mangled, .unverifiedOrigin, .otherKey: .damaged
         case .foreignKeybag: .notFound
-        case .database, .wouldWeaken, .needsRekey, .ownedByAnother: .refused
+        case .database, .wouldWeaken, .needsRekey, .ownedByAnother, .ownData: .refused
         case .unknownClass: .usage
         case .handleFailed, .outOfRange, .tooSparse: .inputOutput
         case .notOpen: .bug

@@ -29,6 +29,7 @@ extension FileFailure {
                 : "\(quoted(path)) belongs to the SQLite database \(quoted(database))"
         case .databaseInUse(let path, let holding):
             "\(quoted(path)) is a SQLite database, and \(quoted(holding)) may hold data that is not in it yet"
+        case .ownData(let path): "\(quoted(path)) stays as it is: without it nobody could unlock, or restore"
         case .wouldWeaken(let path, let from, let to):
             "\(quoted(path)) would be weaker: it is \(from.shortName), not \(to.shortName)"
         case .unknownClass(let path, let name):

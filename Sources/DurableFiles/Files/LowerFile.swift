@@ -71,11 +71,11 @@ package final class LowerFile: Sendable {
         _ = Glibc.close(descriptor)
     }
 
-    /// close(2), with its error; the descriptor is gone in any case. Called once.
-    package func close() throws(DataProtectionError) {
+    /// close(2), with its error; the descriptor is gone in any case. Called once. Its locks are given back, or left to who has inherited it.
+    package func close(keepingLocks: Bool = false) throws(DataProtectionError) {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         closeName()
-        giveBackLocks()
+        if !keepingLocks { giveBackLocks() }
         guard Glibc.close(descriptor) == 0 || errno == EINTR else {
             throw .system(path, operation: "close", Errno(rawValue: errno))
         }

@@ -12,6 +12,8 @@ package struct ClientFile {
     package private(set) var record: ClientRecord
     private let file: LowerFile
     private let identity: stat
+    /// What programs that this process starts get; -1: nothing.
+    private var inherited: Int32 = -1
     /// Whether the file says what ``record`` does.
     private var isWritten = true
 
@@ -81,8 +83,22 @@ package struct ClientFile {
     ///
     /// - Parameter lowest: the number of the descriptor is this or a higher one: 100, above the numbers that scripts use, if the
     ///   limit of open files allows it.
-    package func passOn(from lowest: Int32) {
-        if fcntl(file.descriptor, F_DUPFD, max(lowest, 100)) < 0 { _ = fcntl(file.descriptor, F_DUPFD, lowest) }
+    package mutating func passOn(from lowest: Int32) {
+        inherited = fcntl(file.descriptor, F_DUPFD, max(lowest, 100))
+        if inherited < 0 { inherited = fcntl(file.descriptor, F_DUPFD, lowest) }
+    }
+
+    /// Lets go of the file, and takes it away unless a program that this process has started lives and keeps it.
+    package mutating func leave() {
+        ClientFilesAtExit.remove(file.path)
+        if inherited >= 0 { close(inherited) }
+        inherited = -1
+        try? file.close(keepingLocks: true)
+        // As whoever looks at the files of dead processes.
+        guard let left = try? LowerFile(file.path, flags: O_RDWR | O_NOFOLLOW),
+            (try? left.tryByteLock(0, .exclusive)) == true, (try? left.status().isSameItem(as: identity)) == true
+        else { return }
+        try? AtomicReplace.remove(file.path)
     }
 
     /// Takes the file away.

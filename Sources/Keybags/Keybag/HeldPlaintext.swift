@@ -55,10 +55,10 @@ package final class HeldPlaintext: Sendable {
     /// - Parameter pid: its process id.
     package func name(process pid: Int32) { note.withLock { $0.file?.update { $0.pid = pid } } }
 
-    /// Removes the note: the program has ended.
-    package func remove() {
+    /// Ends it: the program has ended. Another one that it started, and that lives, keeps the note.
+    package func end() {
         note.withLock { note in
-            note.file?.remove()
+            note.file?.leave()
             note.file = nil
         }
     }

@@ -10,6 +10,8 @@ package struct LockedKeybags: Sendable {
     package let keybags: [KeybagUUID]
     /// Those of them that could be opened, whether their lock succeeded or not.
     package fileprivate(set) var opened: [Keybag] = []
+    /// Those of them that could not be opened: their programs cannot be asked what they have.
+    package fileprivate(set) var unopened: [KeybagUUID] = []
     /// Of the keybags that are not known to be locked.
     package fileprivate(set) var failures: [DataProtectionError] = []
     /// Keybags once used here whose directories belong to other users now. No key of theirs was in the ring.
@@ -50,8 +52,11 @@ package struct LockOfUnopened {
                 if let keybag = try? KeybagRegistry.keybag(uuid, followUp: followUp, warn: { _ in }) {
                     if found.contains(uuid) { locked.opened.append(keybag) }
                     _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
-                } else if let stranger = try Self.lock(unopened: uuid, keysWereThere: keysWereThere) {
-                    locked.ofOthers.append(stranger)
+                } else {
+                    if found.contains(uuid) { locked.unopened.append(uuid) }
+                    if let stranger = try Self.lock(unopened: uuid, keysWereThere: keysWereThere) {
+                        locked.ofOthers.append(stranger)
+                    }
                 }
             } catch {
                 locked.failures.append(error)

@@ -33,6 +33,15 @@ package struct KeybagFile: Sendable {
         package let damaged: FilePath?
     }
 
+    /// Whether a keybag is in a directory, whoever's: one of its copies, damaged or not.
+    package static func isThere(in directory: LowerDirectory) -> Bool {
+        names.contains { name in
+            let path = directory.path.appending(name)
+            let file = try? directory.file(path.lastComponent!, flags: O_RDONLY, path: path)
+            return (try? file?.bytes(at: 0, count: KeybagCopy.magic.count)) == KeybagCopy.magic
+        }
+    }
+
     /// Reads both copies and takes the newer valid one.
     package func load() throws(DataProtectionError) -> Loaded {
         var stored: [[UInt8]?] = []

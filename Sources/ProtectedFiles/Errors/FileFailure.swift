@@ -37,6 +37,9 @@ public enum FileFailure: LayerFailure {
     case database(FilePath, of: FilePath)
     /// A SQLite database, beside which the file `holding` may hold data that is not in it yet.
     case databaseInUse(FilePath, holding: FilePath)
+    /// Without it in clear nobody could unlock a keybag, or bring one back: a keybag's file, a recovery export, a device key; or the other way
+    /// round a key that is to stay protected.
+    case ownData(FilePath)
     /// The file belongs to another user, who would be able to read its plaintext.
     case ownedByAnother(FilePath, uid: UInt32)
     /// A weaker class than the file has, without saying so explicitly.
@@ -57,7 +60,7 @@ extension FileFailure {
         case .tooSparse: .noSpace
         case .database, .wouldWeaken, .unknownClass: .invalidArgument
         case .databaseInUse: .resourceBusy
-        case .ownedByAnother: .notPermitted
+        case .ownedByAnother, .ownData: .notPermitted
         }
     }
 }

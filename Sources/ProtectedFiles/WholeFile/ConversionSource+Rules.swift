@@ -1,4 +1,5 @@
 import DurableFiles
+import Glibc
 import Keybags
 import ProtectionFormat
 import SystemPackage
@@ -13,12 +14,17 @@ extension ConversionSource {
         return try file.isOneOfOurs()
     }
 
-    /// - Parameter includingDatabases: whether a SQLite database may be converted, unless it is in use.
-    /// - Throws: `mangled`: it was a protected file, and would be of no use to anybody inside of another one; `database`,
+    /// - Parameters:
+    ///   - includingDatabases: whether a SQLite database may be converted, unless it is in use.
+    ///   - keybag: whose device key stays as it is, wherever it lies; nil: of any.
+    /// - Throws: `ownData`; `mangled`: it was a protected file, and would be of no use to anybody inside of another one; `database`,
     ///   `databaseInUse`.
-    package func requireConvertible(includingDatabases: Bool) throws(DataProtectionError) {
+    package func requireConvertible(includingDatabases: Bool, _ keybag: Keybag?) throws(DataProtectionError) {
         try file.requireUnmangled()
-        switch try DatabaseFile(entry, start: file.bytes(at: 0, count: 16)) {
+        let start = try file.bytes(at: 0, count: OwnBeginning.length)
+        if OwnBeginning.isOne(start) { throw .because(FileFailure.ownData(entry.path)) }
+        if let keybag, try isDeviceKey(of: keybag) { throw .because(FileFailure.ownData(entry.path)) }
+        switch try DatabaseFile(entry, start: start.prefix(16)) {
         case .part(let database): throw .because(FileFailure.database(entry.path, of: database))
         case .database where !includingDatabases: throw .because(FileFailure.database(entry.path, of: entry.path))
         case .database(let holding?): throw .because(FileFailure.databaseInUse(entry.path, holding: holding))
@@ -26,14 +32,23 @@ extension ConversionSource {
         }
     }
 
+    /// By its inode: it may have other names. The keybag says where it is; `XDG_STATE_HOME` may be another one by now.
+    private func isDeviceKey(of keybag: Keybag) throws(DataProtectionError) -> Bool {
+        var key = stat()
+        let path = FilePath(bytes: keybag.lastKnown.devicePath)
+        guard path.withPlatformString({ stat($0, &key) }) == 0 else { return false }
+        return try file.status().isSameItem(as: key)
+    }
+
     /// The error with which ``Keybag/protect(_:as:includingDatabases:progress:)`` would refuse a file for what it is; nil if nothing is against
     /// it, or if the file cannot be looked at.
     package static func obstacle(_ path: FilePath) -> DataProtectionError? {
         do throws(DataProtectionError) {
-            try ConversionSource(path).requireConvertible(includingDatabases: false)
+            try ConversionSource(path).requireConvertible(includingDatabases: false, nil)
         } catch {
             switch error {
-            case .because(FileFailure.mangled), .because(FileFailure.database), .because(FileFailure.databaseInUse):
+            case .because(FileFailure.mangled), .because(FileFailure.database), .because(FileFailure.databaseInUse),
+                .because(FileFailure.ownData):
                 return error
             default: break
             }

@@ -27,7 +27,7 @@ extension Keybag {
     ///   - includingDatabases: whether a SQLite database is converted. SQLite cannot open it then. Its `-wal`, `-shm` and `-journal`
     ///     are never converted, and while one of them holds data the database is not converted either.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
+    /// - Throws: `ownData` for what protectfs itself needs; `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
     ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
     ///   before anything is written if there is not enough room, `system`. The original is then as it was.
     @discardableResult
@@ -77,7 +77,7 @@ extension Keybag {
     ///   - path: the file.
     ///   - allowsOtherOwner: whether the file may belong to another user than the effective user of this process.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `ownedByAnother`, `system`. The original is then
+    /// - Throws: `ownData` for the key of the keybag's downloads; `locked`, `damaged`, `busy`, `notRegularFile`, `hasHardLinks`, `ownedByAnother`, `system`. The original is then
     ///   as it was.
     @discardableResult
     public func unprotect(
@@ -94,6 +94,10 @@ extension Keybag {
         guard try source.isProtected() else {
             source.clearUp()
             return .unchanged
+        }
+        // The key of a list of downloads.
+        for key in DownloadsDirectory.protectedFiles(of: self) where try source.file.isNamed(key) {
+            throw .because(FileFailure.ownData(path))
         }
         let owner = try source.file.status().st_uid
         guard allowsOtherOwner || owner == geteuid() else {
@@ -143,14 +147,14 @@ package struct Conversion {
 
     /// - Parameter goOn: called with the number of bytes done; whether to go on.
     /// - Returns: false if it was to stop: the original is as it was.
-    /// - Throws: as ``ConversionSource/requireConvertible(includingDatabases:)`` and ``ConversionSource/hold()``; `locked`, `system`.
+    /// - Throws: as ``ConversionSource/requireConvertible(includingDatabases:_:)`` and ``ConversionSource/hold()``; `locked`, `system`.
     package func seal(
         as protectionClass: ProtectionClass, keybag: Keybag, goOn: (Int64) -> Bool
     ) throws(DataProtectionError) -> Bool {
         // Before it is held, so that the error says what it is even while a program has it open; and once nobody can change it.
-        try source.requireConvertible(includingDatabases: includesDatabases)
+        try source.requireConvertible(includingDatabases: includesDatabases, keybag)
         try source.hold()
-        try source.requireConvertible(includingDatabases: includesDatabases)
+        try source.requireConvertible(includingDatabases: includesDatabases, keybag)
         let layout = ChunkLayout.forWholeFile(of: source.size)
         let new = try NewFile(source.entry, as: protectionClass, layout: layout, keybag: keybag)
         let holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []

@@ -3,6 +3,7 @@ import Glibc
 import Keybags
 import ProtectedFiles
 import ProtectionFormat
+import ProtectionKeys
 import SystemPackage
 
 /// A backup's directory: copies of protected files, and the class keys that open them anywhere. FORMAT.md §2.16.
@@ -47,7 +48,6 @@ package final class Backup: Sendable {
             throw nothing.contains(error.errno) ? .because(TreeFailure.backupNotFound(path)) : error
         }
         // Opened once, then judged: something else may have got the path by now, and is never asked for again.
-        if use == .backup { try OwnDirectory.secure(directory, warn: warn) }
         let kind = use == .backup ? LOCK_EX : LOCK_SH
         guard flock(directory.descriptor, kind | LOCK_NB) == 0 else {
             throw errno == EWOULDBLOCK ? .busy(path) : .system(path, operation: "flock", Errno(rawValue: errno))
@@ -57,6 +57,7 @@ package final class Backup: Sendable {
         guard use == .backup else { return }
         let own = [Self.filesName, Self.newKeybagName].map(\.string)
         if !hasKeybag, try directory.names().contains(where: { !own.contains($0.string) }) { throw .exists(path) }
+        try OwnDirectory.secure(directory, warn: warn)
     }
 
     // A child that the process is just forking has the descriptor for a moment longer: closing alone may not let go.
@@ -106,20 +107,30 @@ package final class Backup: Sendable {
 
     /// Whether a directory is a backup. What is in it stays as it is stored: in another class, under another class key, or
     /// with its class keys protected, nobody could restore it.
-    package static func isOne(_ directory: LowerDirectory) -> Bool {
+    ///
+    /// - Parameter keybag: of the keybag with that name; nil: of any.
+    package static func isOne(_ directory: LowerDirectory, of keybag: KeybagUUID? = nil) -> Bool {
         guard (try? hasKeybag(directory)) == true,
             let file = try? directory.file(keybagName, flags: O_RDONLY, path: directory.path.entry(keybagName)),
             let start = try? file.bytes(at: 0, count: BackupKeybag.magic.count), start == BackupKeybag.magic,
             let bytes = try? file.bytes(at: 0, count: BackupKeybag.maximumLength + 1)
         else { return false }
-        do throws(FormatError) { _ = try BackupKeybag(decoding: bytes) } catch {
+        do throws(FormatError) {
+            let found = try BackupKeybag(decoding: bytes)
+            return keybag.map { $0 == found.uuid } ?? true
+        } catch {
             if case .damaged = error { return false }
         }
         return true
     }
 
+    /// Whether a directory holds the copies of a backup. What else lies beside a file `keybag`, which anybody can put anywhere, is none of them.
+    package static func holdsCopies(_ entry: DirectoryEntry, of keybag: KeybagUUID) -> Bool {
+        ([filesName] + EarlierCopies.names).contains(entry.name) && isOne(entry.directory, of: keybag)
+    }
+
     /// The same by a path.
-    package static func isOne(_ path: FilePath) -> Bool { (try? LowerDirectory(path)).map(isOne) ?? false }
+    package static func isOne(_ path: FilePath) -> Bool { (try? LowerDirectory(path)).map { isOne($0) } ?? false }
 
     private static func hasKeybag(_ directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         guard let status = try directory.status(of: keybagName) else { return false }

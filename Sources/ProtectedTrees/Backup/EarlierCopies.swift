@@ -11,6 +11,8 @@ import SystemPackage
 package struct EarlierCopies {
     private static let name: FilePath.Component = "earlier"
     private static let appendedName: FilePath.Component = "appended"
+    /// Both directories.
+    static let names = [name, appendedName]
 
     /// The backup's.
     private let directory: LowerDirectory

@@ -33,7 +33,13 @@ package struct UpgradeWork: Sendable {
         do throws(DataProtectionError) {
             let outcome: UpgradeResult.Outcome?
             do throws(DataProtectionError) { outcome = try perform(file, &wanted) } catch {
-                if error.isGone { outcome = .skipped(.gone) } else { throw error }
+                if error.isGone {
+                    outcome = .skipped(.gone)
+                } else if case .because(FileFailure.ownData) = error {
+                    outcome = .skipped(.needed("protectfs itself needs it"))
+                } else {
+                    throw error
+                }
             }
             return outcome.map { result(file, wanted, $0) }
         } catch {
@@ -84,7 +90,7 @@ package struct UpgradeWork: Sendable {
         if isDryRun {
             let count = Int(try source.file.status().st_nlink)
             guard count == 1 else { throw .hasHardLinks(file.entry.path, count: count) }
-            try source.requireConvertible(includingDatabases: plan.includes.contains(.databases))
+            try source.requireConvertible(includingDatabases: plan.includes.contains(.databases), keybag)
             return AccessRule.wraps(wanted, in: try keybag.state()) ? .converted : .queued
         }
         var conversion = Conversion(source)

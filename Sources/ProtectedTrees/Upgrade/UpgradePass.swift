@@ -128,8 +128,10 @@ package struct UpgradePass: Sendable {
     ///
     /// - Returns: the names in it; nil if it is left alone, which is reported.
     private func begin(_ directory: LowerDirectory, _ names: [[UInt8]], _ run: Run) -> [FilePath.Component]? {
-        if Backup.isOne(directory) {
-            run.add(directory.path, .skipped(.needed("it is a backup")))
+        let isBackup = Backup.isOne(directory)
+        if isBackup || KeybagFile.isThere(in: directory) {
+            let need = isBackup ? "it is a backup" : "it is a keybag"
+            run.add(directory.path, .skipped(.needed(need)))
             return nil
         }
         do throws(DataProtectionError) {

@@ -4,7 +4,7 @@ import Glibc
 
 /// The time while an editor runs: each save is sealed at once, and the plaintext copy is removed when the keybag is locked.
 ///
-/// At a lock, a save that is under way is finished first. Then all plaintext is unlinked. The empty directory stays, so that an
+/// At a lock, a save that is under way is finished first, however long the editor takes. Then all plaintext is unlinked. The empty directory stays, so that an
 /// editor that saves later succeeds. That text is sealed at once as class B, which can be written while locked. A save is lost
 /// only if a `kill -9` comes between the save and its sealing, which takes milliseconds.
 final class EditSession {
@@ -103,12 +103,7 @@ final class EditSession {
     /// What cannot be sealed now is tried again every second: the copy stays as long.
     private func save() {
         if isLocked && plaintextSince == nil { plaintextSince = .now }
-        do throws(DataProtectionError) {
-            try file.save(directory)
-            hasUnsealed = false
-        } catch {
-            hasUnsealed = true
-        }
+        do throws(DataProtectionError) { hasUnsealed = try !file.save(directory) } catch { hasUnsealed = true }
     }
 
     private func checkLock() {

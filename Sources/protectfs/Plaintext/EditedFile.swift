@@ -17,7 +17,7 @@ final class EditedFile {
     private(set) var beside: Beside?
 
     struct Beside {
-        enum Reason { case locked, changed }
+        enum Reason { case locked, changed, unfinished }
         let path: FilePath
         let reason: Reason
         private let identity: FileVersion?
@@ -91,17 +91,31 @@ final class EditedFile {
 
     // MARK: writing back
 
-    /// Seals the copy, if it is any different from what was sealed last.
-    func save(_ directory: EditDirectory) throws(DataProtectionError) {
-        guard let copy = MemoryFile(opening: copyPath(in: directory)) else { return }
-        copy.waitForWriter()
-        let last = MemoryFile(opening: directory.saved)
-        if let last, try Pieces.areEqual(copy.read, last.read) { return }
+    /// Seals the copy, if it is any different from what was sealed last, and if nobody has it open for writing: what a program has written of a
+    /// text would take the place of all of it.
+    ///
+    /// - Parameter isLast: whether nobody will call this again. Then half of a text is sealed beside the file rather than lost.
+    /// - Returns: false if somebody has it open.
+    @discardableResult
+    func save(_ directory: EditDirectory, isLast: Bool = false) throws(DataProtectionError) -> Bool {
+        guard let copy = try MemoryFile(opening: copyPath(in: directory)) else { return true }
+        let isFinished = copy.waitForWriter()
+        guard isFinished || isLast else { return false }
+        let last = try MemoryFile(opening: directory.saved)
+        if let last, try Pieces.areEqual(copy.read, last.read) { return true }
         // The text of this moment: the editor may save again while it is sealed.
         let text = try MemoryFile(creating: directory.saving)
         try Pieces.forEach(of: copy.read) { piece throws(DataProtectionError) in try text.append(piece) }
-        try seal(text.read, last: last?.read)
+        if isFinished, copy.waitForWriter() {
+            try seal(text.read, last: last?.read)
+        } else if isLast {
+            let isOpen = keybag.isProtectedDataAvailable || !protectionClass.isShutByLock
+            try sealBeside(text.read, as: isOpen ? protectionClass : .completeUnlessOpen, .unfinished)
+        } else {
+            return false
+        }
         _ = directory.saving.withPlatformString { old in directory.saved.withPlatformString { rename(old, $0) } }
+        return true
     }
 
     private func seal(_ text: Pieces.Source, last: Pieces.Source?) throws(DataProtectionError) {

@@ -16,12 +16,22 @@ final class MemoryFile {
         guard descriptor >= 0 else { throw Self.error(path, "open") }
     }
 
-    /// Opens the file for reading; nil if there is no regular file.
-    init?(opening path: FilePath) {
+    /// Opens the file for reading; nil if nothing is there.
+    ///
+    /// - Throws: `notRegularFile` (links included), `system`: what is there cannot be read, and is not taken for nothing.
+    init?(opening path: FilePath) throws(DataProtectionError) {
         descriptor = path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         self.path = path
+        if descriptor < 0 {
+            switch errno {
+            case ENOENT: return nil
+            case ELOOP: throw .notRegularFile(path)
+            default: throw Self.error(path, "open")
+            }
+        }
         var status = stat()
-        guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard fstat(descriptor, &status) == 0 else { throw Self.error(path, "fstat") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notRegularFile(path) }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
@@ -48,13 +58,15 @@ final class MemoryFile {
         return done
     }
 
-    /// Waits until nobody has the file open for writing; two seconds at most, for an editor that never closes it.
-    func waitForWriter() {
-        var looks = 100
-        while protectfs_has_no_writer(descriptor) == 0, looks > 0 {
-            looks -= 1
+    /// Waits until nobody has the file open for writing, a fifth of a second at most.
+    ///
+    /// - Returns: false if somebody has: what is in it may be half of what is being saved.
+    func waitForWriter() -> Bool {
+        for _ in 0..<10 {
+            if protectfs_has_no_writer(descriptor) != 0 { return true }
             usleep(20_000)
         }
+        return protectfs_has_no_writer(descriptor) != 0
     }
 
     private static func error(_ path: FilePath, _ operation: String) -> DataProtectionError {

@@ -5,15 +5,19 @@ import Glibc
 struct LockRemains {
     private let reports: [(keybag: Keybag, report: LockReport)]
     private let failures: [DataProtectionError]
+    /// Keybags of which keys have gone, and which could not be opened.
+    private let unopened: [KeybagUUID]
 
     /// Waits a second at most for the programs that have files of each keybag open.
     ///
     /// - Parameters:
     ///   - keybags: whose keys have gone.
     ///   - failures: what of the lock is not proven, or did not succeed.
-    init(_ keybags: [Keybag], _ failures: [DataProtectionError]) {
+    ///   - unopened: keybags whose keys have gone, too, and which could not be opened: nobody can be asked.
+    init(_ keybags: [Keybag], _ failures: [DataProtectionError], unopened: [KeybagUUID] = []) {
         reports = keybags.map { (keybag: $0, report: $0.lockReport(waiting: 1)) }
         self.failures = failures
+        self.unopened = unopened
     }
 
     /// - Throws: the status of the failures; status 75 if it is not clean and had to be.
@@ -22,10 +26,15 @@ struct LockRemains {
             for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
         }
         if asJSON {
-            try JSON.object([("keybags", .array(reports.map(members)))]).print()
+            try JSON.object([("keybags", .array(reports.map(members) + unopened.map(members)))]).print()
         } else {
             for client in silentOrHolding { say(client) }
             for mount in mounts { say(mount) }
+            for uuid in unopened {
+                StandardError.line(
+                    .warning,
+                    "programs with files of keybag \(uuid) cannot be asked what they have: it cannot be opened")
+            }
             if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
             if isatty(2) == 1 { sayFirstUnlock() }
         }
@@ -36,7 +45,12 @@ struct LockRemains {
     }
 
     private func refuseRemains() throws(Failure) {
-        guard reports.contains(where: { !$0.report.isClean }) else { return }
+        guard reports.contains(where: { !$0.report.isClean }) else {
+            guard let uuid = unopened.first else { return }
+            throw Failure(
+                .notNow, "the keys were evicted, but programs with files of keybag \(uuid) may still hold plaintext",
+                hint: "end the programs that used its files, or make the keybag available again")
+        }
         let silent = silentOrHolding.count { !$0.hasAnswered }
         if let mount = mounts.first(where: { !$0.isServed }) {
             throw Failure(
@@ -115,6 +129,14 @@ struct LockRemains {
                 ("firstUnlock", .string(isOpen ? "open" : "locked")),
                 ("clients", .array(report.clients.map(\.json))), ("mounts", .array(report.mounts.map(\.json))),
             ])
+    }
+
+    /// Of a keybag that could not be opened.
+    private func members(_ uuid: KeybagUUID) -> JSON {
+        .object([
+            ("uuid", .string("\(uuid)")), ("directory", .null), ("clean", .bool(false)), ("proven", .bool(true)),
+            ("reason", .null), ("firstUnlock", .null), ("clients", .array([])), ("mounts", .array([])),
+        ])
     }
 
     /// Why an unlock that is under way may load its keys again; nil: none can.

@@ -54,7 +54,7 @@ final class RotationRun {
     private(set) var isLocked = false
 
     private let task: Task
-    private let ownFiles: [FilePath]
+    private let keybag: Keybag
     private let progress: Progress
     private var workers: FileWorkers<NamedItem, Product>?
     private var document: JSONDocument?
@@ -64,7 +64,7 @@ final class RotationRun {
     /// - Parameter total: how many files there are; 0 if it is not known.
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
         self.task = task
-        ownFiles = DownloadsDirectory.protectedFiles(of: keybag)
+        self.keybag = keybag
         progress = Progress(task == .rewrap ? "rotating" : "looking", total: total, of: .files)
         document = isJSON ? JSONDocument(listing: "files") : nil
         workers = FileWorkers(
@@ -75,13 +75,13 @@ final class RotationRun {
 
     /// Works on every regular file below the roots, and on those that the keybag keeps for itself.
     func visit(_ roots: [FilePath]) {
-        var own = ownFiles.compactMap { try? NamedItem($0) }
+        var own = DownloadsDirectory.protectedFiles(of: keybag).compactMap { try? NamedItem($0) }
         let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
-                // Its copies stay under the class keys that it has.
-                if item.kind == .directory, (try? item.directory()).map({ Backup.isOne($0) }) == true {
-                    StandardError.line(.note, "\(quoted(item.path)) is a backup and is left out")
+                // They stay under the class keys that the backup has.
+                if item.kind == .directory, let entry = item.entry, Backup.holdsCopies(entry, of: keybag.uuid) {
+                    StandardError.line(.note, "\(quoted(item.path)) has the copies of a backup and is left out")
                     return .leaveOut
                 }
                 if item.kind == .file { workers?.add(item) }

@@ -9,8 +9,8 @@ struct Edit: ParsableCommand {
         discussion: """
             The editor gets a copy in memory, in XDG_RUNTIME_DIR or /dev/shm. Each time the editor saves, the file \
             is replaced as a whole and keeps its class. The copy is removed when the editor or protectfs ends. For \
-            complete and unless-open files it is also removed within a few seconds of a lock, unless the editor is \
-            stopped (Ctrl-Z). The editor's own memory cannot be cleared: lock reports the file and the editor, and \
+            complete and unless-open files it is also removed within a few seconds of a lock, unless the editor has it \
+            open for writing, or is stopped (Ctrl-Z). The editor's own memory cannot be cleared: lock reports the file and the editor, and \
             lock --require-clean fails, until the editor has ended.
 
             What the editor saves after a lock is sealed in FILE.edited, beside the file, with class unless-open. It \
@@ -44,7 +44,7 @@ struct Edit: ParsableCommand {
         file.warnOfOtherNames()
         let program = FilePath(editor.name).lastComponent?.string ?? editor.command
         let held = try HeldPlaintext(by: program, keybag: file.keybag)
-        defer { held.remove() }
+        defer { held.end() }
         if file.isShutByLock { held.add(file.path) }
         try file.copy(to: directory)
         try edit(file, with: editor, in: directory, notedBy: held)
@@ -71,7 +71,10 @@ struct Edit: ParsableCommand {
         let status = session.run()
         if status != 0 { terminal?.restore() }
         if status == 0 || session.hasUnsealed { try saveAtLast(file, directory) }
-        try file.putInPlace()
+        do throws(DataProtectionError) { try file.putInPlace() } catch {
+            if let beside = file.beside { StandardError.line(.note, "what was saved is in \(quoted(beside.path))") }
+            throw error
+        }
         try report(file)
         if session.isEnding { throw ExitStatus.interrupted }
         switch status {
@@ -87,7 +90,10 @@ struct Edit: ParsableCommand {
     /// The disk may be full: as long as somebody is there, nothing is given up.
     private func saveAtLast(_ file: EditedFile, _ directory: EditDirectory) throws {
         while true {
-            do throws(DataProtectionError) { return try file.save(directory) } catch {
+            do throws(DataProtectionError) {
+                try file.save(directory, isLast: true)
+                return
+            } catch {
                 Failure(error).report()
                 guard Confirmation.ask("Discard what the editor saved? Press return to try again. [y/N] ") == .no else {
                     throw Failure(error.exitStatus, "what the editor saved is discarded")
@@ -105,6 +111,11 @@ struct Edit: ParsableCommand {
             throw Failure(
                 .notNow, "\(path) is locked; what was saved since then is in \(other)",
                 hint: "after an unlock: \(toPlace)")
+        case .unfinished:
+            throw Failure(
+                .notNow,
+                "a program still writes to the copy of \(path), so it stays as it is; the text so far is in \(other)",
+                hint: "compare them with protectfs cat; to keep the text so far: \(toPlace)")
         case .changed:
             throw Failure(
                 .notNow, "somebody else has changed \(path), so it stays as it is; your text is in \(other)",

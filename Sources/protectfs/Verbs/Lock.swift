@@ -137,7 +137,7 @@ struct Lock: ParsableCommand {
             }
         }
         for stranger in locked.ofOthers { stranger.tell() }
-        try LockRemains(keybags, failures).tell(asJSON: json, requireClean: requireClean)
+        try LockRemains(keybags, failures, unopened: locked.unopened).tell(asJSON: json, requireClean: requireClean)
         if isUnopened { try refuseUnknown() }
     }
 

@@ -38,6 +38,14 @@ struct Unprotect: ParsableCommand {
         for item in items.items {
             TreeWalk(crossesFileSystems: false).walk(item.path, recordingIn: outcome) { item in
                 if Interruption.isRequested { return .stop }
+                if item.kind == .directory, let directory = try? item.directory() {
+                    let isBackup = Backup.isOne(directory)
+                    if isBackup || KeybagFile.isThere(in: directory) {
+                        let kind = isBackup ? "a backup" : "a keybag"
+                        StandardError.line(.warning, "\(quoted(item.path)) is \(kind) and is left out")
+                        return .leaveOut
+                    }
+                }
                 do {
                     switch item.kind {
                     case .directory:
