@@ -1,4 +1,4 @@
-/// What hardware keeps and gives out only to who knows the passcode: 32 random bytes. FORMAT.md §2.21.
+/// 32 random bytes that hardware keeps, and gives out only for a value that the passcode yields. FORMAT.md §2.21.
 public struct HardwareSecret: ~Copyable, Sendable {
     let secret: SecretBytes
 
@@ -71,7 +71,7 @@ public struct StretchedPasscode: ~Copyable, Sendable {
         try hardware.secret.derive(.hardwarePasscode, keybag.bytes, salt: secret)
     }
 
-    /// By what the same wrong passcode is known again while the machine runs: 32 secret bytes. FORMAT.md §2.21 row 30.
+    /// The mark by which the same wrong passcode is recognized while the machine runs: 32 secret bytes. FORMAT.md §2.21 row 30.
     ///
     /// - Parameter key: 32 random bytes of this boot.
     public borrowing func mark(under key: borrowing SecretBytes, keybag: KeybagUUID) throws(KeyError) -> SecretBytes {

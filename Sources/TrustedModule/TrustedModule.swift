@@ -1,10 +1,10 @@
 import CTSS
 package import ProtectionKeys
 
-/// A TPM 2.0, as a place for a secret of 32 bytes that only an authorization value of 32 bytes reads. It knows no keybags.
+/// A TPM 2.0 that keeps secrets of 32 bytes. Reading one takes an authorization value of 32 bytes. This module knows no keybags.
 ///
-/// The secret lies in an NV index. Each wrong value counts in the TPM, which refuses all values after too many. Both travel encrypted to the TPM: the
-/// session is salted to the storage root key, and that key's Name is compared first. TPM 2.0 Part 1, §§17, 19, 21, 35.
+/// The secret is in an NV index. The TPM counts wrong values, and after too many of them refuses all values. Secret and value travel encrypted: the
+/// session is salted to the storage root key, whose Name is compared first. TPM 2.0 Part 1, §§17, 19, 21, 35.
 package struct TrustedModule: Sendable {
     let place: ModulePlace
 

@@ -195,6 +195,26 @@ struct TrustedModuleTests {
         #expect(isThere(value, in: control.bytes) && isThere(secret, in: control.bytes))
     }
 
+    @Test("After use, memory has no copy of the secret, and at most one of the value")
+    func residue() throws {
+        let secret = try SecretBytes(randomByteCount: 32)
+        let authorization = try SecretBytes(randomByteCount: 32)
+        let index = try module.define(
+            module.unusedHandle(), label: Self.label, secret: secret, authorization: authorization)
+        // Each process reads once, and ends.
+        let isSame = try module.secret(of: index, authorization: authorization).withUnsafeBytes { read in
+            secret.withUnsafeBytes { read.elementsEqual($0) }
+        }
+        #expect(isSame)
+        let control = (0..<64).map { UInt8(truncatingIfNeeded: $0 * 37 + 11) }
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
+        defer { copy.deallocate() }
+        copy.copyBytes(from: control)
+        #expect(try control.withUnsafeBytes { try MemoryCopies.count(of: $0) } > 0, "the search finds what is there")
+        #expect(try secret.withUnsafeBytes { try MemoryCopies.count(of: $0) } == 0)
+        #expect(try authorization.withUnsafeBytes { try MemoryCopies.count(of: $0) } <= 2, "of two connections")
+    }
+
     @Test("Without a TPM the error says so")
     func missing() throws {
         #expect(ModulePlace.device.name == "device:/dev/tpmrm0")

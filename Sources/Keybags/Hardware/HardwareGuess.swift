@@ -5,8 +5,8 @@ import SystemPackage
 
 /// The last wrong passcode of a keybag that is bound to hardware, as a mark in the kernel keyring alone. FORMAT.md §2.5, §2.21.
 ///
-/// A program that tries a stale passcode again and again must not use up the tries of the hardware, so the same wrong passcode is known before the
-/// hardware is asked. No disk holds anything of it. The mark has 32 bytes: a right passcode is never taken for it.
+/// A program that tries a stale passcode again and again must not use up the tries of the hardware, so the same wrong passcode is recognized before
+/// the hardware is asked. Nothing of it is on a disk. The mark has 32 bytes, so no right passcode is taken for a wrong one.
 struct HardwareGuess {
     private let slot: RingSlot
     private let keybag: KeybagUUID

@@ -6,8 +6,8 @@ import SystemPackage
 
 /// `hardware-pending`: secrets in hardware that a change is about to make or to destroy. FORMAT.md §2.21.
 ///
-/// It is on the disk before the hardware changes. If the change is killed, the next unlock compares it with the keybag: what the keybag does not
-/// name is destroyed. Who has it open has its flock, so nobody takes a change that is under way for a dead one.
+/// The note is on the disk before the hardware changes. If the change is killed, the next unlock destroys those secrets that the keybag does not
+/// name. Whoever works with the note holds its flock, so that nobody takes a change under way for a dead one.
 package struct HardwareNote: ~Copyable {
     package static let name = "hardware-pending"
 

@@ -3,8 +3,8 @@ package import ProtectionKeys
 import SystemPackage
 package import TrustedModule
 
-/// Where the secret is that a passcode needs beside itself. FORMAT.md §2.21. A token (FIDO2, class 2) would be another source; so is the one of the
-/// tests, which fails at every step.
+/// Hardware that keeps the secret which a passcode needs beside itself. FORMAT.md §2.21. The TPM is one source. A token (FIDO2, class 2) could be
+/// another. The tests have one that fails at every step.
 package protocol HardwareSecretSource: Sendable {
     /// A handle where a secret can be put.
     func freeHandle() throws(HardwareRefusal) -> UInt32
@@ -18,7 +18,7 @@ package protocol HardwareSecretSource: Sendable {
     func secret(
         of index: TrustedModule.Index, labelsWithPrefix prefix: [UInt8], authorization: borrowing SecretBytes
     ) throws(HardwareRefusal) -> HardwareSecret
-    /// Destroys the secret with this label; one that is not there is fine.
+    /// Destroys the secret with this label. Does nothing if it is not there.
     func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal)
     /// What the hardware says of itself.
     func facts() throws(HardwareRefusal) -> HardwareFacts

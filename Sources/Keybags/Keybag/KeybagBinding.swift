@@ -28,16 +28,16 @@ extension KeybagCopy {
 
 /// Changes of a keybag that is bound to hardware, or is to be. FORMAT.md §2.21.
 ///
-/// Each makes a new secret in the hardware, then replaces the keybag, then destroys the secret before. A note is on the disk before the first step:
-/// killed anywhere, the old or the new keybag opens, and the next unlock destroys the secret that it does not name.
+/// Each makes a new secret in the hardware, then replaces the keybag, then destroys the previous secret. A note is on the disk before the first step:
+/// after a kill at any moment the old or the new keybag opens, and the next unlock destroys the secret that this keybag does not name.
 extension OpenedKeybag {
     /// Whether hardware took part in opening it.
     package var binding: HardwareBinding { hardware == nil ? .unbound : .bound }
 
-    /// Binds a keybag that was opened by its passcode to this machine's TPM, or releases it. The passcode stays, with a new salt. The class keys
-    /// stay too: earlier copies of the keybag open as before.
+    /// Sets the passcode, and binds the keybag to this machine's TPM or releases it. The class keys stay: copies of the keybag from before the
+    /// binding open as before.
     ///
-    /// - Parameter passcode: that opened it.
+    /// - Parameter passcode: the one that opened the keybag, or a new one. 1 to 1,024 bytes.
     /// - Throws: `hardware`; `busy`, `system`: nothing has changed then; `keybagUnconfirmed`.
     package consuming func setPasscode(
         _ passcode: borrowing SecretBytes, iterations: Int? = nil, _ binding: HardwareBinding
