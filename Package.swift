@@ -61,9 +61,13 @@ let package = Package(
         .target(name: "CSecretHeap", dependencies: ["CSecretMemory"], linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CMemoryFiles"),
         .target(name: "CSpawn"),
+        // Declarations of the TPM Software Stack, which is loaded when a TPM is used: neither a build nor a machine needs it.
+        .target(name: "CTSS"),
         .target(name: "POSIXThreads"),
         .target(name: "ProtectionKeys", dependencies: ["CLibCrypto", "CSecretMemory"]),
         .target(name: "ProtectionFormat", dependencies: ["ProtectionKeys"]),
+        // The TPM, for secrets. Knows no keybags.
+        .target(name: "TrustedModule", dependencies: ["CTSS", "ProtectionKeys"]),
         // Passwords of a service's users. Knows nothing of files.
         .target(name: "PasswordHash", dependencies: ["ProtectionKeys"]),
         // Messages of RNCryptor, which are no format of ours.
@@ -78,7 +82,8 @@ let package = Package(
         .target(
             name: "Keybags",
             dependencies: [
-                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "DurableFiles", "KernelKeyring", system,
+                "POSIXThreads", "ProtectionKeys", "ProtectionFormat", "TrustedModule", "DurableFiles", "KernelKeyring",
+                system,
             ]),
         .target(
             name: "ProtectedFiles",
@@ -182,6 +187,11 @@ let package = Package(
             name: "ProtectionKeysTests", dependencies: ["ProtectionKeys", "TestEffort"],
             exclude: ["Vectors", "Wycheproof"]),
         .target(name: "TestVectors", path: "Tests/TestVectors"),
+        // A TPM of a test's own, and whether CTSS declares the library as its headers do.
+        .target(name: "TestTPM", path: "Tests/TestTPM"),
+        .target(name: "CTSSLayout", dependencies: ["CTSS"], path: "Tests/CTSSLayout"),
+        .testTarget(
+            name: "TrustedModuleTests", dependencies: ["TrustedModule", "ProtectionKeys", "CTSSLayout", "TestTPM"]),
         // How much the repetitive tests do, and from which seed.
         .target(name: "TestEffort", path: "Tests/TestEffort"),
         .target(name: "KeyQuota", dependencies: ["CKeyutils"], path: "Tests/KeyQuota"),
@@ -251,7 +261,7 @@ let package = Package(
                 "DataProtection", "DurableFiles", "Keybags", "ProtectedFiles", "ProtectedTrees",
                 "DataProtectionNotifications", "Conformance", "ProtectionFormat", "ProtectionKeys", "KernelKeyring",
                 "POSIXThreads", "CKeyutils", "CMemoryFiles", "CSpawn", "StormScript", "storm-worker", "TestVectors",
-                "KeyQuota", "PowerCutDisk", "TestEffort", system,
+                "KeyQuota", "PowerCutDisk", "TestEffort", "TestTPM", "TrustedModule", system,
             ]),
         // Takes the kernel keyring away from a process, as a container's seccomp filter does.
         .target(name: "CRefusedKeyring", path: "Tests/CRefusedKeyring"),
@@ -265,7 +275,7 @@ let package = Package(
                 "protectfs-secrets",
                 "ProtectionSecrets", "CommandLanguage", "DataProtection", "ProtectedFiles", "ProtectionFormat",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates", "StormScript",
-                "TestEffort", "storm-worker",
+                "TestEffort", "TestTPM", "storm-worker",
                 "PasswordHash", system,
             ]),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.

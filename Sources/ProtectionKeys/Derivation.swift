@@ -26,6 +26,9 @@ enum Label: String {
     case firstUnlockID = "first unlock id"
     case firstUnlockKEK = "first unlock kek"
     case firstUnlockMAC = "first unlock mac"
+    case hardwareAuth = "hardware auth"
+    case hardwarePasscode = "hardware passcode"
+    case hardwareGuess = "hardware guess"
 
     /// `"protectfs/1 "` ‖ label ‖ 00 ‖ context.
     func info(_ context: [UInt8]) -> [UInt8] { Array("protectfs/1 \(rawValue)".utf8) + [0] + context }

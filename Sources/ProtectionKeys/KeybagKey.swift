@@ -50,6 +50,11 @@ public struct KeybagKey: ~Copyable, Sendable {
         return try KeyWrap.wrap(key, under: other.secret.derive(.classKeyWrap, keybag.bytes))
     }
 
+    /// Wraps what is no class key, and has its place in an entry of a reserved kind.
+    borrowing func wrapped(_ other: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
+        try KeyWrap.wrap(other, under: secret.derive(.classKeyWrap, keybag.bytes))
+    }
+
     borrowing func wrapped(under kek: borrowing SecretBytes) throws(KeyError) -> WrappedKey {
         try KeyWrap.wrap(secret, under: kek)
     }

@@ -21,7 +21,7 @@ struct VerbGroup {
         VerbGroup(
             name: "Keybag and recovery",
             first: [Passcode.self, Recovery.self, BackUp.self, Restore.self],
-            further: [Rotate.self, ServiceSecret.self, Erase.self]),
+            further: [Rotate.self, TPM.self, ServiceSecret.self, Erase.self]),
         VerbGroup(name: "Secrets and downloads", first: [SecretCompanion.self, DownloadCompanion.self]),
         VerbGroup(
             name: "Diagnosis",

@@ -71,6 +71,39 @@ struct KeybagErasureTests {
         expectError("keybagNotFound", "once more there is nothing") { _ = try KeybagErasure(at: bag.directory) }
     }
 
+    @Test("Leaves what somebody has put into the directories of downloads, secrets and queue")
+    func foreignFilesInside() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let kept = [
+            (DownloadsDirectory.name, "holiday.jpg"), (SecretsKeys.directoryName, "notes.txt"),
+            (QueueNote.directoryName, "thoughts"),
+        ]
+        for (name, file) in kept {
+            try OwnDirectory.make(bag.file(name))
+            try bag.file(name).appending(file).overwrite([1])
+        }
+        for (name, file) in [
+            (DownloadsDirectory.name, "queue.sqlite-wal"), (DownloadsDirectory.name, "bell.0a1b"),
+            (SecretsKeys.directoryName, "secrets.sqlite"), (QueueNote.directoryName, "1.tries"),
+            (QueueNote.directoryName, "00ff.late"),
+        ] { try bag.file(name).appending(file).overwrite([2]) }
+        let left = try KeybagErasure(at: bag.directory).perform()
+        #expect(Set(left) == Set(kept.map { bag.file($0.0) }))
+        for (name, file) in kept {
+            #expect(try bag.file(name).names() == [file])
+            #expect(try bag.file(name).appending(file).contents() == [1])
+        }
+    }
+
+    @Test("A directory with a file keybag.new is not a keybag for that")
+    func onlyTheName() throws {
+        let bag = try TestKeybag()
+        let other = bag.scratchPath.appending("documents")
+        try OwnDirectory.make(other.appending("downloads"))
+        try other.appending("keybag.new").overwrite([1, 2, 3])
+        expectError("keybagNotFound") { _ = try KeybagErasure(at: other) }
+    }
+
     @Test(
         "A link in place of a directory is left, and what it leads to stays",
         arguments: [

@@ -84,7 +84,8 @@ struct EditLockTests {
         let script = """
             mkfifo go
             (exec 5>"$1"; echo "two $MARKER" >&5; : >begun; read _ <go
-                if "$PROTECTFS" lock --require-clean >clean 2>&1; then echo 0 >>clean; else echo $? >>clean; fi) >/dev/null 2>&1 &
+                if "$PROTECTFS" lock --require-clean >clean 2>&1; then echo 0 >>clean; else echo $? >>clean; fi
+            ) >/dev/null 2>&1 &
             until_there begun
             """
         let done = try bed.edit("file", by: script)

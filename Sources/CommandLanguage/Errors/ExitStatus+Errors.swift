@@ -30,6 +30,7 @@ extension KeybagFailure {
         case .keyLost, .keybagNotFound, .otherDevice, .deviceKeyUnusable, .noRecoveryCode: .notFound
         case .weakDerivation, .tooManyGenerations, .wrongPasscode, .wrongRecoveryCode: .refused
         case .firstUnlockSecret(_, let problem): problem.exitStatus
+        case .hardware(_, let problem): problem.exitStatus
         case .keybagExists, .keybagIntact: .exists
         case .passcodeUnusable: .usage
         case .keyringUnavailable: .unavailable
@@ -47,6 +48,21 @@ extension FirstUnlockSecretProblem {
         case .exists: .exists
         case .absent: .notFound
         case .unusableName: .usage
+        }
+    }
+}
+
+extension HardwareProblem {
+    /// The exit status that says the same.
+    fileprivate var exitStatus: ExitStatus {
+        switch self {
+        case .libraryMissing, .deviceMissing: .unavailable
+        case .permissionDenied, .ownerHasPassword, .noRoom: .refused
+        case .failed: .inputOutput
+        case .lockedOut: .notNow
+        case .otherModule, .secretMissing, .olderKeybag, .notBound: .notFound
+        case .altered: .damaged
+        case .alreadyBound: .exists
         }
     }
 }

@@ -22,6 +22,7 @@ extension DataProtectionError {
         case .because(KeybagFailure.locked), .because(KeybagFailure.lockedMeanwhile): .unlock
         case .because(KeybagFailure.throttled(_, let time)): .wait(time)
         case .because(KeybagFailure.wrongPasscode(_, _, let time)): time > .zero ? .wait(time) : nil
+        case .because(KeybagFailure.hardware(_, .lockedOut(let time?))): .wait(time)
         case .busy, .because(KeybagFailure.lockUnproven): .tryAgain
         case .because(FileFailure.handleFailed): .reopen
         default: nil

@@ -39,6 +39,7 @@ extension KeybagFailure {
             "this recovery code does not open \(quoted(keybag)): it is for another keybag, was used before, or the keybag was altered"
         case .noRecoveryCode(let keybag): "keybag \(quoted(keybag)) has no recovery code"
         case .firstUnlockSecret(let keybag, let problem): problem.message(quoted(keybag))
+        case .hardware(let keybag, let problem): problem.message(quoted(keybag))
         case .tooManyGenerations(let keybag):
             "keybag \(quoted(keybag)) is full: it holds the class keys of too many rotations"
         case .otherDevice(let keybag, let deviceKey):
@@ -137,6 +138,8 @@ extension KeybagFailure {
         case .wrongPasscode(let directory, _, _): recoveryHint(directory)
         case .wrongRecoveryCode: "a code can set a new passcode only once: look for a newer code"
         case .firstUnlockSecret(let directory, let problem): problem.hint(ProposedKeybag.words(for: directory))
+        case .hardware(let directory, let problem):
+            problem.hint(ProposedKeybag.words(for: directory), orRecovery: recoveryHint(directory))
         case .tooManyGenerations(let directory):
             "delete the class keys that no file needs: protectfs rotate --forget\(ProposedKeybag.words(for: directory))"
         case .noRecoveryCode(let directory):

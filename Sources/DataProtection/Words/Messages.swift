@@ -55,6 +55,11 @@ extension ProtectionWarning {
             "one copy of the keybag, \(quoted(path)), is damaged; the other is used, and the next unlock repairs it"
         case .damagedCopyKept(let path):
             "the damaged copy is kept as \(quoted(path)); delete it when the keybag opens"
+        case .hardwareSecretLeft(let directory, let error):
+            "the TPM still has a secret that keybag \(quoted(directory)) no longer needs; the next unlock destroys it: \(error.message)"
+        case .hardwareSecretNotErased(let handle, let error):
+            "the TPM may still have the secret of the erased keybag, which opens copies of it only; destroy it: "
+                + "tpm2_nvundefine 0x\(String(handle, radix: 16)): \(error.message)"
         case .forgottenKeysLeft(let path):
             "the damaged copy \(quoted(path)) may still have the forgotten class keys; delete it: shred -u \(quoted(path))"
         case .directoryDefaultRaised(let path, let value):

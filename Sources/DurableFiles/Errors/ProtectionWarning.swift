@@ -35,6 +35,10 @@ public enum ProtectionWarning: Sendable, Hashable {
     case keybagNotRepaired(FilePath, DataProtectionError)
     /// The keybag was replaced, but one of its copies may be the old one, which the old passcode or recovery code opens.
     case oldCopyLeft(FilePath, DataProtectionError)
+    /// The TPM still has a secret that no passcode of the keybag needs any more. The next unlock destroys it.
+    case hardwareSecretLeft(FilePath, DataProtectionError)
+    /// An erased keybag's secret could not be destroyed in the TPM. It opens nothing without a copy of the keybag.
+    case hardwareSecretNotErased(handle: UInt32, DataProtectionError)
     /// A damaged copy of the keybag, kept when a good one took its place, may have class keys that were forgotten now.
     case forgottenKeysLeft(FilePath)
     /// A note of queued work makes no sense, and so its work is not done.

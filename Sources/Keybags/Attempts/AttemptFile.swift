@@ -72,6 +72,30 @@ package struct AttemptFile: Sendable {
         }
     }
 
+    /// Notes that the attempt was wrong, of a keybag that is bound to hardware: no tag is stored.
+    ///
+    /// - Returns: as ``failed(guess:before:)``.
+    package func failed() throws(DataProtectionError) -> (failures: Int, retryAfter: Int) { try close(takingBack: 0) }
+
+    /// Notes that the attempt does not count: it tested nothing, or the same passcode as before.
+    ///
+    /// - Returns: as ``failed(guess:before:)``.
+    @discardableResult
+    package func takeBack() throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
+        try close(takingBack: 1)
+    }
+
+    private func close(takingBack count: UInt32) throws(DataProtectionError) -> (failures: Int, retryAfter: Int) {
+        try withLock { file throws(DataProtectionError) in
+            let (record, sector) = try current(in: file)
+            var next = record
+            next.failures = record.failures - min(count, record.failures)
+            next.guessTag = nil
+            try write(next, replacing: sector, in: file)
+            return (Int(next.failures), Int(AttemptDelay.seconds(afterFailures: next.failures)))
+        }
+    }
+
     /// Notes that the passcode was right: both sectors forget everything, and the keyring forgets the key of the tag.
     package func succeeded() throws(DataProtectionError) {
         try withLock { file throws(DataProtectionError) in

@@ -48,6 +48,8 @@ public enum KeybagFailure: LayerFailure {
     case noRecoveryCode(FilePath)
     /// A first-unlock secret does not open the keybag, or cannot be added or removed.
     case firstUnlockSecret(keybag: FilePath, FirstUnlockSecretProblem)
+    /// The TPM that the keybag is bound to, or is to be bound to, does not help. No attempt was counted.
+    case hardware(keybag: FilePath, HardwareProblem)
     /// The keybag was made with another device key: another machine or user. No attempt was counted.
     case otherDevice(keybag: FilePath, deviceKey: FilePath)
     /// The device key's file is not there or not usable.
@@ -98,6 +100,7 @@ extension KeybagFailure {
         case .throttled, .keysElsewhere, .tooManyNamespaces: .resourceBusy
         case .firstUnlockSecret(_, let problem): problem.errno
         case .tooManyGenerations: .noSpace
+        case .hardware(_, let problem): problem.errno
         case .lockUnproven(_, let doubt): doubt.errno
         case .keyringUnavailable(let errno), .lockIncomplete(_, let errno), .attemptsNotRecorded(_, let errno),
             .keybagUnconfirmed(_, let errno), .mountUnanswered(_, let errno):
@@ -109,6 +112,22 @@ extension KeybagFailure {
 extension DataProtectionError {
     /// Whether an unlock would help.
     package var isLocked: Bool { if case .because(KeybagFailure.locked) = self { true } else { false } }
+}
+
+extension HardwareProblem {
+    fileprivate var errno: Errno {
+        switch self {
+        case .libraryMissing, .deviceMissing: .noSuchAddressOrDevice
+        case .permissionDenied, .ownerHasPassword: .permissionDenied
+        case .failed: .ioError
+        case .lockedOut: .resourceBusy
+        case .otherModule, .secretMissing, .olderKeybag: Errno(rawValue: 126)  // ENOKEY
+        case .altered: .badMessage
+        case .noRoom: .noSpace
+        case .alreadyBound: .fileExists
+        case .notBound: .noSuchFileOrDirectory
+        }
+    }
 }
 
 extension FirstUnlockSecretProblem {

@@ -5,6 +5,7 @@ import ProtectionFormat
 public import ProtectionKeys
 import Synchronization
 public import SystemPackage
+internal import TrustedModule
 
 /// A user's class keys, and the one argument that turns Foundation's file writes into protected ones.
 ///
@@ -25,6 +26,7 @@ public final class Keybag: Sendable {
     /// This process, as others see what it has open.
     package let client: Client
     package let deviceKeys: any DeviceKeySource = DeviceKeyFile()
+    package let hardware: any HardwareSecretSource
     package let warn: @Sendable (ProtectionWarning) -> Void
     package let followUp: LockFollowUp
 
@@ -53,9 +55,12 @@ public final class Keybag: Sendable {
 
     /// Opens the keybag in `directory`, as `init(at:warn:)` of the layer above does, which knows what follows a lock.
     ///
-    /// - Parameter process: where a temporary keybag has its keys. No file says it: nil, for all others, is the kernel keyring.
+    /// - Parameters:
+    ///   - process: where a temporary keybag has its keys. No file says it: nil, for all others, is the kernel keyring.
+    ///   - hardware: what a keybag can be bound to. No file says it either.
     package init(
-        at directory: FilePath, ring process: ProcessRing? = nil, followUp: LockFollowUp,
+        at directory: FilePath, ring process: ProcessRing? = nil,
+        hardware: any HardwareSecretSource = TrustedModule.machine, followUp: LockFollowUp,
         warn: @escaping @Sendable (ProtectionWarning) -> Void
     ) throws(DataProtectionError) {
         try OwnDirectory.requireOneUser(for: directory)
@@ -80,6 +85,7 @@ public final class Keybag: Sendable {
         self.file = file
         self.warn = warn
         self.followUp = followUp
+        self.hardware = hardware
         uuid = loaded.copy.uuid
         ring = RingKeys(uuid, in: process)
         attempts = AttemptFile(directory: directory, keybag: uuid)

@@ -105,9 +105,11 @@ extension Keybag {
     }
 
     /// As many iterations as take about half a second of this thread's work, 600,000 at least: a busy machine gives no weaker keybag.
-    package static func calibratedIterations() throws(DataProtectionError) -> Int {
+    ///
+    /// - Parameter count: how often the derivation runs for one passcode.
+    package static func calibratedIterations(times count: Int = 1) throws(DataProtectionError) -> Int {
         do throws(KeyError) {
-            let iterations = try PBKDF2.iterations(taking: .milliseconds(500)) { work throws(KeyError) in
+            let iterations = try PBKDF2.iterations(taking: .milliseconds(500 / count)) { work throws(KeyError) in
                 let start = Clock.ofThread()
                 try work()
                 return .nanoseconds(Clock.ofThread() - start)
@@ -129,11 +131,14 @@ extension Keybag {
         return try copy.encoded(under: key)
     }
 
-    /// A new slot with a new salt.
+    /// A new slot.
+    ///
+    /// - Parameter given: its salt; nil: a new one.
     package static func passcodeSlot(
-        _ passcode: borrowing SecretBytes, _ iterations: Int, _ device: borrowing DeviceKey, _ key: borrowing KeybagKey
+        _ passcode: borrowing SecretBytes, _ iterations: Int, _ device: borrowing DeviceKey, _ key: borrowing KeybagKey,
+        salt given: [UInt8]? = nil
     ) throws(KeyError) -> KeybagSlot {
-        let salt = try Randomness.bytes(32)
+        let salt = if let given { given } else { try Randomness.bytes(32) }
         let kek = try PasscodeKEK(
             passcode: passcode, salt: salt, iterations: iterations, device: device, keybag: key.keybag)
         return KeybagSlot(kind: .passcode, iterations: iterations, salt: salt, wrapped: try kek.wrap(key))

@@ -34,14 +34,16 @@ extension OpenedKeybag {
             let shares = copy.firstUnlockShares
             guard !shares.contains(where: { $0.name == name }) else { throw keybag.failure(.exists(name: name)) }
             let number = (1...UInt8.max).first { number in !shares.contains { $0.number == number } }
-            guard let number else { throw keybag.failure(.noRoom) }
+            guard let number else { throw keybag.failure(FirstUnlockSecretProblem.noRoom) }
             try keybag.withKeybagKeys { () throws(KeyError) in
                 if !copy.holds(.secrets) {
                     copy.entries += try ClassKeyEntry.secrets(copy.active(.complete).generation, under: key)
                 }
                 try copy.share(with: secret, number: number, name: name, under: key, device)
             }
-            guard copy.entries.count <= KeybagCopy.maximumEntryCount else { throw keybag.failure(.noRoom) }
+            guard copy.entries.count <= KeybagCopy.maximumEntryCount else {
+                throw keybag.failure(FirstUnlockSecretProblem.noRoom)
+            }
             return try withKeys { () throws(KeyError) in try copy.encoded(under: key) }
         }
     }

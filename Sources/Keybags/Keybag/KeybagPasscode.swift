@@ -44,9 +44,6 @@ extension OpenedKeybag {
         guard try keybag.state() == .unlocked else {
             throw .locked(keybag, keybag.directory, .complete, .changePasscode)
         }
-        let cost = if let iterations { iterations } else { try Keybag.calibratedIterations() }
-        let device = try deviceKey()
-        let slot = try withKeys { () throws(KeyError) in try Keybag.passcodeSlot(new, cost, device, key) }
-        try commit { copy in copy.replaceSlots([slot]) }
+        try setPasscode(new, iterations: iterations, binding)
     }
 }

@@ -18,7 +18,12 @@ extension OpenedKeybag {
         _ code: borrowing RecoveryCode, iterations: Int
     ) throws(DataProtectionError) {
         let slot = try Keybag.recoverySlot(code, iterations, key)
-        try commit { copy in copy.replaceSlots([slot]) }
+        try renewingHardware { bound throws(DataProtectionError) in
+            try commit { copy in
+                copy.replaceSlots([slot])
+                if let bound { copy.bind(bound) }
+            }
+        }
     }
 
     /// Sets a new passcode and a new recovery code, for a keybag that was opened by its recovery code: the old passcode and
@@ -51,9 +56,12 @@ extension OpenedKeybag {
         let slots = [passcodeSlot, try Keybag.recoverySlot(recoveryCode, recoveryIterations, key)]
         // Before the keybag: what fails here leaves everything as it was.
         try keybag.attempts.succeeded()
-        try commit { copy throws(KeyError) in
-            copy.replaceSlots(slots)
-            try copy.bind(to: own.key, at: own.path, key)
+        try releasingHardware { () throws(DataProtectionError) in
+            try commit { copy throws(KeyError) in
+                copy.replaceSlots(slots)
+                copy.removeHardwareShares()
+                try copy.bind(to: own.key, at: own.path, key)
+            }
         }
         KeybagRegistry.note(keybag)
     }

@@ -22,7 +22,7 @@ extension OpenedKeybag {
     ///   has changed then, in the keyring neither; `keybagUnconfirmed`.
     @discardableResult
     public consuming func rotate(passcode: borrowing SecretBytes) throws(DataProtectionError) -> UInt32 {
-        try rotate(passcode: passcode, iterations: try Keybag.calibratedIterations())
+        try rotate(passcode, nil, binding) { _ in nil }
     }
 
     /// The same with a recovery code in the place of one that there was.
@@ -34,7 +34,7 @@ extension OpenedKeybag {
     public consuming func rotate(
         passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode
     ) throws(DataProtectionError) -> UInt32 {
-        try rotate(passcode: passcode, try Keybag.calibratedIterations(), recoveryCode, KeybagSlot.leastIterations)
+        try rotate(passcode: passcode, recoveryCode: recoveryCode, binding)
     }
 
     /// The same with a given number of iterations: tests use few.
@@ -42,7 +42,7 @@ extension OpenedKeybag {
     package consuming func rotate(
         passcode: borrowing SecretBytes, iterations: Int
     ) throws(DataProtectionError) -> UInt32 {
-        try rotate(passcode, iterations) { _ in nil }
+        try rotate(passcode, iterations, binding) { _ in nil }
     }
 
     /// The same with given numbers of iterations: tests use few.
@@ -51,13 +51,38 @@ extension OpenedKeybag {
         passcode: borrowing SecretBytes, _ iterations: Int, _ recoveryCode: borrowing RecoveryCode,
         _ recoveryIterations: Int
     ) throws(DataProtectionError) -> UInt32 {
-        try rotate(passcode, iterations) { key throws(DataProtectionError) in
+        try rotate(
+            passcode: passcode, iterations, recoveryCode, recoveryIterations, binding)
+    }
+
+    /// The same, and binds the keybag to hardware or does not.
+    @discardableResult
+    package consuming func rotate(
+        passcode: borrowing SecretBytes, recoveryCode: borrowing RecoveryCode, _ binding: HardwareBinding
+    ) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode: passcode, nil, recoveryCode, KeybagSlot.leastIterations, binding)
+    }
+
+    /// The same with given numbers of iterations: tests use few.
+    ///
+    /// - Parameter iterations: nil: as many as this machine can afford.
+    @discardableResult
+    package consuming func rotate(
+        passcode: borrowing SecretBytes, _ iterations: Int?, _ recoveryCode: borrowing RecoveryCode,
+        _ recoveryIterations: Int, _ binding: HardwareBinding
+    ) throws(DataProtectionError) -> UInt32 {
+        try rotate(passcode, iterations, binding) { key throws(DataProtectionError) in
             try Keybag.recoverySlot(recoveryCode, recoveryIterations, key)
         }
     }
 
-    private consuming func rotate(
-        _ passcode: borrowing SecretBytes, _ iterations: Int,
+    /// The same.
+    ///
+    /// - Parameters:
+    ///   - iterations: nil: as many as this machine can afford.
+    ///   - recoverySlot: the slot of a recovery code under the new keybag key; nil: none.
+    package consuming func rotate(
+        _ passcode: borrowing SecretBytes, _ iterations: Int?, _ binding: HardwareBinding,
         _ recoverySlot: (borrowing KeybagKey) throws(DataProtectionError) -> KeybagSlot?
     ) throws(DataProtectionError) -> UInt32 {
         try Keybag.checkPasscode(passcode)
@@ -66,7 +91,7 @@ extension OpenedKeybag {
         // Whoever has an old copy of the keybag and its passcode, and such a secret, would have the way to the new keys.
         var new = old
         new.removeFirstUnlockShares()
-        let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +)
+        let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +) + (binding == .bound ? 1 : 0)
         guard new.entries.count + added <= KeybagCopy.maximumEntryCount,
             old.usedEntries.allSatisfy({ $0.generation < .max })
         else {
@@ -75,17 +100,21 @@ extension OpenedKeybag {
         let newKey = try withKeys { () throws(KeyError) in try KeybagKey.random(for: keybag.uuid) }
         let codeSlot = try recoverySlot(newKey)
         new.sequence += 1
+        new.removeHardwareShares()
         let device = try deviceKey()
         try keybag.withKeybagKeys { () throws(KeyError) in
             try new.rotateKeys(from: key, to: newKey, device)
-            new.slots = [try Keybag.passcodeSlot(passcode, iterations, device, newKey)]
         }
-        if let codeSlot { new.slots.append(codeSlot) }
-        let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: newKey) }
-        let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), newKey, keybag.directory)
         let generation = new.active(.complete).generation
-        try keybag.exchange(keys, ifCounterIs: counter, .ringFirst(generation: generation)) {
-            () throws(DataProtectionError) in try store(new, bytes, inPlaceOf: old)
+        try withNewPasscodeSlot(passcode, iterations, binding, under: newKey) { slot throws(DataProtectionError) in
+            new.slots = [slot.slot]
+            if let codeSlot { new.slots.append(codeSlot) }
+            if let share = slot.share { new.entries.append(share.entry) }
+            let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: newKey) }
+            let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), newKey, keybag.directory)
+            try keybag.exchange(keys, ifCounterIs: counter, .ringFirst(generation: generation)) {
+                () throws(DataProtectionError) in try store(new, bytes, inPlaceOf: old)
+            }
         }
         return generation
     }
@@ -126,10 +155,13 @@ extension OpenedKeybag {
         }
         let left = new.firstUnlockGenerations
         new.removeFirstUnlockShares { !left.contains($0.generation) }
-        let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
-        let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
-        try keybag.exchange(keys, ifCounterIs: counter, .keybagFirst) { () throws(DataProtectionError) in
-            try store(new, bytes, inPlaceOf: old)
+        try renewingHardware { bound throws(DataProtectionError) in
+            if let bound { new.bind(bound) }
+            let bytes = try withKeys { () throws(KeyError) in try new.encoded(under: key) }
+            let keys = try OpenedKeys(KeybagFile.Loaded(unstored: new, bytes), key, keybag.directory)
+            try keybag.exchange(keys, ifCounterIs: counter, .keybagFirst) { () throws(DataProtectionError) in
+                try store(new, bytes, inPlaceOf: old)
+            }
         }
         for copy in try keybag.file.copiesAside() { keybag.warn(.forgottenKeysLeft(copy)) }
     }

@@ -51,6 +51,7 @@ extension Keybag {
                 warn(.keybagNotRepaired(directory, error))
             }
         }
+        settleHardware()
         KeybagRegistry.note(self)
         followUp.perform(in: directory, warn: warn)
     }
@@ -115,22 +116,36 @@ extension Keybag {
     package func openWithPasscode(
         _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
     ) throws(DataProtectionError) -> KeybagKey {
+        let opening = try passcodeOpening(passcode, loaded)
+        return opening.key
+    }
+
+    /// The same, and what a keybag that is bound to hardware needs to be bound again.
+    func passcodeOpening(
+        _ passcode: borrowing SecretBytes, _ loaded: KeybagFile.Loaded
+    ) throws(DataProtectionError) -> PasscodeOpening {
         try TemporaryKeys.refusePasscode(of: self)
         try Self.checkPasscode(passcode)
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))
         }
         try DerivationFloor.check(slot.iterations, of: directory)
+        let share = try hardwareShare(of: loaded.copy)
         let device = try deviceKeys.load(for: loaded.copy, in: directory)
         let before = try attempts.begin()
+        if let share { return try open(slot, with: share, passcode, device, before: before) }
         let trial = try Self.trial(passcode, slot, device, uuid)
         guard let key = trial.key else {
-            let (failures, retryAfter) = try attempts.failed(guess: trial.guessTag, before: before)
-            throw .because(
-                KeybagFailure.wrongPasscode(keybag: directory, failures: failures, retryAfter: .seconds(retryAfter)))
+            throw wrongPasscode(try attempts.failed(guess: trial.guessTag, before: before))
         }
         try attempts.succeeded()
-        return key
+        return PasscodeOpening(key: key, hardware: nil)
+    }
+
+    func wrongPasscode(_ count: (failures: Int, retryAfter: Int)) -> DataProtectionError {
+        .because(
+            KeybagFailure.wrongPasscode(
+                keybag: directory, failures: count.failures, retryAfter: .seconds(count.retryAfter)))
     }
 
     /// What came of a passcode.

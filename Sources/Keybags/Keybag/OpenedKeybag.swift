@@ -20,6 +20,8 @@ public struct OpenedKeybag: ~Copyable, Sendable {
     /// The keybag as it was then. Passcode and device key, or the recovery code and a MAC, have proved its device id; of a copy that was read
     /// from the disk since then nothing has.
     let opened: KeybagCopy
+    /// What binds the keybag to hardware again; nil if it is not bound, or the recovery code opened it.
+    let hardware: HardwareOpening?
 
     /// The device key that goes with it.
     ///
@@ -94,11 +96,12 @@ extension Keybag {
     /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `attemptsNotRecorded`, `keybagDamaged`.
     public func open(passcode: borrowing SecretBytes) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
-        let key = try openWithPasscode(passcode, loaded)
+        let opening = try passcodeOpening(passcode, loaded)
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))
         }
-        return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy)
+        let hardware = opening.hardware
+        return OpenedKeybag(keybag: self, key: opening.key, slot: slot, opened: loaded.copy, hardware: hardware)
     }
 
     /// Opens the keybag with its recovery code, with or without its device key, and checks all that is in it.
@@ -124,7 +127,7 @@ extension Keybag {
             throw .cryptography(error)
         }
         _ = try OpenedKeys(loaded, key, directory)
-        return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy)
+        return OpenedKeybag(keybag: self, key: key, slot: slot, opened: loaded.copy, hardware: nil)
     }
 
     /// Whether there is a recovery code: a recovery slot in the keybag on disk.

@@ -12,6 +12,8 @@ package struct RingKeys: Sendable {
     package let firstUnlock: RingSlot
     /// The key of ``GuessTagKey``: there from a wrong passcode until the right one. It says nothing about the lock state.
     package let guessTag: RingSlot
+    /// The mark of ``HardwareGuess``: as ``guessTag``, of a keybag that is bound to hardware.
+    package let hardwareGuess: RingSlot
     /// The generation that a rotation is about to make: there until the keybag has it, or an unlock has loaded the keybag's keys.
     package let rotation: RingSlot
 
@@ -24,6 +26,7 @@ package struct RingKeys: Sendable {
         unlocked = slot("\(Self.prefix)\(keybag):1")
         firstUnlock = slot("\(Self.prefix)\(keybag):2")
         guessTag = slot("protectfs-attempts:\(keybag)")
+        hardwareGuess = slot("protectfs-guess:\(keybag)")
         rotation = slot("protectfs-rotation:\(keybag)")
     }
 
@@ -123,6 +126,7 @@ package struct RingKeys: Sendable {
                     try firstUnlock.evict()
                     // They open nothing.
                     try? guessTag.evict()
+                    try? hardwareGuess.evict()
                     try? rotation.evict()
                 }
                 if let failure { throw failure }

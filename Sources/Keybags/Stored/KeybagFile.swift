@@ -188,6 +188,17 @@ package struct KeybagFile: Sendable {
     /// Whether there is any copy, damaged ones and those aside included.
     package func isAnythingThere() throws(DataProtectionError) -> Bool { try !copies().isEmpty }
 
+    /// The same, where a file that only has the name of one that is being written counts for nothing.
+    package func isKeybagThere() throws(DataProtectionError) -> Bool {
+        try copies().contains { path in
+            let isNamedForIt = path.lastComponent?.string == Self.temporaryName
+            guard isNamedForIt, let file = try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW) else {
+                return !isNamedForIt
+            }
+            return (try? file.bytes(at: 0, count: KeybagCopy.magic.count)) == KeybagCopy.magic
+        }
+    }
+
     /// All files that are, were or were going to be copies; none where there is no directory.
     package func copies() throws(DataProtectionError) -> [FilePath] {
         do throws(DataProtectionError) {

@@ -19,13 +19,18 @@ public struct KeybagErasure: Sendable {
 
     /// All names that the keybag may have, and those of keybags that were used in the directory before: the keys of all of them go.
     private let uuids: [KeybagUUID]
+    private let hardware: (any HardwareSecretSource)?
     private var file: KeybagFile { KeybagFile(directory: directory) }
 
     /// Looks at what is there; damaged, or half erased by a process that was killed, is fine.
     ///
     /// - Throws: `keybagNotFound` if nothing of a keybag is there, `keybagUnsafe` if its directory belongs to another user,
     ///   `unsupported`, `system`.
-    public init(at directory: FilePath) throws(DataProtectionError) {
+    public init(at directory: FilePath) throws(DataProtectionError) { try self.init(at: directory, hardware: nil) }
+
+    /// - Parameter hardware: nil: this machine's TPM.
+    package init(at directory: FilePath, hardware: (any HardwareSecretSource)?) throws(DataProtectionError) {
+        self.hardware = hardware
         self.directory = try Self.resolved(directory)
         let file = KeybagFile(directory: self.directory)
         let remembered = try KeybagRegistry.uuids(leadingTo: self.directory)
@@ -34,22 +39,31 @@ public struct KeybagErasure: Sendable {
         } else {
             uuids = try remembered + file.uuidsInDamagedCopies().filter { !remembered.contains($0) }
         }
-        if uuids.isEmpty, try !file.isAnythingThere() { throw .because(KeybagFailure.keybagNotFound(directory)) }
+        if uuids.isEmpty, try !file.isKeybagThere() { throw .because(KeybagFailure.keybagNotFound(directory)) }
         _ = try open()
     }
 
     /// Removes its keys from the ring, overwrites and removes its files, and forgets where it was.
     ///
-    /// Killed half way, it is finished by the next one. Flash memory, snapshots and backups can keep what was overwritten.
+    /// Killed half way, it is finished by the next one. Flash memory, snapshots and backups can keep what was overwritten. Of a keybag that is bound
+    /// to a TPM, nothing that they keep opens with the passcode: its secret is destroyed when the copies are.
+    /// - Parameter warn: gets what the TPM did not destroy.
     /// - Returns: what else is in the directory, which is left with it.
     /// - Throws: `keysElsewhere` if the keyring of another user namespace still holds the keys, `lockUnproven` if an unlock that is under way may load
     ///   them again, `lockIncomplete`, `keyringUnavailable`: nothing is destroyed then; `keybagUnsafe`, `system`.
-    public func perform() throws(DataProtectionError) -> [FilePath] {
+    public func perform(
+        warn: (ProtectionWarning) -> Void = { _ in }
+    ) throws(DataProtectionError) -> [FilePath] {
         let links = try KeybagRegistry.uuids(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
         try RingPlaces(directory: directory).refuseElsewhere()
         try evict()
-        if let root { try destroyCopies(in: root) }
+        if let root {
+            let hardware = try HardwareErasure(of: directory, hardware: hardware)
+            try destroyCopies(in: root)
+            // From here on nothing is refused any more.
+            try hardware.perform(warn)
+        }
         // An unlock that was under way finds no keybag now, or had put its keys there before.
         try evict()
         if let root { try removeOtherFiles(in: root) }
@@ -180,10 +194,27 @@ public struct KeybagErasure: Sendable {
         _ name: String, in place: LowerDirectory, overwriting isOverwritten: (String) -> Bool = { _ in false }
     ) {
         guard let inner = own(name, in: place) else { return }
-        for child in (try? inner.names()) ?? [] {
+        for child in (try? inner.names()) ?? [] where Self.isOurs(child.string, in: name) {
             if isOverwritten(child.string) { try? destroy(child, in: inner) } else { try? inner.remove(child) }
         }
         try? place.unlink(FilePath.Component(name)!, isDirectory: true)
+    }
+
+    /// Whether something in one of our directories can be ours. What is not is left, and the directory with it.
+    private static func isOurs(_ name: String, in directory: String) -> Bool {
+        let ours: [String]
+        switch directory {
+        case DownloadsDirectory.name:
+            ours = ["queue.sqlite", "trust-exceptions", DownloadsDirectory.keyName, "machine", "runner", Bell.name]
+        case SecretsKeys.directoryName: ours = ["secrets.sqlite", "machine", Bell.name]
+        // Numbers of notes, and salts.
+        case QueueNote.directoryName: return name.prefix { $0 != "." }.allSatisfy(\.isHexDigit)
+        default: return true
+        }
+        // With what SQLite appends, and the names that they have while they are written.
+        return ours.contains { own in
+            name == own || ["\(own)-", "\(own).", ".\(own)"].contains { name.hasPrefix($0) }
+        }
     }
 
     private func removeIfEmpty() throws(DataProtectionError) -> [FilePath] {

@@ -16,6 +16,7 @@ extension DoctorFacts {
         case .success(let keybag):
             return [ageFinding(health) ?? copiesFinding(keybag), deviceKeyFinding(health), recoveryFinding(keybag)]
                 + (keybag.hasRecoveryCode ? [exportFinding(health)] : []) + [derivationFinding(keybag)]
+                + [hardwareFinding].compactMap { $0 }
                 + [attemptsFinding(health), classChangeFinding(health), ringFinding(health), agentFinding]
                 + [unitFinding].compactMap { $0 } + [fileSystemFinding]
                 + permissionFindings

@@ -30,6 +30,8 @@ extension DoctorFacts {
         facts.keybagOption = KeybagOption.words(for: directory)
         let health = KeybagHealth(of: directory)
         facts.health = health
+        facts.hardware = (try? Keybag(at: directory)).map(HardwareReport.init)
+        if let hardware = facts.hardware, !hardware.isBound, hardware.isAbsent { facts.hardware = nil }
         facts.agent = AgentProgram.following(directory)
         if let program = try? SiblingProgram.command() {
             facts.hidingUnit = UserUnit.agent(program).copyThatHidesPackage()

@@ -47,6 +47,8 @@ struct DoctorFacts {
     /// What names it behind a verb, where that is needed.
     var keybagOption = ""
     var health: KeybagHealth?
+    /// The TPM; nil: there is none, and the keybag is not bound to one.
+    var hardware: HardwareReport?
     /// The process that locks when the session does; nil: none.
     var agent: AgentRecord?
     /// The user's own unit of the agent, where it hides the one of a package.

@@ -8,8 +8,8 @@ struct Erase: ParsableCommand {
         discussion: """
             Evicts the keys from the kernel keyring, overwrites the files of the keybag and removes them. Protected \
             files stay where they are. Nobody can read them any more, unless a copy of the keybag or a recovery \
-            export exists. Flash storage, snapshots and backups may keep what was overwritten. The device key stays. \
-            Asks at the terminal.
+            export exists. Flash storage, snapshots and backups may keep what was overwritten. The secret of a keybag \
+            that is bound to a TPM is destroyed there. The device key stays. Asks at the terminal.
             """)
 
     @Flag(help: "Do not ask for confirmation.")
@@ -19,7 +19,7 @@ struct Erase: ParsableCommand {
     func run() throws {
         let erasure = try KeybagErasure(at: keybag.location)
         if !yes { try confirm(erasure) }
-        let left = try erasure.perform()
+        let left = try erasure.perform(warn: ProtectionWarning.print)
         if erasure.uuid == nil {
             StandardError.line(.warning, "the keybag was too damaged to find its keys in the keyring")
             StandardError.line(.hint, "evict the keys of every keybag: protectfs lock --all")

@@ -15,25 +15,41 @@ struct Init: ParsableCommand {
 
             A recovery code opens the keybag if you forget the passcode or lose this machine. It is printed once. At \
             a terminal you must type one group of it before the keybag is created.
+
+            With --tpm the passcode opens the keybag only on this machine, whose TPM limits how often one can be \
+            tried. If the TPM fails, only the recovery code opens the keybag.
             """)
 
     @Flag(
         inversion: .prefixedNo,
         help: "Create and print a recovery code (default: ask at a terminal, otherwise create none).")
     var recoveryCode: Bool?
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Bind the keybag to this machine's TPM (default: ask at a terminal, otherwise do not).")
+    var tpm: Bool?
     @OptionGroup var keybag: KeybagOption
     @OptionGroup var passcode: PasscodeOption
+
+    func validate() throws {
+        if tpm == true, passcode.descriptor != nil, recoveryCode == nil {
+            throw ValidationError(
+                "--tpm needs --recovery-code; or --no-recovery-code, to lose the files if the TPM fails")
+        }
+    }
 
     func run() throws {
         let location = keybag.location
         try refuseExisting(location)
+        if tpm == true { _ = try Keybag.usableHardware(for: location) }
         let secret = try PasscodeReader.readNew(
             from: passcode.descriptor, askpass: passcode.askpass, prompt: "New passcode: ")
         PasscodeStrength.warnIfWeak(secret, isTyped: passcode.descriptor == nil)
-        if try wantsRecoveryCode() {
-            try create(at: location, secret, andShow: NewRecoveryCode.make())
+        let makesCode = try wantsRecoveryCode()
+        if try wantsTPM(makesCode, location) {
+            try createBound(at: location, secret, makesCode)
         } else {
-            try Keybag.create(at: location, passcode: secret)
+            try create(at: location, secret, makesCode)
         }
         do {
             let keybag = try keybag.open()
@@ -60,6 +76,46 @@ struct Init: ParsableCommand {
         guard NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil) else { return false }
         let question = "Make a recovery code, for when the passcode or this machine is lost? [Y/n] "
         return try Terminal.askWord(question)?.hasPrefix("n") != true
+    }
+
+    /// Only somebody who has a recovery code is asked, and only if the answer can be yes.
+    private func wantsTPM(_ makesCode: Bool, _ location: FilePath) throws -> Bool {
+        if let tpm {
+            guard !tpm || makesCode || recoveryCode == false else { throw TPMEnroll.recoveryCodeMissing(location) }
+            return tpm
+        }
+        guard makesCode, NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil),
+            (try? Keybag.usableHardware(for: location)) != nil
+        else { return false }
+        return try Terminal.askWord("Bind to this machine's TPM? [Y/n] ")?.hasPrefix("n") != true
+    }
+
+    /// The disk never has a slot that the passcode alone opens: until the keybag is bound, only 32 random bytes open it, which nobody has.
+    private func createBound(
+        at location: FilePath, _ passcode: borrowing SecretBytes, _ makesCode: Bool
+    ) throws {
+        let nobodys: SecretBytes
+        do throws(KeyError) { nobodys = try SecretBytes(randomByteCount: 32) } catch {
+            throw DataProtectionError.cryptography(error)
+        }
+        try create(at: location, nobodys, makesCode)
+        do {
+            let opened = try keybag.open().open(passcode: nobodys)
+            try opened.setPasscode(passcode, .bound)
+        } catch {
+            _ = try KeybagErasure(at: location).perform(warn: ProtectionWarning.print)
+            throw error
+        }
+    }
+
+    private func create(
+        at location: FilePath, _ passcode: borrowing SecretBytes, _ makesCode: Bool
+    ) throws {
+        if makesCode {
+            try create(at: location, passcode, andShow: NewRecoveryCode.make())
+        } else {
+            try Keybag.create(at: location, passcode: passcode)
+        }
     }
 
     private func create(

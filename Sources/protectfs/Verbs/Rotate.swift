@@ -63,9 +63,11 @@ struct Rotate: ParsableCommand {
                 try makeKeys(keybag)
                 warnOfExport(keybag)
             }
-            try rewrap(keybag, paths)
+            try pass(keybag).perform(paths)
         }
     }
+
+    private func pass(_ keybag: Keybag) -> RewrapPass { RewrapPass(keybag: keybag, roots: roots, isJSON: json) }
 
     // MARK: new keys
 
@@ -75,24 +77,37 @@ struct Rotate: ParsableCommand {
                 .usage, "the new recovery code and --json cannot share standard output",
                 hint: "in two steps: protectfs rotate, then protectfs rotate --resume --json")
         }
-        try refuseLocked(keybag)
+        try Self.refuseLocked(keybag)
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let opened = try keybag.open(passcode: secret)
+        let binding = opened.binding
+        try Self.makeKeys(opened, secret, binding, isTyped: passcode.descriptor == nil)
+    }
+
+    /// Makes new class keys, and a new recovery code if there was one.
+    ///
+    /// - Parameter isTyped: whether somebody typed the passcode.
+    static func makeKeys(
+        _ opened: consuming OpenedKeybag, _ passcode: borrowing SecretBytes, _ binding: HardwareBinding, isTyped: Bool
+    ) throws {
+        let keybag = opened.keybag
         let removed = keybag.firstUnlockSecrets
         defer { warn(of: removed, keybag) }
         guard keybag.hasRecoveryCode else {
-            try opened.rotate(passcode: secret)
+            _ = try opened.rotate(passcode, nil, binding) { _ in nil }
             return
         }
         let code = try NewRecoveryCode.make()
-        try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil))
-        do throws(DataProtectionError) { try opened.rotate(passcode: secret, recoveryCode: code) } catch {
+        try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: isTyped))
+        do throws(DataProtectionError) {
+            try opened.rotate(passcode: passcode, recoveryCode: code, binding)
+        } catch {
             throw NewRecoveryCode.failure(error, keepsOld: true)
         }
     }
 
     /// The next start of the machine would find out.
-    private func warn(of removed: [FirstUnlockSecretEntry], _ keybag: Keybag) {
+    private static func warn(of removed: [FirstUnlockSecretEntry], _ keybag: Keybag) {
         guard !removed.isEmpty, keybag.firstUnlockSecrets.isEmpty else { return }
         let names = removed.map { quoted($0.name) }.joined(separator: ", ")
         StandardError.line(.warning, "first-unlock secrets no longer open the keybag: \(names)")
@@ -109,7 +124,7 @@ struct Rotate: ParsableCommand {
     }
 
     /// Before anybody types a passcode.
-    private func refuseLocked(_ keybag: Keybag) throws(DataProtectionError) {
+    static func refuseLocked(_ keybag: Keybag) throws(DataProtectionError) {
         let status = try keybag.status()
         guard status.state == .unlocked else {
             throw .because(
@@ -117,34 +132,6 @@ struct Rotate: ParsableCommand {
                     path: keybag.directory, .complete, .rotateKeys, state: status.state, since: status.lastTransition))
         }
     }
-
-    // MARK: files
-
-    private func rewrap(_ keybag: Keybag, _ paths: [FilePath]) throws {
-        Interruption.watch()
-        let goOn = resuming(keybag)
-        let run = RotationRun(.rewrap, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
-        run.visit(paths)
-        if !Interruption.isRequested, !run.isLocked {
-            run.outcome.record { try SecretsProgram(keybag: keybag).rewrap(again: goOn) }
-        }
-        try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
-        if Interruption.isRequested {
-            throw Failure(.interrupted, "interrupted; the other files still open with the retired keys", hint: goOn)
-        }
-        // Not by another rotation, which would make new keys again.
-        if run.outcome.status != .done, run.remainingCount + run.unknownCount > 0 {
-            StandardError.line(.hint, "then continue: \(goOn)")
-        }
-        try run.outcome.leave()
-    }
-
-    /// What to type to continue.
-    private func resuming(_ keybag: Keybag) -> String {
-        "protectfs rotate --resume\(roots.words)\(KeybagOption.words(for: keybag.directory))"
-    }
-
-    private func total(_ paths: [FilePath]) -> Int64 { isatty(2) == 1 ? RotationRun.count(below: paths) : 0 }
 
     // MARK: forgetting
 
@@ -157,15 +144,16 @@ struct Rotate: ParsableCommand {
             let run = RotationRun(.look, keybag: keybag, threads: 0, isJSON: json, total: 0)
             return try run.finishDocument(generation: keybag.activeGeneration, retired: [])
         }
-        try refuseLocked(keybag)
-        let run = RotationRun(.look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: total(paths))
+        try Self.refuseLocked(keybag)
+        let run = RotationRun(
+            .look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: RewrapPass.total(paths))
         run.visit(paths)
         try refuseLoss(run, keybag)
         let secretsAreRewrapped = try SecretsProgram(keybag: keybag).areCurrent
         guard secretsAreRewrapped || allowLoss else {
             throw Failure(
                 .refused, "secrets are still under retired class keys; nothing was forgotten",
-                hint: "first: \(resuming(keybag)); or, to lose them: --allow-loss")
+                hint: "first: \(pass(keybag).resuming); or, to lose them: --allow-loss")
         }
         if !yes { try confirm(retired, keybag) }
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
@@ -189,7 +177,7 @@ struct Rotate: ParsableCommand {
             : "not every file could be checked, so some may be lost"
         throw Failure(
             .refused, "\(what); nothing was forgotten",
-            hint: "first: \(resuming(keybag)); or, to lose them: --allow-loss")
+            hint: "first: \(pass(keybag).resuming); or, to lose them: --allow-loss")
     }
 
     private func confirm(_ retired: [UInt32], _ keybag: Keybag) throws(Failure) {

@@ -96,6 +96,9 @@ struct Status: ParsableCommand {
                 let numbers = retired.map(String.init).joined(separator: ", ")
                 lines.append(Array("retired class keys: generation \(numbers), until protectfs rotate --forget".utf8))
             }
+            if keybag.isBoundToHardware {
+                lines.append(Array("hardware: \(HardwareReport(of: keybag).text)".utf8))
+            }
             lines.append(Array("recovery code: \(status.hasRecoveryCode ? "there is one" : "none")".utf8))
             return lines
         }
@@ -120,6 +123,7 @@ struct Status: ParsableCommand {
                     ("secondsUntilLock", .optional(status.secondsUntilLock.map { Int64(clamping: $0.rounded(.up)) })),
                     ("retryAfter", .optional(status.retryAfter?.wholeSeconds)),
                     ("hasRecoveryCode", .bool(status.hasRecoveryCode)),
+                    ("hardware", keybag.isBoundToHardware ? HardwareReport(of: keybag).json : .null),
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
                     ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64(clamping: $0)) })),

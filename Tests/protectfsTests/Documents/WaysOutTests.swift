@@ -4,12 +4,14 @@ import Testing
 @Suite("When something is wrong: the page has every error of the library")
 struct WaysOutTests {
     /// Errors whose words are elsewhere: those of the layers above, the lock state, first-unlock secrets, the system, and a bug of ours.
-    private static let elsewhere: Set<String> = ["because", "locked", "firstUnlockSecret", "system", "cryptography"]
+    private static let elsewhere: Set<String> = [
+        "because", "locked", "firstUnlockSecret", "hardware", "system", "cryptography",
+    ]
 
     /// The files with the words, each up to what follows its messages.
     private static let words = [
         ("Messages", "extension Mangling"), ("KeybagFailure+Words", "private func lockedMessage"),
-        ("FileFailure+Words", "\n    }\n"), ("TreeFailure+Words", "\n    }\n"),
+        ("FileFailure+Words", "\n    }\n"), ("HardwareProblem+Words", "\n    }\n"), ("TreeFailure+Words", "\n    }\n"),
     ]
 
     /// What they say of each error, as source: the name of its case, and the text up to the next case.
