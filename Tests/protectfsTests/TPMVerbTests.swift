@@ -131,6 +131,23 @@ struct TPMVerbTests {
         #expect(try emulator.indices() == [] && access(new, F_OK) != 0)
     }
 
+    @Test("At a terminal init offers the TPM to whoever takes a recovery code", arguments: ["", "n"])
+    func offered(answer: String) throws {
+        let sandbox = try CommandSandbox(makesKeybag: false, variables: Self.variables(emulator))
+        let seen = try PseudoTerminal.run(
+            ["init"], in: sandbox,
+            [
+                .expect("New passcode: "), .send("one\n"), .expect("Again: "), .send("one\n"), .expect("[Y/n] "),
+                .send("\n"), .expect("Bind to this machine's TPM? [Y/n] "), .send(answer + "\n"),
+                .expect("type group "), .expect(": "), .confirmGroup,
+            ])
+        #expect(seen.status == 0, "\(seen.shown)")
+        #expect(try emulator.indices().count == (answer == "n" ? 0 : 1))
+        let status = try sandbox.run("status").text
+        #expect(status.contains("hardware: virtual TPM") == (answer != "n"))
+        #expect(status.contains("recovery code: there is one"))
+    }
+
     @Test(
         "Another TPM, a cleared one, a secret that is gone and an older keybag have a message each, and cost no try"
     )

@@ -99,12 +99,12 @@ struct Init: ParsableCommand {
             throw DataProtectionError.cryptography(error)
         }
         try create(at: location, nobodys, makesCode)
-        do {
+        do throws(DataProtectionError) {
             let opened = try keybag.open().open(passcode: nobodys)
             try opened.setPasscode(passcode, .bound)
         } catch {
             _ = try KeybagErasure(at: location).perform(warn: ProtectionWarning.print)
-            throw error
+            throw makesCode ? NewRecoveryCode.failure(error, keepsOld: false) : Failure(error)
         }
     }
 
