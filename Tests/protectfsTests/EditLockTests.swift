@@ -84,7 +84,7 @@ struct EditLockTests {
         let script = """
             mkfifo go
             (exec 5>"$1"; echo "two $MARKER" >&5; : >begun; read _ <go
-                if "$PROTECTFS" lock --require-clean >clean 2>&1; then echo 0 >>clean; else echo $? >>clean; fi
+                "$PROTECTFS" lock --require-clean >clean 2>&1 || echo $? >>clean
             ) >/dev/null 2>&1 &
             until_there begun
             """
@@ -93,7 +93,8 @@ struct EditLockTests {
         #expect(done.errors.contains("a program still writes to the copy of 'file'"), "\(done.errors)")
         #expect(try bed.contents("file") == bed.text("one"))
         #expect(try bed.contents("file.edited") == bed.text("two"))
-        let lock = try sandbox.shell("echo >go; for i in $(seq 200); do grep -q '^[0-9]' clean && break; sleep 0.05; done; cat clean")
+        let lock = try sandbox.shell(
+            "echo >go; for i in $(seq 200); do grep -q '^[0-9]' clean && break; sleep 0.05; done; cat clean")
         #expect(lock.text.hasSuffix("\n75\n"), "\(lock.text)")
         #expect(lock.text.contains("still hold"), "\(lock.text)")
     }

@@ -1,5 +1,4 @@
 import DurableFiles
-import Keybags
 import SystemPackage
 
 /// Where the list of downloads is kept, in the keybag's directory. FORMAT.md §2.14.
