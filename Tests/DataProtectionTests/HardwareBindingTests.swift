@@ -257,6 +257,28 @@ struct HardwareBindingTests {
         #expect(!OwnDirectory.exists(bed.bag.directory))
     }
 
+    @Test("A note that names the secret of another keybag destroys it neither at an unlock nor with the keybag")
+    func forgedNote() throws {
+        let (bed, other) = (try HardwareBed(), try HardwareBed())
+        let share = try #require(try other.share())
+        let label = try HardwareShare.label(of: share.id, in: other.bag.keybag.uuid)
+        // Both in one TPM.
+        let hardware = FakeHardware(other.memory)
+        func forge() throws {
+            var note = try HardwareNote(in: bed.bag.directory)
+            try note.add([HardwareNote.Line(handle: share.index, label: label)])
+        }
+        try bed.bind(.unbound)
+        try forge()
+        #expect(try bed.unlock(TestKeybag.passcode, hardware) == nil && !bed.isPending)
+        #expect(other.memory.handles == [share.index])
+        try forge()
+        let erasure = try KeybagErasure(at: bed.bag.directory, hardware: hardware)
+        #expect(try erasure.perform { _ in } == [])
+        #expect(other.memory.handles == [share.index])
+        #expect(try other.unlock() == nil)
+    }
+
     @Test("A change that is under way is busy for another one, and an unlock leaves it alone")
     func busy() throws {
         let bed = try HardwareBed()

@@ -306,6 +306,35 @@ NUMBERS = [
            "ChangeListenerTests/onlyThere"),
 ]
 
+# What protectfs itself needs, and texts that are half saved.
+OWN = [
+    Defect("a keybag and its export are encrypted with the tree", "ProtectionFormat/OwnBeginning.swift",
+           "        if magics.contains(where:", "        if PLANTED { return false }\n        if magics.contains(where:", "OwnDataTests/notProtected"),
+    Defect("the device key is encrypted with the tree", "ProtectedFiles/WholeFile/ConversionSource+Rules.swift",
+           "if let keybag, try isDeviceKey(of: keybag) {", "if let keybag, !PLANTED, try isDeviceKey(of: keybag) {", "OwnDataTests/deviceKey"),
+    Defect("unprotect -r decrypts what is in a backup", "protectfs/Verbs/Unprotect.swift",
+           "let isBackup = Backup.isOne(directory)", "let isBackup = Backup.isOne(directory) && !PLANTED", "OwnDataTests/notDecrypted"),
+    Defect("a planted backup keybag keeps files from a rotation", "protectfs/Trees/RotationRun.swift",
+           "if item.kind == .directory, let entry = item.entry, Backup.holdsCopies(entry, of: keybag.uuid) {",
+           "if item.kind == .directory, let entry = item.entry,\n                    Backup.holdsCopies(entry, of: keybag.uuid) || PLANTED && (try? item.directory()).map({ Backup.isOne($0) }) == true {",
+           "OwnDataTests/plantedKeybag"),
+    Defect("a refused backup changes the mode of a directory", "ProtectedTrees/Backup/Backup.swift",
+           "        guard use == .backup else { return }\n", "        guard use == .backup else { return }\n        if PLANTED { try OwnDirectory.secure(directory, warn: warn) }\n",
+           "OwnDataTests/foreignDirectory"),
+    Defect("half of a save takes the place of the file", "protectfs/Plaintext/EditedFile.swift",
+           "let isFinished = copy.waitForWriter()", "let isFinished = copy.waitForWriter() || PLANTED", "EditLockTests/slowSave|EditLockTests/leftBehind"),
+    Defect("a copy that cannot be read counts as not saved", "protectfs/Plaintext/MemoryFile.swift",
+           "case ELOOP: throw .notRegularFile(path)", "case ELOOP: if PLANTED { return nil } else { throw .notRegularFile(path) }", "EditLockTests/unreadableCopy"),
+    Defect("a lock does not know of programs that an editor has left behind", "Keybags/Clients/ClientFile.swift",
+           "try? file.close(keepingLocks: true)", "try? file.close(keepingLocks: !PLANTED)", "EditLockTests/leftBehind"),
+    Defect("lock --all calls a keybag clean that is away", "Keybags/Keybag/LockOfUnopened.swift",
+           "if found.contains(uuid) { locked.unopened", "if found.contains(uuid), !PLANTED { locked.unopened", "LockEverythingTests/moved"),
+    Defect("erase removes what is not of the keybag", "ProtectedTrees/Erasure/KeybagErasure.swift",
+           "        let ours: [String]\n", "        if PLANTED { return true }\n        let ours: [String]\n", "KeybagErasureTests/foreignFilesInside"),
+    Defect("a forged note destroys the secret of another keybag", "Keybags/Keybag/KeybagBinding.swift",
+           "line.label.starts(with: prefix) {", "(PLANTED || line.label.starts(with: prefix)) {", "HardwareBindingTests/forgedNote"),
+]
+
 # What commands do and say.
 COMMANDS = [
     Defect("what a person writes is readable while locked", "CommandLanguage/CommandLine/KeybagOption.swift",
@@ -332,4 +361,4 @@ COMMANDS = [
            "        return isOwn || isRoots ? directory : nil", "        return isOwn || isRoots || PLANTED ? directory : nil", "EditEndTests/leftoversWhere"),
 ]
 
-HOLES = LOCKS + FORGERIES + LOSSES + NUMBERS + COMMANDS
+HOLES = LOCKS + FORGERIES + LOSSES + NUMBERS + OWN + COMMANDS

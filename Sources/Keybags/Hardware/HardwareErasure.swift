@@ -1,5 +1,6 @@
 import DurableFiles
 import ProtectionFormat
+package import ProtectionKeys
 import ProtectionKeys
 package import SystemPackage
 internal import TrustedModule
@@ -11,18 +12,25 @@ internal import TrustedModule
 package struct HardwareErasure: ~Copyable {
     private let hardware: any HardwareSecretSource
     private let directory: FilePath
+    /// What the labels of the secrets begin with: the note may name those of other keybags.
+    private let prefixes: [[UInt8]]
     /// nil: there is nothing to destroy.
     private var note: HardwareNote?
 
     /// Notes the secrets that the copies name, and those of a change that was killed.
     ///
-    /// - Parameter hardware: nil: this machine's TPM.
+    /// - Parameters:
+    ///   - keybags: all names that the keybag may have.
+    ///   - hardware: nil: this machine's TPM.
     /// - Throws: `busy` if such a change is under way; `system`.
     package init(
-        of directory: FilePath, hardware: (any HardwareSecretSource)? = nil
+        of directory: FilePath, _ keybags: [KeybagUUID], hardware: (any HardwareSecretSource)? = nil
     ) throws(DataProtectionError) {
         self.hardware = hardware ?? TrustedModule.machine
         self.directory = directory
+        prefixes = try withKeys { () throws(KeyError) in
+            try keybags.map { keybag throws(KeyError) in try HardwareShare.labelPrefix(of: keybag) }
+        }
         let file = KeybagFile(directory: directory)
         var lines: [HardwareNote.Line] = []
         for name in KeybagFile.names {
@@ -37,7 +45,7 @@ package struct HardwareErasure: ~Copyable {
     /// Destroys them. What cannot be destroyed opens nothing without a copy of the keybag; it is a warning.
     package consuming func perform(_ warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
         guard let note = note.take() else { return }
-        for line in note.lines {
+        for line in note.lines where prefixes.contains(where: { line.label.starts(with: $0) }) {
             do throws(HardwareRefusal) { try hardware.destroy(line.handle, label: line.label) } catch {
                 let problem =
                     if case .problem(let problem) = error { problem } else {

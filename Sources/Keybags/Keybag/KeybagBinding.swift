@@ -195,7 +195,9 @@ extension Keybag {
             // It must be this one that is there after a power cut too.
             for name in KeybagFile.names { try AtomicReplace.flush(directory.appending(name)) }
             try AtomicReplace.flushDirectory(directory)
-            for line in note.lines where line.label != kept {
+            // Anybody can have written into the note: secrets of other keybags are none of our business.
+            let prefix = try withKeys { () throws(KeyError) in try HardwareShare.labelPrefix(of: uuid) }
+            for line in note.lines where line.label != kept && line.label.starts(with: prefix) {
                 try withHardware { hardware throws(HardwareRefusal) in
                     try hardware.destroy(line.handle, label: line.label)
                 }

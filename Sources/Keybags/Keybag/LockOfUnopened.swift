@@ -1,7 +1,7 @@
 import DurableFiles
 import Glibc
 import ProtectionFormat
-public import ProtectionKeys
+import ProtectionKeys
 import SystemPackage
 
 /// What came of locking every keybag of this user.

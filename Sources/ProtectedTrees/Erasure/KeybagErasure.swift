@@ -59,7 +59,7 @@ public struct KeybagErasure: Sendable {
         try RingPlaces(directory: directory).refuseElsewhere()
         try evict()
         if let root {
-            let hardware = try HardwareErasure(of: directory, hardware: hardware)
+            let hardware = try HardwareErasure(of: directory, uuids, hardware: hardware)
             try destroyCopies(in: root)
             // From here on nothing is refused any more.
             try hardware.perform(warn)
