@@ -1,6 +1,5 @@
 import DurableFiles
 import ProtectionFormat
-package import ProtectionKeys
 import ProtectionKeys
 package import SystemPackage
 internal import TrustedModule
