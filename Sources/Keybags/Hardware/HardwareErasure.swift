@@ -12,7 +12,7 @@ package struct HardwareErasure: ~Copyable {
     private let hardware: any HardwareSecretSource
     private let directory: FilePath
     /// What the labels of the secrets begin with: the note may name those of other keybags.
-    private let prefixes: [[UInt8]]
+    private var prefixes: [[UInt8]] = []
     /// nil: there is nothing to destroy.
     private var note: HardwareNote?
 
