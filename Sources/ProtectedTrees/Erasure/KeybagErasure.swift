@@ -5,7 +5,7 @@ import ProtectedFiles
 public import ProtectionKeys
 public import SystemPackage
 
-/// A keybag that is going to be destroyed: first what it is, for the question; then ``perform()``.
+/// A keybag that is going to be destroyed: first what it is, for the question; then ``perform(warn:)``.
 ///
 /// Every file protected under it becomes unreadable for ever, unless a copy or an export of the keybag exists. The device
 /// key stays: other keybags of the user may need it. Everything is removed by descriptors of the directories that hold it: links in
