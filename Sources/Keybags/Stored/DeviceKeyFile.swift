@@ -31,11 +31,10 @@ package struct DeviceKeyFile: DeviceKeySource {
         let recorded = FilePath(bytes: keybag.devicePath)
         // Where nobody can tell whether it is there, the one at its usual place may be the right one all the same.
         var failure = DataProtectionError.because(KeybagFailure.otherDevice(keybag: directory, deviceKey: recorded))
-        var path = recorded
-        do throws(DataProtectionError) {
-            if try !Self.isThere(recorded) { path = Locations.deviceKey }
-        } catch { (path, failure) = (Locations.deviceKey, error) }
-        if path != recorded, try !Self.isThere(path) { throw failure }
+        var isThere = false
+        do throws(DataProtectionError) { isThere = try Self.isThere(recorded) } catch { failure = error }
+        let path = isThere ? recorded : Locations.deviceKey
+        if !isThere, try !Self.isThere(path) { throw failure }
         let key = try Self.read(path)
         let id = try withKeys { () throws(KeyError) in try key.id(for: keybag.uuid) }
         guard areEqualInConstantTime(id, keybag.deviceID) else {
