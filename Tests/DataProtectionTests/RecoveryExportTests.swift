@@ -1,5 +1,7 @@
+import Dispatch
 import ProtectionFormat
 import ProtectionKeys
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -61,6 +63,30 @@ struct RecoveryExportTests {
         try bed.bag.keybag.export(to: bed.export, replacing: true)
         #expect(try RecoveryExport(decoding: bed.export.contents()).keybag == bed.bag.keybag.uuid)
         #expect(try bed.bag.scratchPath.names() == ["device-key", "export", "keybag"])
+    }
+
+    @Test("Several at once into one directory: each is whole, and of those that want one name one gets it")
+    func concurrent() throws {
+        let bed = try Bed()
+        let (keybag, directory) = (bed.bag.keybag, bed.bag.scratchPath)
+        let outcomes = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 16) { number in
+            let path = directory.appending(number < 8 ? "own-\(number)" : "shared")
+            do throws(DataProtectionError) {
+                try keybag.export(to: path)
+                outcomes.withLock { $0.append("written") }
+            } catch {
+                outcomes.withLock { $0.append(error == .exists(path) ? "exists" : "\(error)") }
+            }
+        }
+        let expected = Array(repeating: "exists", count: 7) + Array(repeating: "written", count: 9)
+        #expect(outcomes.withLock { $0.sorted() } == expected)
+        let exports = (0..<8).map { "own-\($0)" } + ["shared"]
+        #expect(try bed.bag.scratchPath.names() == (["device-key", "export", "keybag"] + exports).sorted())
+        for name in exports {
+            let text = try bed.bag.scratchPath.appending(name).contents()
+            #expect(try RecoveryExport(decoding: text).keybag == bed.bag.keybag.uuid)
+        }
     }
 
     @Test("Both copies damaged: restored, the damaged ones kept, and the passcode opens")

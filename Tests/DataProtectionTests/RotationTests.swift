@@ -215,6 +215,9 @@ struct RotationTests {
             let generation = try bed.bag.rotate()
             if isForgotten {
                 try bed.bag.forgetRetired()
+                if protectionClass == .complete {
+                    expectError("keyLost", "no unlock helps") { try [1].withUnsafeBytes { try writer.append($0) } }
+                }
                 expectError("keyLost") { try writer.finish() }
             } else {
                 try writer.finish()

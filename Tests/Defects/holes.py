@@ -333,6 +333,11 @@ OWN = [
            "        let ours: [String]\n", "        if PLANTED { return true }\n        let ours: [String]\n", "KeybagErasureTests/foreignFilesInside"),
     Defect("a forged note destroys the secret of another keybag", "Keybags/Keybag/KeybagBinding.swift",
            "line.label.starts(with: prefix) {", "(PLANTED || line.label.starts(with: prefix)) {", "HardwareBindingTests/forgedNote"),
+    Defect("a file whose class key was forgotten while it was written is called locked", "Keybags/Keybag/AbsentKey.swift",
+           "guard keybag.lastKnown.entry(of: name) != nil else", "guard PLANTED || keybag.lastKnown.entry(of: name) != nil else",
+           "DataProtectionTests.RotationTests/wholeFiles"),
+    Defect("erase does not say who still holds plaintext", "protectfs/Verbs/Erase.swift",
+           "        remains.say()", "        if !PLANTED { remains.say() }", "EraseTests/remains"),
 ]
 
 # What commands do and say.

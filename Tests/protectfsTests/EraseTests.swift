@@ -70,6 +70,24 @@ struct EraseTests {
         #expect(try !isInRing(uuid))
     }
 
+    @Test("It lists who still holds plaintext, as lock does")
+    func remains() throws {
+        try sandbox.unlock()
+        try sandbox.protectedFile("a")
+        let done = try sandbox.shell(
+            """
+            mkfifo ready end
+            "$PROTECTFS" run a -- sh -c 'echo >ready; read -r _ <end' &
+            read -r _ <ready
+            "$PROTECTFS" erase --yes; echo $?
+            echo >end
+            wait
+            """)
+        #expect(done.text == "0\n", "\(done.errors)")
+        #expect(done.errors.hasSuffix(") still holds plaintext of '\(sandbox.path("a"))'\n"), "\(done.errors)")
+        #expect(done.errors.split(separator: "\n").count == 1, "\(done.errors)")
+    }
+
     @Test("A keybag that cannot say its name is erased, with a hint for its keys; what is not its own is left")
     func nameless() throws {
         for copy in [0, 1] {

@@ -24,6 +24,15 @@ extension DataProtectionError {
         }
     }
 
+    /// For the class key that a file names, where the ring does not have it: one that another process has forgotten since this one read the
+    /// keybag comes back with no unlock.
+    package static func absent(
+        _ keybag: Keybag, _ path: FilePath, _ name: ClassKeyName, _ operation: AttemptedOperation
+    ) -> DataProtectionError {
+        guard keybag.lastKnown.entry(of: name) != nil else { return .keyLost(keybag, path, name) }
+        return .locked(keybag, path, name.protectionClass, operation)
+    }
+
     /// For a class key that the keybag does not hold.
     package static func keyLost(_ keybag: Keybag, _ path: FilePath, _ name: ClassKeyName) -> DataProtectionError {
         let newest = keybag.lastKnown.usedEntries.map(\.generation).max() ?? 0

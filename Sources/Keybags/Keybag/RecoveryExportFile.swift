@@ -15,22 +15,13 @@ extension Keybag {
     public func export(to path: FilePath, replacing isReplacing: Bool = false) throws(DataProtectionError) {
         let loaded = try file.load()
         guard loaded.copy.slot(.recoveryCode) != nil else { throw .because(KeybagFailure.noRecoveryCode(directory)) }
-        if OwnDirectory.exists(path) {
-            guard isReplacing else { throw .exists(path) }
-            guard OwnDirectory.length(ofFile: path) != nil else { throw .notRegularFile(path) }
-        }
         let export = try withFormat(directory) { () throws(FormatError) in
             try RecoveryExport(of: loaded.bytes, made: Clock.nowInUTC())
         }
         let bytes = try withKeys { () throws(KeyError) in try export.encoded() }
-        let temporary = path.directory.appending(".protectfs-export-\(uuid)")
-        try AtomicReplace.write(bytes, to: path, through: temporary) { temporary, path throws(DataProtectionError) in
-            if isReplacing {
-                try AtomicReplace.rename(temporary, to: path)
-            } else {
-                try AtomicReplace.publishAsNew(temporary, path)
-            }
-        }
+        let written = try OrdinaryFileWriter(path, replacing: isReplacing)
+        try bytes.lendBytes { bytes throws(DataProtectionError) in try written.append(bytes) }
+        try written.finish()
         ExportRecord(sequence: loaded.copy.sequence).store(in: directory)
     }
 

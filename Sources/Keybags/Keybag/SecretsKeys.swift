@@ -29,7 +29,6 @@ package struct SecretsKeys: Sendable {
         _ body: (borrowing ClassKey) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         if let result = try keybag.withClassKey(name, body) { return result }
-        guard try keybag.entry(of: name) != nil else { throw .keyLost(keybag, path, name) }
-        throw .locked(keybag, path, name.protectionClass, operation)
+        throw .absent(keybag, path, name, operation)
     }
 }

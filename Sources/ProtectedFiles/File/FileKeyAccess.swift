@@ -27,11 +27,7 @@ extension KeySession {
                 try Self.unwrapping(path, name) { () throws(KeyError) in try classKey.unwrap(head.wrap.wrapped) }
             }
         }
-        guard let fileKey = unwrapped else {
-            // Forgotten by another process since this one read the keybag: no unlock will help.
-            guard keybag.lastKnown.entry(of: name) != nil else { throw .keyLost(keybag, path, name) }
-            throw .locked(keybag, path, name.protectionClass, operation)
-        }
+        guard let fileKey = unwrapped else { throw .absent(keybag, path, name, operation) }
         try withFormat(path) { () throws(FormatError) in try head.checkCommitment(of: fileKey) }
         return fileKey
     }

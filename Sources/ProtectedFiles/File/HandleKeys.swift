@@ -53,7 +53,7 @@ package struct HandleKeys {
             return kept
         case .masked(let masked) where masked.wrap == head.wrapBytes:
             if let unmasked = try unmask(masked, head, needsHead, &session) { return unmasked }
-            throw .locked(keybag, path, .complete, operation)
+            throw .absent(keybag, path, head.wrap.classKey, operation)
         default:
             held = .none
             let fileKey = try session.fileKey(of: head, path: path, operation)

@@ -28,20 +28,24 @@ struct LockRemains {
         if asJSON {
             try JSON.object([("keybags", .array(reports.map(members) + unopened.map(members)))]).print()
         } else {
-            for client in silentOrHolding { say(client) }
-            for mount in mounts { say(mount) }
-            for uuid in unopened {
-                StandardError.line(
-                    .warning,
-                    "programs with files of keybag \(uuid) cannot be asked what they have: it cannot be opened")
-            }
-            if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
+            say()
             if isatty(2) == 1 { sayFirstUnlock() }
         }
         let outcome = Outcome()
         for failure in failures { outcome.record(failure) }
         try outcome.leave()
         if requireClean { try refuseRemains() }
+    }
+
+    /// To people: the programs and mounts that may still have keys or plaintext.
+    func say() {
+        for client in silentOrHolding { say(client) }
+        for mount in mounts { say(mount) }
+        for uuid in unopened {
+            StandardError.line(
+                .warning, "programs with files of keybag \(uuid) cannot be asked what they have: it cannot be opened")
+        }
+        if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
     }
 
     private func refuseRemains() throws(Failure) {
