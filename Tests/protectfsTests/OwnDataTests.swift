@@ -32,6 +32,19 @@ struct OwnDataTests {
         #expect(done.errors.contains("'tree/renamed' stays as it is: without it nobody could unlock"))
     }
 
+    @Test("write puts no file in the place of a keybag's")
+    func notReplaced() throws {
+        let done = try sandbox.shell(
+            """
+            cd "$PROTECTFS_KEYBAG"
+            sha256sum keybag.? attempts transition >"$OLDPWD/before"
+            for name in keybag.0 keybag.1 attempts transition; do echo text | "$PROTECTFS" write $name; echo $?; done
+            sha256sum --quiet -c "$OLDPWD/before"
+            """)
+        #expect(done.text == "77\n77\n77\n77\n", "\(done.errors)")
+        #expect(done.errors.contains("'keybag.0' stays as it is: without it nobody could unlock"), "\(done.errors)")
+    }
+
     @Test("A device key that lies where XDG_STATE_HOME said it once is left alone")
     func deviceKey() throws {
         defer { sandbox.evictKeys(of: sandbox.path("kb")) }

@@ -23,4 +23,9 @@ extension LowerFile {
         let mangling = try withKeys { () throws(KeyError) in try Mangling(in: start) }
         if let mangling { throw .because(FileFailure.mangled(path, mangling)) }
     }
+
+    /// - Throws: `ownData`: in clear, it is what it takes to unlock, or to bring a keybag or a backup back.
+    package func requireForeign() throws(DataProtectionError) {
+        if OwnBeginning.isOne(try bytes(at: 0, count: OwnBeginning.length)) { throw .because(FileFailure.ownData(path)) }
+    }
 }

@@ -71,6 +71,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
         if let old, try !old.tryByteLock(OpenFile.writerLock, .shared) { throw .busy(path) }
         self.old = old
         let replaced = try old.map { old throws(DataProtectionError) in try InheritedClass(of: old, keybag) } ?? nil
+        if replaced == nil { try old?.requireForeign() }
         if let replaced, case .refuse(let wanted) = ifStronger {
             try wanted.requireNotWeaker(than: replaced.claimed, path)
         }
