@@ -11,7 +11,12 @@ public struct RingKey: Hashable, Sendable {
     public static let permissions: UInt32 = 0x3F2B_0000
 
     /// Finds the key. In every state but *here* this throws; see ``isAbsent(_:)``.
-    public func find() throws(Errno) -> KeySerial { try KeySerial.userKeyring.search(description) }
+    public func find() throws(Errno) -> KeySerial {
+        do throws(Errno) { return try KeySerial.userKeyring.search(description) } catch .keyRevoked {
+            // So a search says of a key that was replaced while it went on: the other one is there already.
+            return try KeySerial.userKeyring.search(description)
+        }
+    }
 
     /// Whether a key is there that this process may not search for or read (EACCES).
     public var isUnreadable: Bool {
