@@ -125,6 +125,12 @@ public final class EmulatedTPM {
         return handles.compactMap { UInt32($0.output.digits, radix: 16) }.filter { $0 >> 16 == 0x018D }
     }
 
+    /// How many wrong values it counts now.
+    public func failedTries() throws -> Int? {
+        try run("getcap", "properties-variable").firstMatch(of: #/TPM2_PT_LOCKOUT_COUNTER: 0x(?<digits>[0-9A-Fa-f]+)/#)
+            .flatMap { Int($0.output.digits, radix: 16) }
+    }
+
     // MARK: ports
 
     /// Two ports, one behind the other, below those that the kernel gives to others. A name in the abstract namespace keeps other test

@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TestTPM
 import Testing
 
 /// Through real PAM: Debian's lines for a password, ours below them, pamtester(1) as the program that logs in.
@@ -108,6 +109,30 @@ struct LoginTests {
         #expect(try user.status().state == "beforeFirstUnlock")
         #expect(try failures(after: "a guess") == "2")
         try user.unlock()
+    }
+
+    @Test(
+        "A changed login password, used forty times, is one try of the TPM that the keybag is bound to",
+        .enabled(if: EmulatedTPM.whyNot == nil, "swtpm or tpm2-tools is missing: \(EmulatedTPM.whyNot ?? "")"))
+    func changedWithTPM() throws {
+        let emulator = try EmulatedTPM()
+        try emulator.limit(tries: 31, seconds: 600)
+        let program = user.programs.appending("protectfs-with-tpm").string
+        try TestProgram.write(
+            "#!/bin/sh\nPROTECTFS_TEST_SWTPM_PORT=\(emulator.port) exec '\(user.programs)/protectfs' \"$@\"\n", at: program)
+        try install(program)
+        let enrolled = try user.run(
+            [
+                "protectfs-with-tpm", "tpm", "enroll", "--keep-keys", "--no-recovery-code", "--passcode-fd", "0",
+            ], input: Array(EndToEndUser.passcode.utf8))
+        try #require(enrolled.status == 0, "\(enrolled)")
+        try setLoginPassword("another one")
+        for _ in 0..<40 { #expect(try logIn("another one") == 0) }
+        #expect(try emulator.failedTries() == 1)
+        #expect(try user.status().state == "beforeFirstUnlock")
+        try setLoginPassword(EndToEndUser.passcode)
+        #expect(try logIn(EndToEndUser.passcode) == 0)
+        #expect(try user.status().state == "unlocked")
     }
 
     @Test("While throttled a login goes on at once: no passcode is tried, the right one neither")
