@@ -119,7 +119,8 @@ struct LoginTests {
         try emulator.limit(tries: 31, seconds: 600)
         let program = user.programs.appending("protectfs-with-tpm").string
         try TestProgram.write(
-            "#!/bin/sh\nPROTECTFS_TEST_SWTPM_PORT=\(emulator.port) exec '\(user.programs)/protectfs' \"$@\"\n", at: program)
+            "#!/bin/sh\nPROTECTFS_TEST_SWTPM_PORT=\(emulator.port) exec '\(user.programs)/protectfs' \"$@\"\n",
+            at: program)
         try install(program)
         let enrolled = try user.run(
             [
