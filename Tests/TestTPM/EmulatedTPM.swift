@@ -125,6 +125,22 @@ public final class EmulatedTPM {
         return handles.compactMap { UInt32($0.output.digits, radix: 16) }.filter { $0 >> 16 == 0x018D }
     }
 
+    /// Defines indices until there is room for none.
+    ///
+    /// - Returns: their handles.
+    public func fill() throws -> [String] {
+        var handles: [String] = []
+        for size in ["2048", "256", "32", "1"] {
+            while let defined = try? run("nvdefine", "-s", size, "-a", "authread|authwrite") {
+                guard let handle = defined.firstMatch(of: #/0x[0-9A-Fa-f]+/#), handles.count < 1000 else {
+                    throw Failure(description: "tpm2_nvdefine says \(defined)")
+                }
+                handles.append(String(handle.output))
+            }
+        }
+        return handles
+    }
+
     /// How many wrong values it counts now.
     public func failedTries() throws -> Int? {
         try run("getcap", "properties-variable").firstMatch(of: #/TPM2_PT_LOCKOUT_COUNTER: 0x(?<digits>[0-9A-Fa-f]+)/#)

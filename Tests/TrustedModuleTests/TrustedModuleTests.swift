@@ -126,13 +126,7 @@ struct TrustedModuleTests {
 
     @Test("Where its memory is full the error says so, and nothing is left of the index that had no room")
     func room() throws {
-        var count = 0
-        for size in ["2048", "256", "32", "1"] {
-            while (try? emulator.run("nvdefine", "-s", size, "-a", "authread|authwrite")) != nil {
-                count += 1
-                #expect(count < 1000)
-            }
-        }
+        #expect(try emulator.fill().isEmpty == false)
         #expect(throws: TrustedModuleError.noRoom) { try define() }
         #expect(try emulator.indices() == [])
     }

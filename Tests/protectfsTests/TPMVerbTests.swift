@@ -190,6 +190,27 @@ struct TPMVerbTests {
         #expect(record.text.contains("\"retryAfter\": 0") || record.text.contains("\"retryAfter\":0"))
     }
 
+    @Test("With a full TPM a change is refused and names the way: release the keybag, change it, bind it again")
+    func full() throws {
+        try enroll()
+        try sandbox.unlock()
+        _ = try emulator.fill()
+        func change(_ passcodes: String) throws -> Finished {
+            try sandbox.run("passcode", "--passcode-fd", "3", "--new-passcode-fd", "3", passcodes: Data(passcodes.utf8))
+        }
+        let refused = try change("\(CommandSandbox.passcode)\nnew")
+        expect(77, "has no room", refused)
+        #expect(refused.errors.contains("release the keybag first: protectfs tpm remove"), "\(refused.errors)")
+        #expect(try emulator.indices().count == 1 && !isPending)
+        #expect(try unlock().status == 0)
+        #expect(try sandbox.run("tpm", "remove", "--passcode-fd", "3", passcodes: Self.passcode).status == 0)
+        #expect(try change("\(CommandSandbox.passcode)\nnew").status == 0)
+        #expect(try change("new\n\(CommandSandbox.passcode)").status == 0)
+        try enroll()
+        #expect(try emulator.indices().count == 1 && !isPending)
+        #expect(try unlock().status == 0)
+    }
+
     @Test("Locked out, the right passcode is refused with 75, is no failure, and opens again later")
     func lockout() throws {
         try emulator.limit(tries: 3, seconds: 2)
