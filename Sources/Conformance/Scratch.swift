@@ -14,7 +14,7 @@ package final class Scratch: Sendable {
     ///
     /// - Throws: `system` where nothing can be made.
     package init(in parent: FilePath) throws(DataProtectionError) {
-        guard let parent = Self.resolved(parent) else { throw .failed(parent, "realpath") }
+        guard let parent = parent.canonical else { throw .failed(parent, "realpath") }
         Self.removeAbandoned(in: parent)
         while true {
             let path = try Self.makeUnique(in: parent)
@@ -93,12 +93,6 @@ package final class Scratch: Sendable {
             let words = ["/usr/bin/env", "fusermount3", "-u", "-z"].map { Array($0.utf8) } + [mount.point.bytes]
             _ = try? CommandProcess(words, environment: [Array("PATH=/usr/bin:/bin".utf8)]).finish()
         }
-    }
-
-    private static func resolved(_ path: FilePath) -> FilePath? {
-        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { return nil }
-        defer { free(resolved) }
-        return FilePath(platformString: resolved)
     }
 }
 

@@ -336,6 +336,10 @@ OWN = [
     Defect("a file whose class key was forgotten while it was written is called locked", "Keybags/Keybag/AbsentKey.swift",
            "guard keybag.lastKnown.entry(of: name) != nil else", "guard PLANTED || keybag.lastKnown.entry(of: name) != nil else",
            "DataProtectionTests.RotationTests/wholeFiles"),
+    Defect("rotate --forget does not see that a link leads elsewhere", "protectfs/Trees/RotationRun.swift",
+           "if item.kind == .link { look(", "if item.kind == .link, !PLANTED { look(", "RotateTests/linkedElsewhere"),
+    Defect("write replaces a keybag's file", "ProtectedFiles/Handle/ProtectedFileWriter.swift",
+           "if replaced == nil { try old", "if replaced == nil, !PLANTED { try old", "OwnDataTests/notReplaced"),
     Defect("erase does not say who still holds plaintext", "protectfs/Verbs/Erase.swift",
            "        remains.say()", "        if !PLANTED { remains.say() }", "EraseTests/remains"),
 ]

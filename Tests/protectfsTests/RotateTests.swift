@@ -178,6 +178,35 @@ struct RotateTests {
         #expect(done.errors.contains("error: not every file could be checked, so some may be lost"))
     }
 
+    @Test(
+        "A link that leads to other files of the user is a warning, and --forget deletes nothing until they are searched too"
+    )
+    func linkedElsewhere() throws {
+        try tree()
+        try Self.passcode.write(to: URL(fileURLWithPath: sandbox.path("passcode")))
+        let done = try sandbox.shell(
+            """
+            mkdir elsewhere && cp tree/complete elsewhere/file && cp tree/complete alone && echo plain >plain
+            ln -s ../elsewhere tree/documents; ln -s ../elsewhere tree/again; ln -s ../alone tree/diary
+            ln -s complete tree/inside; ln -s ../plain tree/plain; ln -s nowhere tree/dangling
+            "$PROTECTFS" rotate --root tree --passcode-fd 3 3<passcode; echo $?
+            "$PROTECTFS" rotate --forget --yes --root tree --passcode-fd 3 3<passcode; echo $?
+            "$PROTECTFS" rotate --resume --root tree --root elsewhere --root alone; echo $?
+            "$PROTECTFS" rotate --forget --yes --root tree --root elsewhere --root alone --passcode-fd 3 3<passcode; echo $?
+            "$PROTECTFS" cat elsewhere/file; "$PROTECTFS" cat alone
+            """)
+        #expect(done.text == "0\n77\n0\n0\ncomplete\ncomplete\n", "\(done.errors)")
+        let root = try #require(sandbox.root.withCString { realpath($0, nil) }.map { String(cString: $0) })
+        let lines = done.errors.split(separator: "\n")
+        let warnings = lines.filter { $0.hasPrefix("protectfs: warning: ") }
+        #expect(Set(warnings).count == 2 && warnings.count == 4, "\(done.errors)")
+        #expect(warnings.contains("protectfs: warning: 'tree/diary' is a link to '\(root)/alone' and is not followed"))
+        let hint =
+            "protectfs: hint: if there are files of this keybag: protectfs rotate --resume --root '\(root)/elsewhere'"
+        #expect(lines.contains(Substring(hint)), "\(done.errors)")
+        #expect(done.errors.contains("error: not every file could be checked, so some may be lost"))
+    }
+
     @Test("Forgetting looks at every file: one that is damaged stands in its way")
     func damagedFile() throws {
         try tree()

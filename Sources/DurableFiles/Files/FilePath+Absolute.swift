@@ -11,4 +11,11 @@ extension FilePath {
         }
         return FilePath(platformString: buffer).pushing(self)
     }
+
+    /// Where the path leads, absolute and without links; nil if there is nothing, and errno says why. realpath(3).
+    package var canonical: FilePath? {
+        guard let found = withPlatformString({ realpath($0, nil) }) else { return nil }
+        defer { free(found) }
+        return FilePath(platformString: found)
+    }
 }

@@ -74,9 +74,8 @@ public struct KeybagErasure: Sendable {
 
     /// Where a link leads; the path itself where nothing is there any more.
     private static func resolved(_ path: FilePath) throws(DataProtectionError) -> FilePath {
-        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return try path.absolute() }
-        defer { free(found) }
-        return FilePath(platformString: found)
+        if let found = path.canonical { return found }
+        return try path.absolute()
     }
 
     /// The keybag's directory; nil if there is none.

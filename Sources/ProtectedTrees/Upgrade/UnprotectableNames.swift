@@ -19,11 +19,11 @@ package struct UnprotectableNames {
     private static let configurations: Set<String> = ["fish", "bash", "zsh", "nushell"]
 
     package init(keybag: FilePath) {
-        home = Self.realpath(Locations.home) ?? Locations.home
+        home = Locations.home.canonical ?? Locations.home
         let own = [
             keybag, Locations.deviceKey.removingLastComponent(), Locations.configuration.removingLastComponent(),
         ]
-        ours = own.compactMap { Self.realpath($0) ?? Self.resolved($0) }
+        ours = own.compactMap { $0.canonical ?? Self.resolved($0) }
     }
 
     /// Why the item at `path` is not to be protected; nil if nothing is against it.
@@ -76,15 +76,9 @@ package struct UnprotectableNames {
     private static func resolved(_ path: FilePath) -> FilePath? {
         guard let name = path.lastComponent, name.kind == .regular,
             ((try? path.status()) ?? nil)?.st_mode.isDirectory != true
-        else { return realpath(path) }
+        else { return path.canonical }
         let directory = path.removingLastComponent()
-        return realpath(directory.isEmpty ? "." : directory)?.appending(name)
-    }
-
-    private static func realpath(_ path: FilePath) -> FilePath? {
-        guard let found = path.withPlatformString({ Glibc.realpath($0, nil) }) else { return nil }
-        defer { free(found) }
-        return FilePath(platformString: found)
+        return (directory.isEmpty ? "." : directory).canonical?.appending(name)
     }
 }
 

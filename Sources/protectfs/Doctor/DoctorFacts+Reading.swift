@@ -97,7 +97,7 @@ extension DoctorFacts {
     }
 
     private static func fileSystem(of directory: FilePath) -> Reading<String> {
-        guard let resolved = ExposureReader.resolved(directory) else { return .unknown(Errno.current.spoken) }
+        guard let resolved = directory.canonical else { return .unknown(Errno.current.spoken) }
         return MountTable.reading().flatMap { table in
             table.mount(of: resolved).map { .known($0.type) } ?? .unknown("/proc/self/mountinfo does not name it")
         }

@@ -7,7 +7,7 @@ enum ExposureReader {
     static func exposures(of paths: [FilePath]) -> [DoctorFacts.Exposure] {
         var found: [DoctorFacts.Exposure] = []
         var parents: [FilePath] = []
-        for path in paths.compactMap(resolved) {
+        for path in paths.compactMap(\.canonical) {
             var inside: [FilePath] = []
             do throws(DataProtectionError) {
                 inside = try TreeWalk.contents(of: path)
@@ -23,13 +23,6 @@ enum ExposureReader {
             }
         }
         return found + parents.flatMap { exposure(ofParent: $0) }
-    }
-
-    /// realpath(3).
-    static func resolved(_ path: FilePath) -> FilePath? {
-        guard let found = path.withPlatformString({ realpath($0, nil) }) else { return nil }
-        defer { free(found) }
-        return FilePath(platformString: found)
     }
 
     private static func exposure(ofOwn path: FilePath) -> [DoctorFacts.Exposure] {

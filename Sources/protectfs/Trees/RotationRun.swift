@@ -1,5 +1,6 @@
 import ArgumentParser
 import DataProtection
+import Glibc
 
 /// `--root DIR …`, and the files that it names; `--jobs N`.
 struct RotationRoots: ParsableArguments {
@@ -60,6 +61,8 @@ final class RotationRun {
     private var document: JSONDocument?
     private var outputFailure: Failure?
     private var done: Int64 = 0
+    /// Where links lead that were met: each place is said once.
+    private var linked: Set<FilePath> = []
 
     /// - Parameter total: how many files there are; 0 if it is not known.
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
@@ -76,6 +79,7 @@ final class RotationRun {
     /// Works on every regular file below the roots, and on those that the keybag keeps for itself.
     func visit(_ roots: [FilePath]) {
         var own = DownloadsDirectory.protectedFiles(of: keybag).compactMap { try? NamedItem($0) }
+        let canonical = roots.compactMap(\.canonical)
         let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
@@ -85,6 +89,7 @@ final class RotationRun {
                     return .leaveOut
                 }
                 if item.kind == .file { workers?.add(item) }
+                if item.kind == .link { look(behind: item, canonical) }
                 own.removeAll { ($0.device, $0.inode) == (item.device, item.inode) }
                 return Interruption.isRequested || isLocked ? .stop : .goOn
             }
@@ -101,10 +106,29 @@ final class RotationRun {
             (try? NamedItem(following: root)).map { ($0.device, $0.inode) == (item.device, item.inode) } ?? false
         }
         if isRoot { return }
-        unknownCount += 1
         StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
+        leftOut(item.path)
+    }
+
+    /// A link is not followed. Files of this keybag may be where it leads, if that is the user's and not below a root.
+    private func look(behind link: NamedItem, _ roots: [FilePath]) {
+        guard let place = link.path.canonical, !roots.contains(where: { place.starts(with: $0) }),
+            OwnDirectory.owner(of: place) == geteuid(), linked.insert(place).inserted,
+            let item = try? NamedItem(place)
+        else { return }
+        switch item.kind {
+        case .directory: break
+        case .file: guard (try? keybag.needsRewrap(fileAt: place)) == true else { return }
+        case .link, .other: return
+        }
+        StandardError.line(.warning, "\(quoted(link.path)) is a link to \(quoted(place)) and is not followed")
+        leftOut(place)
+    }
+
+    private func leftOut(_ path: FilePath) {
+        unknownCount += 1
         let verb = task == .rewrap ? "protectfs rotate --resume " : ""
-        StandardError.line(.hint, "if there are files of this keybag: \(verb)--root \(quoted(item.path))")
+        StandardError.line(.hint, "if there are files of this keybag: \(verb)--root \(quoted(path))")
     }
 
     /// How many regular files there are, for the bar.

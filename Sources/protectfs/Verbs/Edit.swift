@@ -56,11 +56,10 @@ struct Edit: ParsableCommand {
         guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFLNK else {
             return path
         }
-        guard let found = path.withPlatformString({ realpath($0, nil) }) else {
+        guard let found = path.canonical else {
             throw Failure(DataProtectionError.system(path, operation: "realpath", Errno.current))
         }
-        defer { free(found) }
-        return FilePath(platformString: found)
+        return found
     }
 
     private func edit(

@@ -52,11 +52,7 @@ struct Repair: ParsableCommand {
 
     /// A link that was named is followed.
     private static func root(_ path: FilePath) -> FilePath {
-        guard (try? NamedItem(path).kind) == .link,
-            let target = path.withPlatformString({ realpath($0, nil) })
-        else { return path }
-        defer { free(target) }
-        return FilePath(platformString: target)
+        (try? NamedItem(path).kind) == .link ? path.canonical ?? path : path
     }
 
     /// - Returns: how many chunks were put in place.
