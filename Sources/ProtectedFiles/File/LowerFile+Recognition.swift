@@ -26,6 +26,8 @@ extension LowerFile {
 
     /// - Throws: `ownData`: in clear, it is what it takes to unlock, or to bring a keybag or a backup back.
     package func requireForeign() throws(DataProtectionError) {
-        if OwnBeginning.isOne(try bytes(at: 0, count: OwnBeginning.length)) { throw .because(FileFailure.ownData(path)) }
+        if OwnBeginning.isOne(try bytes(at: 0, count: OwnBeginning.length)) {
+            throw .because(FileFailure.ownData(path))
+        }
     }
 }
