@@ -109,6 +109,9 @@ public struct KeybagCopy: Hashable, Sendable {
     /// The entries of all kinds that are known; others are kept and not used.
     public var usedEntries: [ClassKeyEntry] { entries.filter { ClassKeyKind(rawValue: $0.kind) != nil } }
 
+    /// The generation of its newest class keys: 1, and one more for each rotation; 0 if it has none.
+    public var newestGeneration: UInt32 { usedEntries.map(\.generation).max() ?? 0 }
+
     /// The entries of file classes.
     public var fileEntries: [ClassKeyEntry] { entries(of: .files) }
 

@@ -1,6 +1,7 @@
 import DataProtection
 import DurableFiles
 import Glibc
+import Keybags
 import SystemPackage
 
 /// Why a directory cannot be mounted.
@@ -40,8 +41,8 @@ package struct MountPoint: Sendable {
     /// - Parameters:
     ///   - path: an empty directory of this user, or the one that is to be mounted.
     ///   - source: the directory that is to be mounted.
-    ///   - keybag: the directory of the keybag.
-    package init(_ path: FilePath, for source: FilePath, keybag: FilePath) throws(MountError) {
+    ///   - keybag: the one that its server uses.
+    package init(_ path: FilePath, for source: FilePath, keybag: Keybag) throws(MountError) {
         // Found without a look at it: a server that has died, or hangs, cannot be asked.
         let mounts: MountTable
         let named: FilePath
@@ -68,12 +69,14 @@ package struct MountPoint: Sendable {
 
     /// - Throws: what a mount over the directory would hide.
     private static func requireNothingNeeded(
-        in source: FilePath, _ mounts: MountTable, keybag: FilePath
+        in source: FilePath, _ mounts: MountTable, keybag: Keybag
     ) throws(MountError) {
-        for place in [keybag, Locations.deviceKey] {
+        // Where `XDG_STATE_HOME` is another one by now, the keybag says where the device key is.
+        let recorded = FilePath(bytes: keybag.lastKnown.devicePath)
+        for place in [keybag.directory, Locations.deviceKey, recorded] {
             guard let place = try? place.resolved() else { continue }
             guard !place.starts(with: source), !source.starts(with: place) else {
-                throw .containsKeybag(source, keybag: keybag)
+                throw .containsKeybag(source, keybag: keybag.directory)
             }
         }
         let other = mounts.mounts.first { $0.type == MountNote.type && $0.point.starts(with: source) }

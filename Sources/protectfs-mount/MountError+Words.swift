@@ -13,7 +13,7 @@ extension MountError: SpokenError {
         case .containsMount(let source, let point):
             "\(quoted(source)) cannot be mounted over itself: the mount at \(quoted(point)) is in it"
         case .containsKeybag(let source, let keybag):
-            "\(quoted(source)) cannot be mounted over itself: the keybag \(quoted(keybag)) is in it"
+            "\(quoted(source)) cannot be mounted over itself: the keybag \(quoted(keybag)) or its device key is in it"
         case .isMount(let path): "\(quoted(path)) is in a mount of protectfs"
         case .noThread(let errno): "there is no thread for the mount: \(errno.spoken)"
         case .failed(let errno): "the connection to the kernel failed: \(errno.spoken)"

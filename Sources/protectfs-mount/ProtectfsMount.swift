@@ -32,7 +32,7 @@ struct ProtectfsMount {
             let paths = Array(words)
             let unmounting = try UnmountAtSignal()
             let keybag = try Keybag(at: paths[0], warn: ProtectionWarning.print)
-            let point = try MountPoint(paths[2], for: paths[1], keybag: keybag.directory)
+            let point = try MountPoint(paths[2], for: paths[1], keybag: keybag)
             let mount = try Mount(paths[1], at: point, keybag: keybag, isReadOnly: isReadOnly)
             unmounting.begin(point.path)
             let source = point.isInPlace ? point.path : try paths[1].absolute()

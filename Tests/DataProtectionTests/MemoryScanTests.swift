@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -34,7 +35,7 @@ import Testing
 
     @Test(
         .enabled(
-            if: IndependentReaderTests.hasPython && !hasSanitizer,
+            if: IndependentReaderTests.hasPython && !Effort.isSanitized,
             "python3 with the package cryptography is not here, or a sanitizer keeps memory of its own"))
     func nothingIsLeftInMemory() throws {
         // Of many characters: programs contain eight digits in a row, under the pads of HMAC too, that nobody put there.
@@ -68,5 +69,3 @@ import Testing
         #expect(unexpected(core.found, report) == [:])
     }
 }
-
-private let hasSanitizer = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil

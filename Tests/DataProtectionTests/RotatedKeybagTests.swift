@@ -321,6 +321,28 @@ struct RotatedKeybagTests {
         }
     }
 
+    @Test("An older keybag that was put back wraps nothing new under the retired keys", arguments: [false, true])
+    func olderPutBack(isLocked: Bool) throws {
+        let bed = try FileTestBed()
+        let saved = try bed.bag.savedCopy()
+        try bed.bag.rotate()
+        let plain = try bed.makePlain("plain", Self.text)
+        if isLocked { try bed.enter(.locked) }
+        for name in KeybagFile.names { try bed.bag.file(name).overwrite(saved.appending(name).contents()) }
+        let classes = ProtectionClass.allCases.filter { !isLocked || $0 != .complete }
+        for keybag in [bed.keybag, try bed.bag.reopened()] {
+            for protectionClass in classes {
+                let error = expectError("keybagDamaged", "\(protectionClass)") {
+                    _ = try ProtectedFileWriter(bed.path("new"), as: protectionClass, keybag: keybag)
+                }
+                #expect(error.map { "\($0)".contains("older copy was put back") } == true)
+                expectError("keybagDamaged") { try keybag.protect(plain, as: protectionClass) }
+            }
+        }
+        #expect(try bed.names() == ["plain"])
+        #expect(try plain.contents() == Self.text)
+    }
+
     @Test("Two devices rotate copies of one keybag: no file is called damaged, and each keybag opens its own again")
     func twoDevices() throws {
         let bed = try FileTestBed()

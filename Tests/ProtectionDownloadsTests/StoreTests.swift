@@ -164,7 +164,7 @@ import Testing
         _ = try await bed.queue().add(bed.request())
         let key = bed.keybag.directory.appending("downloads/key")
         #expect(try ProtectedFileInfo(of: key).protectionClass == .completeUntilFirstUserAuthentication)
-        #expect(DownloadsDirectory.protectedFiles(of: bed.keybag) == [key])
+        #expect(try DownloadsDirectory.protectedFiles(of: bed.keybag) == [key])
         try FileManager.default.removeItem(atPath: key.string)
         for _ in 0..<2 {
             let error = await #expect(throws: DownloadError.self) { try await bed.queue().downloads() }

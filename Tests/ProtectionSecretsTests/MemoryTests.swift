@@ -1,5 +1,6 @@
 import Foundation
 import ProtectionKeys
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -7,7 +8,7 @@ import Testing
 
 /// A process that read secrets and dropped them, after a lock.
 @Suite struct SecretMemoryTests {
-    @Test(.enabled(if: !hasSanitizer, "a sanitizer keeps memory of its own"))
+    @Test(.enabled(if: !Effort.isSanitized, "a sanitizer keeps memory of its own"))
     func nothingIsLeft() throws {
         let bed = try SecretsBed()
         // A value that nobody else has: random, and the same in no two places of this process either.
@@ -65,5 +66,3 @@ import Testing
         }
     }
 }
-
-private let hasSanitizer = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil

@@ -14,6 +14,9 @@ public enum Effort {
     /// Decides which sample is taken, and every random choice.
     public static let seed = UInt64(variable("PROTECTFS_SEED") ?? time(nil) / 86_400) & 0xFFFF_FFFF
 
+    /// Whether a sanitizer watches this process: it keeps memory that was given back, and maps terabytes of its own.
+    public static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
     /// How many of something repeated to do: `few` at level 1, `many` at level 100, and in between in proportion.
     public static func count(_ few: Int, _ many: Int, level: Int = level) -> Int {
         few + (many - few) * (level - 1) / 99

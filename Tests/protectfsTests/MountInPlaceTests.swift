@@ -42,6 +42,13 @@ struct MountInPlaceTests {
         let keybag = try sandbox.run("mount", ".")
         #expect(keybag.status == 64)
         #expect(keybag.errors.contains("cannot be mounted over itself: the keybag"), "\(keybag.errors)")
+        let device = try sandbox.shell(
+            """
+            export PROTECTFS_KEYBAG="$PWD/kb2"
+            printf secret | XDG_STATE_HOME="$PWD/states" "$PROTECTFS" init --passcode-fd 0 && "$PROTECTFS" mount states
+            """)
+        #expect(device.status == 64, "XDG_STATE_HOME was another one when the device key was made: \(device.errors)")
+        #expect(device.errors.contains("or its device key is in it"), "\(device.errors)")
         #expect(try sandbox.run("mount", "d/sub").status == 0)
         let inner = try sandbox.run("mount", "d")
         #expect(inner.status == 64)

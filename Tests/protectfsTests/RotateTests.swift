@@ -207,6 +207,32 @@ struct RotateTests {
         #expect(done.errors.contains("error: not every file could be checked, so some may be lost"))
     }
 
+    @Test(
+        "What a keybag keeps for itself and cannot be reached is no reason to forget its keys",
+        arguments: ["secrets", "downloads"])
+    func awayStores(store: String) throws {
+        try tree()
+        try Self.passcode.write(to: URL(fileURLWithPath: sandbox.path("passcode")))
+        let done = try sandbox.shell(
+            """
+            export PROTECTFS_SECRETS="$(dirname "$PROTECTFS")/protectfs-secrets"
+            printf value | "$PROTECTFS" secret set --app a --account b || exit 1
+            "$PROTECTFS" download add --allow-plain-http http://127.0.0.1:9/file >/dev/null || exit 1
+            mkdir disk && mv "$PROTECTFS_KEYBAG/$0" disk/ && ln -s "$PWD/disk/$0" "$PROTECTFS_KEYBAG/$0"
+            "$PROTECTFS" secret get --app a --account b
+            mv disk away
+            "$PROTECTFS" rotate --root tree --passcode-fd 3 3<passcode; echo $(($? != 0))
+            "$PROTECTFS" rotate --forget --yes --root tree --passcode-fd 3 3<passcode; echo $(($? != 0))
+            mv away disk
+            "$PROTECTFS" rotate --resume --root tree; echo $?
+            "$PROTECTFS" rotate --forget --yes --root tree --passcode-fd 3 3<passcode; echo $?
+            "$PROTECTFS" secret get --app a --account b
+            "$PROTECTFS" download list | grep -c file
+            """, [store])
+        #expect(done.text == "value\n1\n1\n0\n0\nvalue\n1\n", "\(done.errors)")
+        #expect(done.errors.contains("/\(store)"), "\(done.errors)")
+    }
+
     @Test("Forgetting looks at every file: one that is damaged stands in its way")
     func damagedFile() throws {
         try tree()

@@ -1,11 +1,14 @@
 import FaultServer
 import Foundation
+import TestEffort
 import Testing
 
 @testable import DataProtection
 
 /// Our programs at work, unlocked: who may read their memory, as root may, finds no key in it.
-@Suite("While unlocked, memory")
+@Suite(
+    "While unlocked, memory",
+    .disabled(if: Effort.isSanitized, "a sanitizer keeps memory that was given back, and has no end of it"))
 struct UnlockedMemoryTests {
     @Test("Sealing, opening, and after a lock: no key; a program that does not give libcrypto its memory has some")
     func nothingIsThere() throws {

@@ -42,6 +42,24 @@ extension FilePath {
         }
     }
 
+    /// Whether anything has that name, a link that leads nowhere too.
+    ///
+    /// - Throws: `system` if that cannot be seen, also below a link that leads nowhere: what it leads to may be on a disk that is away.
+    package func isThere() throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            if try status() != nil { return true }
+        } catch .system(_, _, .notDirectory) { return false }
+        var above = removingLastComponent()
+        while !above.isEmpty {
+            if let status = try above.status() {
+                if status.st_mode & S_IFMT == S_IFLNK { throw .system(above, operation: "stat", .noSuchFileOrDirectory) }
+                return false
+            }
+            guard above.removeLastComponent() else { return false }
+        }
+        return false
+    }
+
     /// `.NAME.protectfs-unfinished-MARK`: what is being made and is to be renamed to this path.
     ///
     /// - Parameter mark: at most 41 bytes.

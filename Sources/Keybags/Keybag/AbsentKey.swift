@@ -35,9 +35,15 @@ extension DataProtectionError {
 
     /// For a class key that the keybag does not hold.
     package static func keyLost(_ keybag: Keybag, _ path: FilePath, _ name: ClassKeyName) -> DataProtectionError {
-        let newest = keybag.lastKnown.usedEntries.map(\.generation).max() ?? 0
+        let newest = keybag.lastKnown.newestGeneration
         return .because(
             KeybagFailure.keyLost(
                 path, name.protectionClass, generation: name.generation, isNewer: name.generation > newest))
+    }
+
+    /// For a keybag that has fewer generations than the ring, where no rotation was interrupted.
+    package static func olderCopy(of keybag: Keybag) -> DataProtectionError {
+        let reason = "the keyring has newer class keys; an older copy was put back"
+        return .because(KeybagFailure.keybagDamaged(keybag.directory, reason: reason))
     }
 }

@@ -13,11 +13,14 @@ struct ClassDConfirmation {
     /// - Parameter entry: of the key. It is read anew if it is not the one that the ring confirms.
     /// - Returns: false if the ring says nothing: before the first unlock, if it cannot be asked, or if an earlier version loaded the keys; nil if the
     ///   keybag has no such key any more.
-    /// - Throws: `keybagDamaged` if the ring has other ids.
+    /// - Throws: `keybagDamaged` if the ring has other ids; `keybagUnsafe` if it has the keys of a keybag whose place this one has.
     func perform(_ name: ClassKeyName, _ entry: inout ClassKeyEntry) throws(DataProtectionError) -> Bool? {
         for isLast in [false, true] {
             let ids = try idsInRing(name.protectionClass)
-            if ids.isEmpty { return false }
+            if ids.isEmpty {
+                try KeybagRegistry.refuseReplaced(keybag)
+                return false
+            }
             if ids[name.generation] == entry.id { return true }
             if isLast { break }
             // Another process may have rotated the keybag since this one read it. The ring is changed before the keybag, or after it.

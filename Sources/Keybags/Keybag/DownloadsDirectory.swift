@@ -8,8 +8,10 @@ package enum DownloadsDirectory {
     package static let keyName = "key"
 
     /// The protected files that a keybag itself keeps in its directory: a rotation must reach them, wherever its roots are.
-    package static func protectedFiles(of keybag: Keybag) -> [FilePath] {
+    ///
+    /// - Throws: `system` if it cannot be seen whether there are any.
+    package static func protectedFiles(of keybag: Keybag) throws(DataProtectionError) -> [FilePath] {
         let key = keybag.directory.appending(name).appending(keyName)
-        return OwnDirectory.exists(key) ? [key] : []
+        return try key.isThere() ? [key] : []
     }
 }

@@ -147,6 +147,19 @@ package struct KeySession: ~Copyable {
             ?? false
     }
 
+    /// Refuses to wrap anything under keys that a rotation has retired: an older copy of the keybag was put back. To be asked when the session has
+    /// looked for class key C.
+    ///
+    /// - Throws: `keybagDamaged` if the ring has newer class keys than the keybag, and not of a rotation that was interrupted.
+    package func refuseOlder(_ copy: KeybagCopy) throws(DataProtectionError) {
+        guard let inRing = firstUnlock?.payload?.withUnsafeBytes({ RingPayload.newestGeneration($0) }),
+            inRing > copy.newestGeneration, keybag.ring.unfinishedRotation != inRing,
+            // It may have been rotated since it was read.
+            try inRing > keybag.reload().newestGeneration
+        else { return }
+        throw .olderCopy(of: keybag)
+    }
+
     private mutating func secret(
         of name: ClassKeyName, at serial: KeySerial? = nil
     ) throws(DataProtectionError) -> SecretBytes? {

@@ -90,6 +90,19 @@ package enum KeybagRegistry {
             .map { (uuid: $0, ring: RingKeys($0)) }
     }
 
+    /// Refuses to vouch by the device key alone for a keybag that is locked since the start of the machine, where another one was unlocked
+    /// since then: who can write only the keybag's directory may have put this one in its place, with a device key of his own.
+    ///
+    /// - Throws: `keybagUnsafe`, `system`.
+    package static func refuseReplaced(_ keybag: Keybag) throws(DataProtectionError) {
+        let place = try keybag.directory.absolute()
+        let others = try uuids(leadingTo: place) { $0 != keybag.uuid && (try? RingKeys($0).firstUnlock.find()) != nil }
+        guard let other = others.first else { return }
+        throw .keybagUnsafe(
+            keybag.directory,
+            reason: "keybag \(other) was unlocked here since the machine started, and keybag \(keybag.uuid), which has its place, was not")
+    }
+
     /// Evicts their keys: nobody else would.
     ///
     /// - Throws: the last error, after all have been tried.

@@ -145,7 +145,8 @@ extension OpenedKeybag {
     public consuming func forgetRetiredKeys(
         before generation: UInt32, secretsAreRewrapped: Bool = false
     ) throws(DataProtectionError) {
-        let forgotten: [ClassKeyKind] = secretsAreRewrapped || !keybag.hasSecrets ? [.files, .secrets] : [.files]
+        let hasSecrets = try keybag.hasSecrets
+        let forgotten: [ClassKeyKind] = secretsAreRewrapped || !hasSecrets ? [.files, .secrets] : [.files]
         let counter = try keybag.counterWhileUnlocked()
         let old = try copyNow()
         var new = old
@@ -173,8 +174,12 @@ extension Keybag {
         Set(lastKnown.usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()
     }
 
-    /// Whether there is a store of secrets. FORMAT.md §2.15.
-    public var hasSecrets: Bool { OwnDirectory.exists(directory.appending(SecretsKeys.directoryName)) }
+    /// Whether there is a store of secrets. FORMAT.md §2.15. One that cannot be reached counts: a link to a disk that is away, for example.
+    ///
+    /// - Throws: `system` if that cannot be seen.
+    public var hasSecrets: Bool {
+        get throws(DataProtectionError) { try directory.appending(SecretsKeys.directoryName).isThere() }
+    }
 
     /// The generation of the class keys that wrap new files: 1, and one more for each rotation.
     public var activeGeneration: UInt32 { lastKnown.active(.complete).generation }

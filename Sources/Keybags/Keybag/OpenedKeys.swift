@@ -215,8 +215,7 @@ extension Keybag {
             let own = keys.firstUnlock.withUnsafeBytes({ RingPayload.newestGeneration($0) }),
             inRing > own, ring.unfinishedRotation != inRing
         else { return }
-        let reason = "the keyring has newer class keys; an older copy was put back"
-        throw .because(KeybagFailure.keybagDamaged(directory, reason: reason))
+        throw .olderCopy(of: self)
     }
 
     /// Runs `body` in its turn between locks and unlocks.

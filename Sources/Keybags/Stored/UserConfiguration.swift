@@ -24,7 +24,7 @@ public struct UserConfiguration: Hashable, Sendable {
     /// - Throws: `configuration`, with the line that makes no sense.
     public static func load() throws(DataProtectionError) -> UserConfiguration {
         let path = Locations.configuration
-        guard OwnDirectory.exists(path) else { return UserConfiguration() }
+        guard try path.isThere() else { return UserConfiguration() }
         let bytes = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK).bytes(at: 0, count: 65_536)
         return try UserConfiguration(parsing: String(decoding: bytes, as: UTF8.self), at: path)
     }

@@ -48,7 +48,8 @@ extension KeySession {
     /// - Parameters:
     ///   - counter: 1 for a new file.
     ///   - verdict: of the record it replaces; nil for a new file.
-    /// - Throws: `locked` when the class key is not here. Class B never is: only its public key is needed.
+    /// - Throws: `locked` when the class key is not here. Class B never is: only its public key is needed. `keybagDamaged` if an older copy of the
+    ///   keybag was put back; `keybagUnsafe` as ``KeybagRegistry/refuseReplaced(_:)``.
     package mutating func wrap(
         _ fileKey: borrowing FileKey, of file: FileID, as protectionClass: ProtectionClass, counter: UInt64,
         carrying verdict: OriginMark.Verdict?, path: FilePath, _ operation: AttemptedOperation
@@ -68,15 +69,16 @@ extension KeySession {
         }
         let commitment: [UInt8]
         do throws(KeyError) { commitment = try fileKey.commitment(of: file) } catch { throw .cryptography(error) }
+        let origin = try originMark(copy, name, file, wrapped, commitment, carrying: verdict)
+        try refuseOlder(copy)
         return WrapRecord(
-            counter: counter, classKey: name, wrapped: wrapped, commitment: commitment,
-            origin: try originMark(copy, name, file, wrapped, commitment, carrying: verdict))
+            counter: counter, classKey: name, wrapped: wrapped, commitment: commitment, origin: origin)
     }
 
     /// Class B's public key, after the strongest MAC that can be checked has been. FORMAT.md §2.1.
     ///
     /// - Throws: `keybagDamaged` if it is not good; `locked` if the ring holds another class key C than the keybag says:
-    ///   an unlock finds out which of them is wrong.
+    ///   an unlock finds out which of them is wrong; `keybagUnsafe` if it holds those of a keybag whose place this one has.
     private mutating func trustedPublicKey(
         _ copy: KeybagCopy, _ path: FilePath, _ operation: AttemptedOperation
     ) throws(DataProtectionError) -> ClassBPublicKey {
@@ -98,6 +100,7 @@ extension KeySession {
             // The device key lies beside the keybag: it vouches only where nothing better can.
             throw .locked(keybag, path, .completeUnlessOpen, operation)
         } else {
+            try KeybagRegistry.refuseReplaced(keybag)
             isGood = try keybag.withDeviceKey { device throws(DataProtectionError) in
                 do throws(KeyError) {
                     return try device.bPublicMACKey(for: name.keybag).isValid(half.macUnderDevice, for: message)

@@ -96,7 +96,7 @@ extension Keybag {
             return .unchanged
         }
         // The key of a list of downloads.
-        for key in DownloadsDirectory.protectedFiles(of: self) where try source.file.isNamed(key) {
+        for key in try DownloadsDirectory.protectedFiles(of: self) where try source.file.isNamed(key) {
             throw .because(FileFailure.ownData(path))
         }
         let owner = try source.file.status().st_uid

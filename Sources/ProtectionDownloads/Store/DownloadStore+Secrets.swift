@@ -7,9 +7,15 @@ extension DownloadStore {
     /// Whose private group they are in: `protectfs secret find --app protectfs.downloads`.
     static let appID = "protectfs.downloads"
 
+    private var hasSecrets: Bool {
+        get throws(DownloadError) {
+            do throws(DataProtectionError) { return try keybag.hasSecrets } catch { throw .protection(error) }
+        }
+    }
+
     /// Those that are kept and make sense, in the order in which they were added.
     func keptForAll() throws(DownloadError) -> [CredentialRecord] {
-        guard keybag.hasSecrets else { return [] }
+        guard try hasSecrets else { return [] }
         let store = try secrets()
         let found = try secret { () throws(SecretError) in try store.find() }
         var records: [CredentialRecord] = []
@@ -27,7 +33,7 @@ extension DownloadStore {
 
     /// How many of them make no sense.
     func damagedForAll() throws(DownloadError) -> Int {
-        guard keybag.hasSecrets else { return 0 }
+        guard try hasSecrets else { return 0 }
         let store = try secrets()
         return try secret { () throws(SecretError) in try store.find().damaged }
     }

@@ -53,7 +53,7 @@ extension KeybagCopy {
     package mutating func rotateKeys(
         from old: borrowing KeybagKey, to new: borrowing KeybagKey, _ device: borrowing DeviceKey
     ) throws(KeyError) {
-        let generation = usedEntries.map(\.generation).max()! + 1
+        let generation = newestGeneration + 1
         for index in entries.indices {
             let isKnown = name(of: entries[index]) != nil
             do throws(KeyError) { entries[index].wrapped = try old.rewrap(entries[index].wrapped, under: new) } catch {

@@ -28,7 +28,7 @@ struct MountList {
 
     /// - Throws: status 78, with the line that makes no sense.
     private init() throws {
-        guard NamedItem.exists(Self.path) else {
+        guard try Self.path.isThere() else {
             entries = []
             return
         }

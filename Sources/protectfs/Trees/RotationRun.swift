@@ -78,7 +78,7 @@ final class RotationRun {
 
     /// Works on every regular file below the roots, and on those that the keybag keeps for itself.
     func visit(_ roots: [FilePath]) {
-        var own = DownloadsDirectory.protectedFiles(of: keybag).compactMap { try? NamedItem($0) }
+        var own = ownItems()
         let canonical = roots.compactMap(\.canonical)
         let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
         for root in roots {
@@ -98,6 +98,21 @@ final class RotationRun {
         workers?.finish()
         workers = nil
         progress.finish()
+    }
+
+    /// The files that the keybag keeps for itself. One that is not reached would be lost with the retired keys.
+    private func ownItems() -> [NamedItem] {
+        do throws(DataProtectionError) {
+            return try DownloadsDirectory.protectedFiles(of: keybag).map { path throws(DataProtectionError) in
+                let item = try NamedItem(path)
+                guard item.kind == .file else { throw .notRegularFile(path) }
+                return item
+            }
+        } catch {
+            unknownCount += 1
+            outcome.record(error)
+            return []
+        }
     }
 
     /// Another file system below a root, unless it is a root too. What is in it is not known.

@@ -5,23 +5,28 @@ import Glibc
 /// a database. What goes wrong it says itself.
 struct SecretsProgram {
     let keybag: Keybag
+    private var hasSecrets: Bool {
+        get throws(Failure) {
+            do throws(DataProtectionError) { return try keybag.hasSecrets } catch { throw Failure(error) }
+        }
+    }
 
     /// Brings all of them under new class keys.
     ///
     /// - Parameter again: what to type if something kills the program.
     func rewrap(again: String) throws(Failure) -> ExitStatus {
-        guard keybag.hasSecrets else { return .done }
+        guard try hasSecrets else { return .done }
         return try run(["rewrap"], again: again)
     }
 
     /// Whether all of them are.
     var areCurrent: Bool {
-        get throws(Failure) { keybag.hasSecrets ? try run(["rewrap", "--check"]) == .done : true }
+        get throws(Failure) { try hasSecrets ? try run(["rewrap", "--check"]) == .done : true }
     }
 
     /// Copies them into a backup as they are stored.
     func copy(into backup: Backup) throws -> ExitStatus {
-        guard keybag.hasSecrets else { return .done }
+        guard try hasSecrets else { return .done }
         let names = try backup.secretsKeyNames(of: keybag).encoded
         return try run(
             ["copy-to-backup"], in: backup, SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })

@@ -3,12 +3,11 @@ import FaultServer
 import Foundation
 import ProtectionKeys
 import Synchronization
+import TestEffort
 import Testing
 
 @testable import TrustedHTTP
 
-/// What is given back stays as it was there, for a while.
-private let keepsMemory = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 private let sanitizer = "a sanitizer keeps memory that was given back"
 
 @Suite("Engines")
@@ -58,7 +57,7 @@ struct EngineTests {
     }
 
     @Test(
-        "A password is nowhere in memory once the client has gone", .enabled(if: !keepsMemory, "\(sanitizer)"),
+        "A password is nowhere in memory once the client has gone", .enabled(if: !Effort.isSanitized, "\(sanitizer)"),
         arguments: [AuthenticationMethod.basic, .digest, .ntlm])
     func passwords(method: AuthenticationMethod) async throws {
         // A process of its own, in which nobody else has the password.
@@ -71,7 +70,7 @@ struct EngineTests {
     }
 
     @Test(
-        "Nor is a token", .enabled(if: Nginx.isThere, "there is no nginx"), .enabled(if: !keepsMemory, "\(sanitizer)"))
+        "Nor is a token", .enabled(if: Nginx.isThere, "there is no nginx"), .enabled(if: !Effort.isSanitized, "\(sanitizer)"))
     func tokens() async {
         await #expect(processExitsWith: .success) { try await PasswordSearch.runToken() }
         FoundPlace.record("token")
