@@ -25,11 +25,11 @@ package final class ConnectionRecord: Sendable {
         /// Of each log which of two places is in force, and the ends of both, in bytes.
         static let logs = 5
         /// The length of the first request, and its bytes.
-        static let (firstLength, first) = (11, 12)
+        static let (firstLength, first) = (14, 15)
         /// A request of each thread.
         static let requests = 64
     }
-    private static let layout: UInt64 = 1
+    private static let layout: UInt64 = 2
     private static let page = 4096
     private static let longestFirst = (Word.requests - Word.first) * 8
     /// A bit for each node.
@@ -195,6 +195,8 @@ package final class ConnectionRecord: Sendable {
         case nodes
         /// Sealed writes that no commit has taken.
         case writes
+        /// Classes of files that have lost their names.
+        case classes
 
         fileprivate var place: Int { Word.logs + 3 * rawValue }
     }

@@ -29,11 +29,21 @@ package struct RememberedClasses: Sendable {
     package func protectionClass(of name: FilePath) -> ProtectionClass? { classes[name] }
 
     /// A directory was renamed. What was remembered of names in it counts at both places.
-    package mutating func moved(directory: FilePath, to new: FilePath) {
+    ///
+    /// - Returns: what is remembered now.
+    package mutating func moved(directory: FilePath, to new: FilePath) -> [(name: FilePath, ProtectionClass)] {
+        var added: [(name: FilePath, ProtectionClass)] = []
         for name in names where name != directory && name.starts(with: directory) {
             var rest = name
             guard rest.removePrefix(directory), let protectionClass = classes[name] else { continue }
-            remember(protectionClass, as: new.pushing(rest))
+            added.append((new.pushing(rest), protectionClass))
         }
+        for (name, protectionClass) in added { remember(protectionClass, as: name) }
+        return added
+    }
+
+    /// All of them, the oldest first.
+    package var all: [(name: FilePath, ProtectionClass)] {
+        (names[next...] + names[..<next]).compactMap { name in classes[name].map { (name, $0) } }
     }
 }

@@ -153,7 +153,10 @@ extension MountedTree {
             var held: ReplacedFile?
             if flags == 0, let source, let target, source.isRegular, target.isRegular, !source.isSameItem(as: target) {
                 held = try prepare(
-                    DirectoryEntry(name, in: from), source, toReplace: DirectoryEntry(newName, in: to), target)
+                    DirectoryEntry(name, in: from), source, toReplace: DirectoryEntry(newName, in: to), target,
+                    in: newDirectory)
+            } else if let source, let target, flags == 0, !source.isRegular {
+                lost(newName, leastClass(newName, target, in: to), in: newDirectory)
             } else if let source, target == nil {
                 try prepare(DirectoryEntry(name, in: from), source, toTake: newName, in: newDirectory)
             }
@@ -183,7 +186,10 @@ extension MountedTree {
         try refusing { () throws(DataProtectionError) in
             let (first, second) = (try one.directory.status(of: one.name), try other.directory.status(of: other.name))
             if let first, let second, first.isRegular, second.isRegular {
-                try prepareToExchange(one, first, other, second)
+                try prepareToExchange(one, first, directory, other, second, otherDirectory)
+            } else {
+                lost(one.name, leastClass(one.name, first, in: one.directory), in: directory)
+                lost(other.name, leastClass(other.name, second, in: other.directory), in: otherDirectory)
             }
             try one.directory.exchange(one.name, with: other.name, in: other.directory)
             if let first { tree.moved(first, to: other.name, in: otherDirectory) }

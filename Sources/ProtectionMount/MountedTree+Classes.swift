@@ -51,11 +51,12 @@ extension MountedTree {
     }
 
     /// Before one file takes the place of another: what was written to it is committed, and it gets the class of the other file if that is
-    /// stronger.
+    /// stronger. If it is not protected, whatever gets the name next is to have that class.
     ///
     /// - Returns: to be kept until it is done.
     func prepare(
-        _ entry: DirectoryEntry, _ status: stat, toReplace replaced: DirectoryEntry, _ target: stat
+        _ entry: DirectoryEntry, _ status: stat, toReplace replaced: DirectoryEntry, _ target: stat,
+        in directory: FuseNode
     ) throws(DataProtectionError) -> ReplacedFile? {
         let keybag = files.keybag
         try commitWrites(to: status)
@@ -63,18 +64,22 @@ extension MountedTree {
         var held = writtenTarget == nil ? try ReplacedFile.hold(replaced, keybag) : nil
         try held?.holdClass()
         guard let old = held?.file ?? writtenTarget?.lower else { return held }
-        try raise(entry, to: InheritedClass.least(inPlaceOf: old, keybag))
+        let least = InheritedClass.least(inPlaceOf: old, keybag)
+        if try !raise(entry, to: least) { lost(replaced.name, least, in: directory) }
         return held
     }
 
-    /// Before two files exchange their names: what was written to them is committed, and both get the stronger of their classes.
+    /// Before two files exchange their names: what was written to them is committed, and both get the stronger of their classes. Where one of them
+    /// is not protected, the name of the other one keeps its class.
     func prepareToExchange(
-        _ one: DirectoryEntry, _ first: stat, _ other: DirectoryEntry, _ second: stat
+        _ one: DirectoryEntry, _ first: stat, _ directory: FuseNode, _ other: DirectoryEntry, _ second: stat,
+        _ otherDirectory: FuseNode
     ) throws(DataProtectionError) {
         for status in [first, second] { try commitWrites(to: status) }
-        for (entry, replaced) in [(one, other), (other, one)] {
+        for (entry, replaced, place) in [(one, other, otherDirectory), (other, one, directory)] {
             let old = try replaced.directory.file(replaced.name, flags: O_RDONLY, path: replaced.path)
-            try raise(entry, to: InheritedClass.least(inPlaceOf: old, files.keybag))
+            let least = InheritedClass.least(inPlaceOf: old, files.keybag)
+            if try !raise(entry, to: least) { lost(replaced.name, least, in: place) }
         }
     }
 
@@ -88,15 +93,19 @@ extension MountedTree {
     }
 
     /// Gives a protected file this class, if that is stronger than its own.
-    private func raise(_ entry: DirectoryEntry, to least: ProtectionClass?) throws(DataProtectionError) {
+    ///
+    /// - Returns: false if it is not protected.
+    @discardableResult
+    private func raise(_ entry: DirectoryEntry, to least: ProtectionClass?) throws(DataProtectionError) -> Bool {
         let new = try entry.directory.fileUntouched(entry.name)
-        guard let least, try new.isOneOfOurs() else { return }
+        guard let least, try new.isOneOfOurs() else { return false }
         let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
-        guard least > own else { return }
+        guard least > own else { return true }
         let open = try new.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }
         try files.keybag.setProtection(least, of: open, allowsWeaker: false)
+        return true
     }
 }
 

@@ -14,7 +14,7 @@ final class MountedTree: FuseFileSystem {
     let files: OpenedFiles
     let pages: PageGuard
     /// The classes of files that lost their names here: see MountedTree+Classes.swift.
-    let remembered = Mutex(RememberedClasses())
+    let remembered: Mutex<RecordedClasses>
     /// What is listed through each handle; nil before the first look.
     private let directories: HandleTable<[FilePath.Component]?>
 
@@ -27,6 +27,7 @@ final class MountedTree: FuseFileSystem {
         self.tree = tree
         pages = try PageGuard(keybag, record)
         files = try OpenedFiles(keybag, pages)
+        remembered = Mutex(RecordedClasses(record))
         directories = HandleTable(after: pages.serversBefore)
     }
 

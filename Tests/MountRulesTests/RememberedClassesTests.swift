@@ -32,7 +32,7 @@ struct RememberedClassesTests {
     func moved() {
         var classes = RememberedClasses()
         for path in ["d/a", "d/e/b", "de/c", "d"] as [FilePath] { classes.remember(.complete, as: path) }
-        classes.moved(directory: "d", to: "x/y")
+        _ = classes.moved(directory: "d", to: "x/y")
         #expect(
             classes.protectionClass(of: "x/y/a") == .complete && classes.protectionClass(of: "x/y/e/b") == .complete)
         #expect(classes.protectionClass(of: "d/a") == .complete)

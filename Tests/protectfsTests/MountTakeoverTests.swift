@@ -150,6 +150,37 @@ struct MountTakeoverTests {
         #expect(done.text == "[3, 3, 'ESTALE']\n['new', 'new', 'new']\n", "\(done.errors)")
     }
 
+    @Test("A name whose file was removed before keeps its class, also in a directory that was renamed")
+    func remembered() throws {
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            os.mkdir('point/dir'); names = ['one', 'two', 'dir/three', 'dir/four']
+            for name in names:
+                with open('point/' + name, 'w') as file: file.write(name)
+                run('class', 'd/' + name, 'complete')
+            os.unlink('point/one'); os.rename('point/two', 'point/two.bak'); os.unlink('point/dir/three'); os.unlink('point/dir/four')
+            os.rename('point/dir', 'point/other')
+            dead = server()
+            end(dead)
+            successor(dead)
+            os.mkdir('point/dir')
+            for name in names + ['other/three', 'never']:
+                with open('point/' + name, 'w') as file: file.write('new')
+                print(name, os.getxattr('point/' + name, 'user.protectfs.class').decode())
+            """, isInside: false)
+        #expect(
+            done.text == """
+                one complete
+                two complete
+                dir/three complete
+                dir/four complete
+                other/three complete
+                never first-unlock
+
+                """, "\(done.errors)")
+    }
+
     @Test("What a killed server leaves of a locked file waits for the unlock")
     func locked() throws {
         try bed.mount("--read-write")

@@ -115,6 +115,42 @@ struct MountWriteClassTests {
                 """, "\(done.errors)")
     }
 
+    @Test("A name keeps the class of the protected file that lost it, whatever has it in between")
+    func inBetween() throws {
+        let done = try bed.script(
+            """
+            def exchange(one, two):
+                if libc.renameat2(-100, one.encode(), -100, two.encode(), 2) != 0: raise OSError(ctypes.get_errno(), '')
+            def plain():
+                with open('../d/unprotected', 'w') as file: file.write('plain')
+                time.sleep(1.1)
+            def over(name): os.symlink('somewhere', 'l'); os.rename('l', name)
+            def fifo(name): os.mkfifo('p'); os.rename('p', name)
+            def unprotected(name): plain(); os.rename('unprotected', name)
+            def directory(name): os.mkdir('e'); exchange(name, 'e'); os.rmdir(name)
+            def link(name): os.symlink('somewhere', 'l'); exchange('l', name)
+            def exchanged(name): plain(); exchange(name, 'unprotected')
+            for number, lose in enumerate([over, fifo, unprotected, directory, link, exchanged]):
+                name = 'lost-%d' % number
+                with open(name, 'w') as file: file.write('secret')
+                run('class', '../d/' + name, 'complete')
+                lose(name)
+                if os.path.lexists(name): os.remove(name)
+                with open(name, 'w') as file: file.write('new')
+                print(lose.__name__, os.getxattr(name, 'user.protectfs.class').decode())
+            """)
+        #expect(
+            done.text == """
+                over complete
+                fifo complete
+                unprotected complete
+                directory complete
+                link complete
+                exchanged complete
+
+                """, "\(done.errors)")
+    }
+
     @Test("A file that takes the place of another gets its class if that is stronger, also by sed -i and mv")
     func replaced() throws {
         let done = try bed.script(
