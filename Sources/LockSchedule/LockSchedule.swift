@@ -13,8 +13,10 @@ public struct LockSchedule: Hashable, Sendable {
     private var away: Duration?
     /// When the keys have been there for too long.
     private var longest: Duration?
-    /// A lock has failed, and is tried again then.
-    private var retry: Duration?
+    /// A lock has failed.
+    private var failure: Failure?
+    /// How many have in a row.
+    private var failures = 0
     private var isIdle = false
     /// Every lock lets the machine sleep until it has.
     private var isGoingToSleep = false
@@ -22,6 +24,12 @@ public struct LockSchedule: Hashable, Sendable {
     private struct Armed: Hashable {
         var latest: Duration
         var due: Duration
+    }
+
+    private struct Failure: Hashable {
+        let tried: Duration
+        /// When it is tried again.
+        let retry: Duration
     }
 
     public init(limits: Limits) { self.limits = limits }
@@ -49,7 +57,7 @@ public struct LockSchedule: Hashable, Sendable {
         case .unlockedByHand(let then):
             // Somebody typed the passcode: what was due at that time has ended. It may be heard of late.
             if let latest = armed?.latest, latest < then { armed = nil }
-            if let tried = retry.map({ $0 - Self.pause }), tried < then { retry = nil }
+            if let tried = failure?.tried, tried < then { (failure, failures) = (nil, 0) }
             longest = limits.longest.map { then + .seconds($0) }
             // From another terminal perhaps: the desktop is as idle as before.
             if isIdle, let idle = limits.idle { away = max(away ?? .zero, then + .seconds(idle)) }
@@ -58,16 +66,19 @@ public struct LockSchedule: Hashable, Sendable {
             longest = nil
             return [setTimer]
         case .lockFailed:
-            retry = now + Self.pause
+            // The first ones at once: sleep is held up for seconds. A lock that cannot succeed must leave time for a passcode to be typed.
+            failure = Failure(tried: now, retry: now + min(Self.pause * (1 << min(failures, 3)), Self.longestPause))
+            failures += 1
             return [setTimer]
         }
     }
 
     /// Whether a lock has failed, and waits to be tried again.
-    public var owesLock: Bool { retry != nil }
+    public var owesLock: Bool { failure != nil }
 
-    /// Before a lock that failed is tried again.
+    /// Before a lock that failed is tried again: so long at first, and twice as long each time.
     static let pause = Duration.seconds(1)
+    static let longestPause = Duration.seconds(8)
 
     private mutating func arm(at now: Duration) -> [Action] {
         guard limits.grace > 0 else { return lock() }
@@ -84,20 +95,22 @@ public struct LockSchedule: Hashable, Sendable {
         return [.cancel, setTimer]
     }
 
-    private mutating func lock() -> [Action] {
-        (armed, away, longest, retry) = (nil, nil, nil, nil)
+    private mutating func lock(isAgain: Bool = false) -> [Action] {
+        (armed, away, longest, failure) = (nil, nil, nil, nil)
+        if !isAgain { failures = 0 }
         guard isGoingToSleep else { return [.lockNow, setTimer] }
         return [.lockNow, .releaseInhibitor, setTimer]
     }
 
     private mutating func lookAtTheClock(_ now: Duration) -> [Action] {
-        if [away, longest, retry].contains(where: { $0.map { $0 <= now } ?? false }) { return lock() }
+        let due = [away, longest, failure?.retry].compactMap { $0 }.filter { $0 <= now }
+        if !due.isEmpty { return lock(isAgain: due == [failure?.retry]) }
         guard let due = armed?.due, due <= now else { return [setTimer] }
         armed = nil
         return [.finish, setTimer]
     }
 
-    private var setTimer: Action { .setTimer([armed?.due, away, longest, retry].compactMap { $0 }.min()) }
+    private var setTimer: Action { .setTimer([armed?.due, away, longest, failure?.retry].compactMap { $0 }.min()) }
 }
 
 extension LockSchedule {

@@ -7,31 +7,33 @@ import SessionLock
 struct Agent {
     private var keybags: FollowedKeybags
     private var schedule: LockSchedule
-    private let looks: Bool
+    /// Whether the age of keys has a limit.
+    private let hasLimit: Bool
     private let log: Logger
     /// Held until the keys have gone.
     private var inhibitor: SleepInhibitor?
     /// When the schedule is asked again, by ``BootClock``.
     private var timer: Duration?
-    private var unlockedSince: UInt64?
+    /// Since when keys have been there, first and last.
+    private var unlocked: ClosedRange<UInt64>?
     private let inbox: Inbox
 
-    /// How often it is looked for keybags that nobody here has heard of yet; only where the age of keys has a limit.
+    /// How often it is looked for keybags that nobody here has heard of yet.
     private static let lookInterval = Duration.seconds(60)
 
     init(_ keybags: FollowedKeybags, limits: LockSchedule.Limits, hearing inbox: Inbox, log: Logger) {
         (self.keybags, self.inbox, self.log) = (keybags, inbox, log)
         schedule = LockSchedule(limits: limits)
-        looks = limits.longest != nil
+        hasLimit = limits.longest != nil
     }
 
     /// Follows until the inbox has the end. What is armed then is locked at once: nobody else would before the kernel does.
     ///
     /// - Returns: false if something was to be locked and is not known to be.
     mutating func run() -> Bool {
-        let looksAround = looks && keybags.followsAll
+        let looksAround = hasLimit && keybags.followsAll
         var nextLook = looksAround ? BootClock.now() + Self.lookInterval : nil
-        if looks { keybags.listen { [inbox] in inbox.put(.look) } }
+        keybags.listen { [inbox] in inbox.put(.look) }
         following: while true {
             switch inbox.next(until: [timer, nextLook].compactMap { $0 }.min()) {
             case .session(let event): take(event)
@@ -74,14 +76,16 @@ struct Agent {
 
     /// Whether somebody has unlocked or locked by hand.
     private mutating func look() {
-        guard looks else { return }
         keybags.listen { [inbox] in inbox.put(.look) }
-        let since: UInt64?
-        do { since = try keybags.unlockedSince() } catch { return }  // nobody knows: as it was
-        guard since != unlockedSince else { return }
-        unlockedSince = since
-        guard let since else { return tell(.lockedByHand) }
-        tell(.unlockedByHand(at: BootClock.now() - .seconds(max(0, Int64(time(nil)) - Int64(clamping: since)))))
+        let now: ClosedRange<UInt64>?
+        do { now = try keybags.unlocked() } catch { return }  // nobody knows: as it was
+        guard now != unlocked else { return }
+        unlocked = now
+        guard let now else { return tell(.lockedByHand) }
+        // The last unlock ends what was due before it; the age of keys is that of the first.
+        for since in Set([now.upperBound, now.lowerBound]).sorted(by: >) {
+            tell(.unlockedByHand(at: BootClock.time(ofSecond: since)))
+        }
     }
 
     private mutating func tell(_ event: LockSchedule.Event, _ reason: String? = nil) {

@@ -112,15 +112,16 @@ struct FollowedKeybags {
         return texts.isEmpty
     }
 
-    /// When the keys were loaded that are there for longest, in seconds since 1970; nil: there are none.
+    /// When keys were loaded that are there, first and last, in seconds since 1970; nil: there are none.
     ///
     /// - Throws: if that cannot be known of one of them.
-    func unlockedSince() throws(DataProtectionError) -> UInt64? {
-        var first: UInt64?
+    func unlocked() throws(DataProtectionError) -> ClosedRange<UInt64>? {
+        var range: ClosedRange<UInt64>?
         for keybag in [own] + others() {
-            if let since = try keybag.status().unlockedSeconds { first = min(first ?? since, since) }
+            guard let since = try keybag.status().unlockedSeconds else { continue }
+            range = min(range?.lowerBound ?? since, since)...max(range?.upperBound ?? since, since)
         }
-        return first
+        return range
     }
 
     /// What remains after a lock.

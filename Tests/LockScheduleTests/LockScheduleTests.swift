@@ -39,13 +39,29 @@ struct LockScheduleTests {
             ])
     }
 
-    @Test("A lock that fails is tried again every second, and the inhibitor is not released before")
+    @Test(
+        "A lock that fails is tried again after a second, then after twice as long, 8 s at most, and the inhibitor is not released before"
+    )
     func failure() {
         #expect(
             actions(Limits(grace: 10), (.willSleep, 100), (.lockFailed, 100), (.timer, 101)) == [
                 [.lockNow, .releaseInhibitor, .setTimer(nil)], [.setTimer(.seconds(101))],
                 [.lockNow, .releaseInhibitor, .setTimer(nil)],
             ])
+        var schedule = LockSchedule(limits: Limits(grace: 0))
+        var now = Duration.seconds(100)
+        var pauses: [Duration] = []
+        _ = schedule.handle(.sessionLocked, at: now)
+        for _ in 0..<9 {
+            guard case .setTimer(let time?)? = schedule.handle(.lockFailed, at: now).first else { break }
+            pauses.append(time - now)
+            now = time
+            #expect(schedule.handle(.timer, at: now).first == .lockNow)
+        }
+        #expect(pauses == [1, 2, 4, 8, 8, 8, 8, 8, 8].map { .seconds($0) })
+        _ = schedule.handle(.lockFailed, at: now)
+        _ = schedule.handle(.sessionLocked, at: now)
+        #expect(schedule.handle(.lockFailed, at: now) == [.setTimer(now + .seconds(1))], "another lock begins anew")
     }
 
     @Test("A lock that failed is owed until it is tried again, or a passcode is typed after it")

@@ -120,7 +120,7 @@ struct World {
     private mutating func check(_ step: Step, had: Bool, wasArmed: Bool, _ reasons: [Reason: Duration]) {
         if !hasKeys { due = due.filter { $0.key == .absence && $0.value > now } }
         if hasKeys, let first = due.values.min(), first <= now, !isOverdue { violate("late") }
-        if hasKeys, isOverdue, timer.map({ $0 > now + .seconds(1) }) ?? true { violate("a failed lock was given up") }
+        if hasKeys, isOverdue, timer.map({ $0 > now + .seconds(8) }) ?? true { violate("a failed lock was given up") }
         if hasKeys, !isOverdue, let first = due.values.min(), timer.map({ $0 > first }) ?? true {
             violate("no timer in time")
         }

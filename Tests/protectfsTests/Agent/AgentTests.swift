@@ -144,6 +144,28 @@ struct AgentTests {
         #expect(try bed.state == .locked)
     }
 
+    @Test("A passcode that is typed while a lock cannot be proven ends that lock: the keys stay")
+    func unlockedWhileUnproven() throws {
+        let bed = try AgentBed("--grace", "0")
+        // As an unlock in a user namespace that has ended without a lock.
+        let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).filter(\.isHexDigit)
+        let place = Data("77 \(boot) 0\n".utf8)
+        let record = place + Data(repeating: 10, count: 1024 - place.count)
+        let rings = URL(fileURLWithPath: bed.sandbox.keybagDirectory + "/rings")
+        try (Data(contentsOf: rings).prefix { $0 != 10 } + [10] + record).prefix(1024).write(to: rings)
+        try bed.bus.lock("1")
+        #expect(try bed.becomes(.locked) == .locked)
+        #expect(waits(for: { bed.agent.log.contains("not locked") }), "\(bed.agent.log)")
+        // The lock may be tried in between; when an unlock came is known to a second.
+        for _ in 0..<8 {
+            if try bed.state == .locked { try? bed.sandbox.unlock() }
+            usleep(1_000_000)
+        }
+        let end = Date() + 5
+        while Date() < end, try bed.state == .unlocked { usleep(50_000) }
+        #expect(try bed.state == .unlocked, "\(bed.agent.log)")
+    }
+
     @Test("A signal does not end it well while a lock is not proven")
     func endsUnproven() throws {
         let bed = try AgentBed("--grace", "0")
