@@ -26,7 +26,7 @@ struct FollowedKeybags {
 
     init(at directory: FilePath, all: Bool, log: Logger) throws(Ending) {
         do throws(DataProtectionError) {
-            own = try Keybag(at: directory) { log.warning("\($0)") }
+            own = try Keybag(at: directory) { log.warning("\($0.message)") }
         } catch {
             throw Ending(error)
         }
@@ -147,7 +147,7 @@ struct FollowedKeybags {
         for keybag in [own] + others() where observations[keybag.uuid] == nil {
             attempt("listen to", keybag) { () throws(DataProtectionError) in
                 observations[keybag.uuid] = try LockListener.shared.observe(
-                    keybag.directory, of: keybag.uuid, warn: { [log] in log.warning("\($0)") }
+                    keybag.directory, of: keybag.uuid, warn: { [log] in log.warning("\($0.message)") }
                 ) { _ in
                     tell()
                     return nil

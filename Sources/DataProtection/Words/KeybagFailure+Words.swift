@@ -107,7 +107,9 @@ extension KeybagFailure {
         case .lockedMeanwhile(let directory): "unlock first: protectfs unlock\(ProposedKeybag.words(for: directory))"
         case .keybagNotFound(let directory): notFoundHint(directory)
         case .keybagIntact(_, let there, let exported):
-            there == exported ? nil : "to have both, name another directory: --keybag DIR"
+            there == exported
+                ? nil
+                : "to have both, name another directory: --keybag DIR; if nothing was protected under the one that is there: protectfs erase"
         case .keybagExists(let directory):
             "to change its passcode: protectfs passcode\(ProposedKeybag.words(for: directory))"
         case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint

@@ -52,7 +52,9 @@ extension FilePath {
         var above = removingLastComponent()
         while !above.isEmpty {
             if let status = try above.status() {
-                if status.st_mode & S_IFMT == S_IFLNK { throw .system(above, operation: "stat", .noSuchFileOrDirectory) }
+                if status.st_mode & S_IFMT == S_IFLNK {
+                    throw .system(above, operation: "stat", .noSuchFileOrDirectory)
+                }
                 return false
             }
             guard above.removeLastComponent() else { return false }

@@ -100,7 +100,9 @@ package enum KeybagRegistry {
         guard let other = others.first else { return }
         throw .keybagUnsafe(
             keybag.directory,
-            reason: "keybag \(other) was unlocked here since the machine started, and keybag \(keybag.uuid), which has its place, was not")
+            reason:
+                "keybag \(other) was unlocked here since the machine started, and keybag \(keybag.uuid), which has its place, was not"
+        )
     }
 
     /// Evicts their keys: nobody else would.

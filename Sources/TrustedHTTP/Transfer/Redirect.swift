@@ -33,7 +33,11 @@ enum Redirect {
             if request.redirectsEverything {
                 next.headers.removeAll { RequestCheck.credentials.contains($0.name.lowercased()) }
             } else {
-                guard next.body == nil else { throw .redirectOfBody(from: from.host, to: to.host) }
+                guard next.body == nil else {
+                    let isOtherPort = from.host == to.host
+                    func named(_ origin: Origin) -> String { isOtherPort ? "\(origin.host):\(origin.port)" : origin.host }
+                    throw .redirectOfBody(from: named(from), to: named(to))
+                }
                 next.headers.removeAll { !harmless.contains($0.name.lowercased()) }
             }
         }

@@ -45,7 +45,7 @@ enum AgentProgram {
     static func remedy(hasSystemd: Bool, hasBus: Bool, option: String = "") -> String {
         let limit = "limit each unlock: protectfs unlock\(option) --for 2h"
         if hasSystemd { return "lock with the screen and at logout: protectfs agent install; or \(limit)" }
-        if hasBus { return "lock with the screen and at logout: protectfs agent run\(option) &; or \(limit)" }
+        if hasBus { return "lock with the screen and at logout: setsid -f protectfs agent run\(option); or \(limit)" }
         return "\(limit); or lock at logout, by the line protectfs lock\(option) in ~/.bash_logout"
     }
 }

@@ -80,7 +80,7 @@ final class RotationRun {
     func visit(_ roots: [FilePath]) {
         var own = ownItems()
         let canonical = roots.compactMap(\.canonical)
-        let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots) }
+        let walk = TreeWalk(crossesFileSystems: false) { [unowned self] in leaveOut($0, roots, canonical) }
         for root in roots {
             walk.walk(root, recordingIn: outcome) { item in
                 // They stay under the class keys that the backup has.
@@ -116,11 +116,19 @@ final class RotationRun {
     }
 
     /// Another file system below a root, unless it is a root too. What is in it is not known.
-    private func leaveOut(_ item: NamedItem, _ roots: [FilePath]) {
+    private func leaveOut(_ item: NamedItem, _ roots: [FilePath], _ canonical: [FilePath]) {
+        // What counts of a mount of ours is the directory with the stored files: below it, or elsewhere, perhaps below a root.
+        let stored = (try? StoredPlace.of(item.path)) ?? item.path
+        let place = (try? NamedItem(following: stored)) ?? item
         let isRoot = roots.contains { root in
-            (try? NamedItem(following: root)).map { ($0.device, $0.inode) == (item.device, item.inode) } ?? false
+            (try? NamedItem(following: root)).map { ($0.device, $0.inode) == (place.device, place.inode) } ?? false
         }
         if isRoot { return }
+        if stored != item.path, let elsewhere = stored.canonical, elsewhere != item.path.canonical,
+            canonical.contains(where: { elsewhere.starts(with: $0) })
+        {
+            return
+        }
         StandardError.line(.warning, "\(quoted(item.path)) is another file system and is left out")
         leftOut(item.path)
     }

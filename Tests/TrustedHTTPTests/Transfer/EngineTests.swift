@@ -70,7 +70,8 @@ struct EngineTests {
     }
 
     @Test(
-        "Nor is a token", .enabled(if: Nginx.isThere, "there is no nginx"), .enabled(if: !Effort.isSanitized, "\(sanitizer)"))
+        "Nor is a token", .enabled(if: Nginx.isThere, "there is no nginx"),
+        .enabled(if: !Effort.isSanitized, "\(sanitizer)"))
     func tokens() async {
         await #expect(processExitsWith: .success) { try await PasswordSearch.runToken() }
         FoundPlace.record("token")
