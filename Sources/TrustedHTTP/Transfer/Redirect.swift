@@ -35,7 +35,9 @@ enum Redirect {
             } else {
                 guard next.body == nil else {
                     let isOtherPort = from.host == to.host
-                    func named(_ origin: Origin) -> String { isOtherPort ? "\(origin.host):\(origin.port)" : origin.host }
+                    func named(_ origin: Origin) -> String {
+                        isOtherPort ? "\(origin.host):\(origin.port)" : origin.host
+                    }
                     throw .redirectOfBody(from: named(from), to: named(to))
                 }
                 next.headers.removeAll { !harmless.contains($0.name.lowercased()) }
