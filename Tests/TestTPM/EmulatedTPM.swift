@@ -55,7 +55,8 @@ public final class EmulatedTPM {
         self.process = process
         for _ in 0..<1000 {
             // It serves one connection at a time, and a test must not take it: the control channel is another one.
-            if Self.isServed(port + 1) { return }
+            // It may not be done with that one when a program comes, so one has to succeed first.
+            if Self.isServed(port + 1), (try? run("getcap", "properties-fixed")) != nil { return }
             guard process.isRunning else { break }
             usleep(10_000)
         }

@@ -234,26 +234,22 @@ struct RotateTests {
     }
 
     @Test(
-        "A mount of ours below a root is left out if its stored files are searched, and else keeps --forget from losing them",
+        "Mounts of ours below a root do not keep --forget from knowing their files, which are stored below the root too",
         .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
     func mounted() throws {
         try tree()
         try Self.passcode.write(to: URL(fileURLWithPath: sandbox.path("passcode")))
         let done = try sandbox.shell(
             """
-            mkdir tree/point tree/over && cp tree/complete tree/over/
-            mkdir tree/store && cp tree/complete tree/store/
+            mkdir tree/point tree/over tree/store && cp tree/complete tree/over/ && cp tree/complete tree/store/
             "$PROTECTFS" mount tree/store tree/point && "$PROTECTFS" mount tree/over || exit 1
             "$PROTECTFS" rotate --root tree --passcode-fd 3 3<passcode; echo $?
             "$PROTECTFS" rotate --forget --yes --root tree --passcode-fd 3 3<passcode; echo $?
-            "$PROTECTFS" rotate --resume --root tree --root tree/over; echo $?
-            "$PROTECTFS" rotate --forget --yes --root tree --root tree/over --passcode-fd 3 3<passcode; echo $?
-            cat tree/point/complete tree/over/complete
             "$PROTECTFS" unmount tree/point; "$PROTECTFS" unmount tree/over
+            "$PROTECTFS" cat tree/store/complete tree/over/complete
             """)
-        #expect(done.text == "0\n77\n0\n0\ncomplete\ncomplete\n", "\(done.errors)")
-        #expect(!done.errors.contains("tree/point' is another"), "\(done.errors)")
-        #expect(done.errors.contains("warning: 'tree/over' is another file system and is left out\n"), "\(done.errors)")
+        #expect(done.text == "0\n0\ncomplete\ncomplete\n", "\(done.errors)")
+        #expect(done.errors == "")
     }
 
     @Test("Forgetting looks at every file: one that is damaged stands in its way")
