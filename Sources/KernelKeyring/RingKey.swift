@@ -13,7 +13,7 @@ public struct RingKey: Hashable, Sendable {
     /// Finds the key. In every state but *here* this throws; see ``isAbsent(_:)``.
     public func find() throws(Errno) -> KeySerial {
         do throws(Errno) { return try KeySerial.userKeyring.search(description) } catch .keyRevoked {
-            // So a search says of a key that was replaced while it went on: the other one is there already.
+            // The search met a key that is being replaced. The new one is there already.
             return try KeySerial.userKeyring.search(description)
         }
     }

@@ -76,7 +76,7 @@ public struct LockSchedule: Hashable, Sendable {
     /// Whether a lock has failed, and waits to be tried again.
     public var owesLock: Bool { failure != nil }
 
-    /// Before a lock that failed is tried again: so long at first, and twice as long each time.
+    /// How long to wait after the first failure. The pause doubles with each further one, up to ``longestPause``.
     static let pause = Duration.seconds(1)
     static let longestPause = Duration.seconds(8)
 

@@ -30,13 +30,6 @@ package enum OwnDirectory {
         return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
     }
 
-    /// The length in bytes; nil if there is no regular file. A link is none.
-    package static func length(ofFile path: FilePath) -> off_t? {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return nil }
-        return status.st_mode & S_IFMT == S_IFREG ? status.st_size : nil
-    }
-
     /// Refuses to go on where class keys would go into the keyring of another user than the one whose files are used: the kernel's
     /// user keyring is the real user's (user-keyring(7)), permissions are the effective user's.
     ///

@@ -24,8 +24,8 @@ extension DataProtectionError {
         }
     }
 
-    /// For the class key that a file names, where the ring does not have it: one that another process has forgotten since this one read the
-    /// keybag comes back with no unlock.
+    /// For a class key that a file names and the ring does not have. If another process has forgotten it since this one read the keybag, no
+    /// unlock brings it back.
     package static func absent(
         _ keybag: Keybag, _ path: FilePath, _ name: ClassKeyName, _ operation: AttemptedOperation
     ) -> DataProtectionError {

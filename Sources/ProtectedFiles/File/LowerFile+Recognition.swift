@@ -24,7 +24,7 @@ extension LowerFile {
         if let mangling { throw .because(FileFailure.mangled(path, mangling)) }
     }
 
-    /// - Throws: `ownData`: in clear, it is what it takes to unlock, or to bring a keybag or a backup back.
+    /// - Throws: `ownData` if the file is part of a keybag, a recovery export, or the keybag of a backup.
     package func requireForeign() throws(DataProtectionError) {
         if OwnBeginning.isOne(try bytes(at: 0, count: OwnBeginning.length)) {
             throw .because(FileFailure.ownData(path))
