@@ -16,6 +16,8 @@ struct Agent {
     private var timer: Duration?
     /// Since when keys have been there, first and last.
     private var unlocked: ClosedRange<UInt64>?
+    /// When there were none last: what is there now came later. Times of unlocks are known to a second only.
+    private var withoutKeys = Duration.zero
     private let inbox: Inbox
 
     /// How often it is looked for keybags that nobody here has heard of yet.
@@ -77,14 +79,16 @@ struct Agent {
     /// Whether somebody has unlocked or locked by hand.
     private mutating func look() {
         keybags.listen { [inbox] in inbox.put(.look) }
+        let asked = BootClock.now()
         let now: ClosedRange<UInt64>?
         do { now = try keybags.unlocked() } catch { return }  // nobody knows: as it was
+        if now == nil { withoutKeys = asked }
         guard now != unlocked else { return }
         unlocked = now
         guard let now else { return tell(.lockedByHand) }
         // The last unlock ends what was due before it; the age of keys is that of the first.
         for since in Set([now.upperBound, now.lowerBound]).sorted(by: >) {
-            tell(.unlockedByHand(at: BootClock.time(ofSecond: since)))
+            tell(.unlockedByHand(at: max(BootClock.time(ofSecond: since), withoutKeys)))
         }
     }
 
@@ -95,9 +99,9 @@ struct Agent {
                 keybags.arm(seconds: seconds)
                 if keybags.isArmed { log.info("\(reason ?? "\(event)"): locks in \(seconds) s") }
             case .cancel: keybags.cancel()
-            case .finish: if !keybags.finish() { return tell(.lockFailed) }
+            case .finish: if !keybags.finish() { return failed() }
             case .lockNow:
-                guard keybags.lock() else { return tell(.lockFailed) }
+                guard keybags.lock() else { return failed() }
                 log.info("\(reason ?? "time is over"): locked")
             case .releaseInhibitor:
                 inhibitor?.release()
@@ -105,5 +109,11 @@ struct Agent {
             case .setTimer(let deadline): timer = deadline
             }
         }
+    }
+
+    /// A lock has failed. Whether it took the keys all the same tells an unlock of that second from one before.
+    private mutating func failed() {
+        tell(.lockFailed)
+        look()
     }
 }
