@@ -59,7 +59,7 @@ struct ProtectfsAgent {
         } catch {
             throw Ending(error)
         }
-        let other = AgentRecord(of: keybags.own.directory).map { " (pid \($0.pid))" } ?? ""
+        let other = (try? AgentRecord.running(in: keybags.own.directory)).map { " (pid \($0.pid))" } ?? ""
         throw Ending(.notNow, "an agent is running already\(other)")
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import SystemPackage
 import Testing
 
@@ -10,13 +11,13 @@ struct AgentRecordTests {
     @Test("Is there while it is held, by one only, and gone with its holder")
     func holding() throws {
         let bag = try TestKeybag()
-        #expect(AgentRecord(of: bag.directory) == nil)
+        #expect(try AgentRecord.running(in: bag.directory) == nil)
         var holder = try record.hold(in: bag.directory)
         #expect(holder != nil)
-        #expect(AgentRecord(of: bag.directory) == record)
+        #expect(try AgentRecord.running(in: bag.directory) == record)
         #expect(try record.hold(in: bag.directory) == nil)
         holder = nil
-        #expect(AgentRecord(of: bag.directory) == nil, "the text stays, the lock is what counts")
+        #expect(try AgentRecord.running(in: bag.directory) == nil, "the text stays, the lock is what counts")
         #expect(try record.hold(in: bag.directory) != nil)
         #expect(try bag.file("agent").mode() == 0o600)
     }
@@ -26,8 +27,15 @@ struct AgentRecordTests {
         let bag = try TestKeybag()
         let holder = try record.hold(in: bag.directory)
         try bag.file("agent").overwrite(Array(text.utf8))
-        #expect(AgentRecord(of: bag.directory) == nil)
+        expectError("busy") { _ = try AgentRecord.running(in: bag.directory) }
         _ = holder
+    }
+
+    @Test("What cannot be looked at is not called absent")
+    func unreachable() throws {
+        let bag = try TestKeybag()
+        #expect(symlink("/nowhere/agent", bag.file("agent").string) == 0)
+        expectError("system") { _ = try AgentRecord.running(in: bag.directory) }
     }
 
     @Test("Goes with an erased keybag; a file of that name that is none of ours stays")

@@ -76,7 +76,7 @@ struct DoctorFindingTests {
     @Test("Who locks")
     func agent() {
         let agent = AgentRecord(pid: 12, since: 0, program: "/usr/bin/protectfs-agent", followsAll: true)
-        #expect(level(\.agentFinding) { $0.agent = agent } == .ok)
+        #expect(level(\.agentFinding) { $0.agent = .known(agent) } == .ok)
         for (hasSystemd, hasBus, expected) in [
             (true, true, "protectfs agent install"), (false, true, "protectfs agent run"),
             (false, false, "~/.bash_logout"),

@@ -40,12 +40,15 @@ package struct AgentRecord: Hashable, Sendable {
     }
 
     /// The agent that follows the keybag in `directory`; nil: none.
-    package init?(of directory: FilePath) {
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
-        guard let file = try? LowerFile(directory.appending(Self.name), flags: flags),
-            (try? file.isLockedElsewhere(0)) == true, let bytes = try? file.bytes(at: 0, count: 8192)
-        else { return nil }
-        self.init(decoding: bytes)
+    ///
+    /// - Throws: `system` if that cannot be known; `busy` if one runs there and has not said yet which it is.
+    package static func running(in directory: FilePath) throws(DataProtectionError) -> AgentRecord? {
+        let path = directory.appending(name)
+        guard try path.isThere() else { return nil }
+        let file = try LowerFile(path, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        guard try file.isLockedElsewhere(0) else { return nil }
+        guard let record = AgentRecord(decoding: try file.bytes(at: 0, count: 8192)) else { throw .busy(path) }
+        return record
     }
 
     /// Whether an agent has left its text there, running or not; else `agent` is somebody else's.

@@ -9,9 +9,11 @@ enum AgentProgram {
     static func become(_ words: [[UInt8]]) -> Failure { SiblingProgram.become("protectfs-agent", words) }
 
     /// The agent that locks the keybag in `directory`: its own, or the one of the user's keybag that follows every one.
-    static func following(_ directory: FilePath) -> AgentRecord? {
-        if let own = AgentRecord(of: directory) { return own }
-        guard let users = AgentRecord(of: Locations.keybag), users.followsAll else { return nil }
+    ///
+    /// - Throws: as ``AgentRecord/running(in:)``.
+    static func following(_ directory: FilePath) throws(DataProtectionError) -> AgentRecord? {
+        if let own = try AgentRecord.running(in: directory) { return own }
+        guard let users = try AgentRecord.running(in: Locations.keybag), users.followsAll else { return nil }
         return users
     }
 
@@ -19,7 +21,9 @@ enum AgentProgram {
     ///
     /// Call it for a person, who has typed the passcode for keys without an end. A marker says that it was said.
     static func warnIfMissing(for keybag: Keybag) {
-        guard isatty(2) == 1, following(keybag.directory) == nil else { return }
+        do throws(DataProtectionError) {
+            guard isatty(2) == 1, try following(keybag.directory) == nil else { return }
+        } catch { return }
         let marker = Locations.deviceKey.removingLastComponent().appending("agent-was-mentioned")
         let descriptor = marker.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { return }

@@ -128,9 +128,14 @@ extension DoctorFacts {
     }
 
     var agentFinding: DoctorFinding {
-        if let agent { return .ok("agent", "process \(agent.pid) locks when the session does") }
+        let name = "agent"
+        switch agent {
+        case .unknown(let reason): return .unknown(name, reason)
+        case .known(let agent?): return .ok(name, "process \(agent.pid) locks when the session does")
+        case .known(nil): break
+        }
         return .warning(
-            "agent",
+            name,
             "none runs: the keys stay until protectfs lock\(keybagOption) or a restart of the machine, after a logout too",
             fix: AgentProgram.remedy(hasSystemd: hasSystemd, hasBus: hasBus, option: keybagOption))
     }

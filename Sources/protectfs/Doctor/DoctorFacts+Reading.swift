@@ -32,7 +32,7 @@ extension DoctorFacts {
         facts.health = health
         facts.hardware = (try? Keybag(at: directory)).map(HardwareReport.init)
         if let hardware = facts.hardware, !hardware.isBound, hardware.isAbsent { facts.hardware = nil }
-        facts.agent = AgentProgram.following(directory)
+        facts.agent = agentNow(directory)
         if let program = try? SiblingProgram.command() {
             facts.hidingUnit = UserUnit.agent(program).copyThatHidesPackage()
         }
@@ -93,6 +93,12 @@ extension DoctorFacts {
                     Quota(keys: fields[4], maximumKeys: fields[5], bytes: fields[6], maximumBytes: fields[7]))
             }
             return .unknown("/proc/key-users does not name this user")
+        }
+    }
+
+    private static func agentNow(_ directory: FilePath) -> Reading<AgentRecord?> {
+        do throws(DataProtectionError) { return .known(try AgentProgram.following(directory)) } catch {
+            return .unknown(error.message)
         }
     }
 

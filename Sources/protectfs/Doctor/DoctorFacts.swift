@@ -50,7 +50,7 @@ struct DoctorFacts {
     /// The TPM; nil: there is none, and the keybag is not bound to one.
     var hardware: HardwareReport?
     /// The process that locks when the session does; nil: none.
-    var agent: AgentRecord?
+    var agent: Reading<AgentRecord?> = .known(nil)
     /// The user's own unit of the agent, where it hides the one of a package.
     var hidingUnit: FilePath?
     /// Whether systemd can start an agent, and whether an agent that is started otherwise hears of sessions.

@@ -12,7 +12,7 @@ struct AgentStatus: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let agent = AgentProgram.following(keybag.location)
+        let agent = try AgentProgram.following(keybag.location)
         if json {
             try JSON.object(
                 [("running", .bool(agent != nil)), ("pid", .optional(agent?.pid)), ("since", .optional(agent?.since))]
