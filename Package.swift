@@ -129,14 +129,16 @@ let package = Package(
         // How all commands of protectfs take arguments, say what is wrong, and end.
         .target(
             name: "CommandLanguage",
-            dependencies: ["POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", arguments, system]),
+            dependencies: [
+                "POSIXThreads", "DataProtection", "CSecretHeap", "CSecretMemory", "CSpawn", arguments, system,
+            ]),
         // How programs that run for long tell what they do.
         .target(name: "LineLog", dependencies: ["DataProtection", logging]),
         .executableTarget(
             name: "protectfs",
             dependencies: [
                 "CommandLanguage", "DataProtection", "PasswordHash", "RNCryptorFormat", "CSecretMemory", "CMemoryFiles",
-                "CSpawn", arguments, system,
+                arguments, system,
             ], linkerSettings: bindNow),
         .executableTarget(
             name: "protectfs-conformance",

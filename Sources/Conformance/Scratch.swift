@@ -32,7 +32,7 @@ package final class Scratch: Sendable {
             Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1))
         }
         guard mkdtemp(&template) != nil else { throw .failed(parent, "mkdtemp") }
-        return template.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        return FilePath(platformString: template)
     }
 
     /// Another process may have taken it for abandoned before it was locked; then it is gone, or about to go.

@@ -6,7 +6,9 @@ public import SystemPackage
 /// Every function names its C call, so that the man pages stay useful. Errors are `Errno`; ENOKEY, EKEYREVOKED and
 /// EKEYEXPIRED have no names in swift-system and are given here.
 public struct KeySerial: RawRepresentable, Hashable, Sendable {
+    /// `key_serial_t`: below 0, a keyring that the kernel looks up.
     public let rawValue: Int32
+    /// A number that the kernel gave.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
     /// `@u`, the user keyring (user-keyring(7)): every session of the uid reaches it.

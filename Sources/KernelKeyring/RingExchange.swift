@@ -24,6 +24,7 @@ public final class RingExchange {
     /// Holds the old keys. The kernel forgets a key that is in no keyring.
     private var kept: KeySerial?
 
+    /// With nothing exchanged yet.
     public init() {}
 
     deinit {

@@ -80,9 +80,11 @@ public struct Head: Hashable, Sendable {
 
     /// The records of a head that may be damaged, each for itself: for people who look at it, never for reading the file.
     public struct Records: Sendable {
-        /// Nil where it breaks a rule of its own, as with the others.
+        /// The clear prefix; nil where it breaks a rule of its own.
         public let prefix: Prefix?
+        /// Class and wrapped key; nil likewise.
         public let wrap: WrapRecord?
+        /// Size and holes; nil likewise.
         public let content: ContentRecord?
 
         /// Decodes what there is of 4,096 bytes, or fewer.

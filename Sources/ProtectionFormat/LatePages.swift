@@ -22,6 +22,7 @@ public struct LatePages: Hashable, Sendable {
     /// Of the state of the file that the pages were stored over.
     public let counter: UInt64
 
+    /// Bytes of ``salt``.
     public static let saltLength = 16
     /// Bytes before the records.
     public static let headerLength = 32

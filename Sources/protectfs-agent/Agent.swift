@@ -20,13 +20,14 @@ struct Agent {
     private var withoutKeys = Duration.zero
     private let inbox: Inbox
 
-    /// How often it is looked for keybags that nobody here has heard of yet.
-    private static let lookInterval = Duration.seconds(60)
+    /// How often it is looked whether another keybag was unlocked: nobody listens on disks that may hang.
+    private let lookInterval: Duration
 
     init(_ keybags: FollowedKeybags, limits: LockSchedule.Limits, hearing inbox: Inbox, log: Logger) {
         (self.keybags, self.inbox, self.log) = (keybags, inbox, log)
         schedule = LockSchedule(limits: limits)
         hasLimit = limits.longest != nil
+        lookInterval = .seconds(min(60, max(1, (limits.longest ?? 60) / 4)))
     }
 
     /// Follows until the inbox has the end. What is armed then is locked at once: nobody else would before the kernel does.
@@ -34,7 +35,7 @@ struct Agent {
     /// - Returns: false if something was to be locked and is not known to be.
     mutating func run() -> Bool {
         let looksAround = hasLimit && keybags.followsAll
-        var nextLook = looksAround ? BootClock.now() + Self.lookInterval : nil
+        var nextLook = looksAround ? BootClock.now() + lookInterval : nil
         keybags.listen { [inbox] in inbox.put(.look) }
         following: while true {
             switch inbox.next(until: [timer, nextLook].compactMap { $0 }.min()) {
@@ -44,7 +45,7 @@ struct Agent {
             case nil:
                 let now = BootClock.now()
                 if let time = nextLook, time <= now {
-                    nextLook = now + Self.lookInterval
+                    nextLook = now + lookInterval
                     look()
                 }
                 if let time = timer, time <= now {
@@ -80,8 +81,7 @@ struct Agent {
     private mutating func look() {
         keybags.listen { [inbox] in inbox.put(.look) }
         let asked = BootClock.now()
-        let now: ClosedRange<UInt64>?
-        do { now = try keybags.unlocked() } catch { return }  // nobody knows: as it was
+        let now = keybags.unlocked()
         if now == nil { withoutKeys = asked }
         guard now != unlocked else { return }
         unlocked = now

@@ -13,8 +13,12 @@ struct FollowedKeybags {
     /// What was armed, until it is finished or cancelled.
     private var armed: [Armed] = []
     private let told = ToldFailures()
-    /// For whose locks and unlocks somebody listens.
-    private var observations: [KeybagUUID: LockListener.Observation] = [:]
+    /// For the others, whose disks may hang.
+    private let patience = Patience()
+    /// When the keys of each were loaded, as far as that was known last.
+    private var unlockTimes: [KeybagUUID: UInt64] = [:]
+    /// Of the own keybag's locks and unlocks.
+    private var observation: LockListener.Observation?
 
     private struct Armed {
         let keybag: Keybag
@@ -39,24 +43,34 @@ struct FollowedKeybags {
     /// Whether a lock is armed that has to be finished.
     var isArmed: Bool { !armed.isEmpty }
 
-    /// Arms all of them, the kernel's own timeouts first of all; a keybag that cannot be opened is locked at once, because
-    /// nobody could finish it.
+    /// Arms all of them, the own one first; a keybag that cannot be opened, or is on a disk that hangs, is locked at once, because nobody could
+    /// finish it.
     mutating func arm(seconds: UInt32) {
         let before = armed
         armed = []
         let due = BootClock.now() + .seconds(seconds)
-        for keybag in [own] + others() {
-            let went = attempt("arm", keybag) { () throws(DataProtectionError) in
-                guard let lock = try keybag.armLock(seconds: seconds) else { return }
-                let isOurs = before.contains { $0.isOwn && $0.lock == lock && $0.keybag.uuid == keybag.uuid }
-                let isNew = due <= .nanoseconds(Int64(clamping: lock.deadline))
-                armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs))
+        arm(own, seconds: seconds, due: due, before)
+        for uuid in others() {
+            switch patience.ask("\(uuid)", { try? Keybag.remembered(uuid) }) {
+            case .some(let keybag?): arm(keybag, seconds: seconds, due: due, before)
+            case .some(nil):
+                attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
+            case nil: evict(uuid)
             }
-            if !went { armed.append(Armed(keybag: keybag, lock: nil, isOwn: true)) }
         }
-        for uuid in strays() {
-            attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
+    }
+
+    private mutating func arm(_ keybag: Keybag, seconds: UInt32, due: Duration, _ before: [Armed]) {
+        var lock: ArmedLock?
+        let went = attempt("arm", keybag) { () throws(DataProtectionError) in try keybag.armLock(seconds: seconds) }
+        switch went {
+        case .some(nil): return  // it was locked already, or is now
+        case .some(let armed?): lock = armed
+        case nil: if keybag.uuid != own.uuid { evict(keybag.uuid) }
         }
+        let isOurs = before.contains { $0.isOwn && $0.lock == lock && $0.keybag.uuid == keybag.uuid }
+        let isNew = lock.map { due <= .nanoseconds(Int64(clamping: $0.deadline)) } ?? true
+        armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs))
     }
 
     /// Locks what is armed still. What an unlock by hand has ended stays unlocked.
@@ -65,29 +79,30 @@ struct FollowedKeybags {
     mutating func finish() -> Bool {
         var locked: [Keybag] = []
         armed = armed.filter { armed in
-            let directory = armed.keybag.directory
-            return !attempt("lock", armed.keybag) { () throws(DataProtectionError) in
-                if let lock = armed.lock, !armed.keybag.isStanding(lock) {
-                    return log.info("'\(directory)' was unlocked or locked by hand")
-                }
+            let went = attempt("lock", armed.keybag) { () throws(DataProtectionError) in
+                if let lock = armed.lock, !armed.keybag.isStanding(lock) { return false }
                 _ = try armed.keybag.lock(waiting: 0)
-                locked.append(armed.keybag)
-                log.info("locked '\(directory)'")
+                return true
             }
+            guard let isLocked = went else { return true }
+            log.info(
+                "\(isLocked ? "locked " : "")'\(armed.keybag.directory)'\(isLocked ? "" : " was unlocked or locked by hand")"
+            )
+            if isLocked { locked.append(armed.keybag) }
+            return false
         }
         // The keys of all of them went before anybody was waited for.
-        for keybag in locked { tell(keybag.lockReport(waiting: 1)) }
+        for keybag in locked { report(keybag) }
         return armed.isEmpty
     }
 
     /// Ends what is armed, but nothing that somebody else has armed.
     mutating func cancel() {
         for armed in armed where armed.isOwn && armed.lock != nil {
-            attempt("cancel the lock of", armed.keybag) { () throws(DataProtectionError) in
-                if try armed.keybag.cancelArmedLock(armed.lock) {
-                    log.info("'\(armed.keybag.directory)' stays unlocked")
-                }
+            let went = attempt("cancel the lock of", armed.keybag) { () throws(DataProtectionError) in
+                try armed.keybag.cancelArmedLock(armed.lock)
             }
+            if went == true { log.info("'\(armed.keybag.directory)' stays unlocked") }
         }
         armed = []
     }
@@ -98,30 +113,50 @@ struct FollowedKeybags {
     mutating func lock() -> Bool {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
-        var went = attempt("lock", own) { () throws(DataProtectionError) in _ = try own.lock(waiting: 0) }
+        var went = attempt("lock", own) { [own] () throws(DataProtectionError) in try own.lock(waiting: 0) } != nil
         if followsAll { went = lockEach() && went }
-        if went { tell(own.lockReport(waiting: 1)) }
+        if went { report(own) }
         return went
     }
 
     private func lockEach() -> Bool {
-        var failures: [DataProtectionError]
-        do throws(DataProtectionError) { failures = try Keybag.lockEach().failures } catch { failures = [error] }
-        let texts = failures.map(\.logged)
+        let each = patience.ask("each", seconds: 3) { () -> [String] in
+            do throws(DataProtectionError) { return try Keybag.lockEach().failures.map(\.logged) } catch {
+                return [error.logged]
+            }
+        }
+        let texts = each ?? ["a keybag is on a disk that does not answer"]
         if told.isNew(texts, of: "lock each") { for text in texts { log.error("not locked: \(text)") } }
-        return texts.isEmpty
+        guard each == nil else { return texts.isEmpty }
+        // What was unlocked since has its keys in the ring.
+        for uuid in others() {
+            attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
+        }
+        return false
     }
 
-    /// When keys were loaded that are there, first and last, in seconds since 1970; nil: there are none.
-    ///
-    /// - Throws: if that cannot be known of one of them.
-    func unlocked() throws(DataProtectionError) -> ClosedRange<UInt64>? {
-        var range: ClosedRange<UInt64>?
-        for keybag in [own] + others() {
-            guard let since = try keybag.status().unlockedSeconds else { continue }
-            range = min(range?.lowerBound ?? since, since)...max(range?.upperBound ?? since, since)
+    /// When keys were loaded that are there, first and last, in seconds since 1970; nil: there are none. Looks at no disk.
+    mutating func unlocked() -> ClosedRange<UInt64>? {
+        let known = unlockTimes
+        unlockTimes = [:]
+        for uuid in [own.uuid] + others() {
+            do throws(DataProtectionError) {
+                unlockTimes[uuid] = try Keybag.unlockedSeconds(of: uuid)
+                _ = told.isNew([], of: "know \(uuid)")
+            } catch {
+                unlockTimes[uuid] = known[uuid]
+                if told.isNew([error.logged], of: "know \(uuid)") {
+                    log.error("cannot know when keybag \(uuid) was unlocked: \(error.logged)")
+                }
+            }
         }
-        return range
+        guard let first = unlockTimes.values.min(), let last = unlockTimes.values.max() else { return nil }
+        return first...last
+    }
+
+    private func report(_ keybag: Keybag) {
+        if keybag.uuid == own.uuid { return tell(own.lockReport(waiting: 1)) }
+        if let report = patience.ask("\(keybag.uuid)", seconds: 2, { keybag.lockReport(waiting: 1) }) { tell(report) }
     }
 
     /// What remains after a lock.
@@ -142,52 +177,71 @@ struct FollowedKeybags {
         }
     }
 
-    /// Calls `tell` from now on when one of them is locked or unlocked, and begins with those that it does not know yet.
+    /// Calls `tell` from now on when the own keybag is locked or unlocked.
     mutating func listen(_ tell: @escaping @Sendable () -> Void) {
-        for keybag in [own] + others() where observations[keybag.uuid] == nil {
-            attempt("listen to", keybag) { () throws(DataProtectionError) in
-                observations[keybag.uuid] = try LockListener.shared.observe(
-                    keybag.directory, of: keybag.uuid, warn: { [log] in log.warning("\($0.message)") }
-                ) { _ in
-                    tell()
-                    return nil
-                }
+        guard observation == nil else { return }
+        observation = attempt("listen to", own) { [own, log] () throws(DataProtectionError) in
+            try LockListener.shared.observe(own.directory, of: own.uuid, warn: { log.warning("\($0.message)") }) { _ in
+                tell()
+                return nil
             }
         }
     }
 
     // MARK: others
 
-    private func others() -> [Keybag] { loaded().compactMap { try? Keybag.remembered($0) } }
-
-    private func strays() -> [KeybagUUID] { loaded().filter { (try? Keybag.remembered($0)) == nil } }
-
-    private func loaded() -> [KeybagUUID] {
+    /// The other keybags with keys in the ring.
+    private func others() -> [KeybagUUID] {
         guard followsAll else { return [] }
         return ((try? Keybag.loaded()) ?? []).filter { $0 != own.uuid }
     }
 
+    /// Takes the keys of another keybag out of the ring, whatever its disk does.
+    private func evict(_ uuid: KeybagUUID) {
+        attempt("evict the keys of", "keybag \(uuid)") { () throws(DataProtectionError) in
+            try Keybag.evictKeys(of: uuid)
+        }
+    }
+
+    /// Of the own keybag at once, of another one with ``Patience``.
     @discardableResult
-    private func attempt(
-        _ what: String, _ keybag: Keybag, _ body: () throws(DataProtectionError) -> Void
-    ) -> Bool { attempt(what, "'\(keybag.directory)'", body) }
+    private func attempt<Value: Sendable>(
+        _ what: String, _ keybag: Keybag, _ body: @escaping @Sendable () throws(DataProtectionError) -> Value
+    ) -> Value? {
+        let name = "'\(keybag.directory)'"
+        return keybag.uuid == own.uuid ? attempt(what, name, body) : attempt(what, name, of: keybag.uuid, body)
+    }
 
     @discardableResult
-    private func attempt(
-        _ what: String, _ uuid: KeybagUUID, _ body: () throws(DataProtectionError) -> Void
-    ) -> Bool { attempt(what, "keybag \(uuid)", body) }
+    private func attempt<Value: Sendable>(
+        _ what: String, _ uuid: KeybagUUID, _ body: @escaping @Sendable () throws(DataProtectionError) -> Value
+    ) -> Value? { attempt(what, "keybag \(uuid)", of: uuid, body) }
 
-    private func attempt(
-        _ what: String, _ name: String, _ body: () throws(DataProtectionError) -> Void
-    ) -> Bool {
+    private func attempt<Value: Sendable>(
+        _ what: String, _ name: String, of uuid: KeybagUUID,
+        _ body: @escaping @Sendable () throws(DataProtectionError) -> Value
+    ) -> Value? {
+        let answer = patience.ask("\(uuid)") { Result { () throws(DataProtectionError) in try body() } }
+        if let answer { return attempt(what, name) { () throws(DataProtectionError) in try answer.get() } }
+        evict(uuid)
+        if told.isNew(["silent"], of: "\(what) \(name)") {
+            log.error("could not \(what) \(name): its disk does not answer; its keys were taken away")
+        }
+        return nil
+    }
+
+    @discardableResult
+    private func attempt<Value>(
+        _ what: String, _ name: String, _ body: () throws(DataProtectionError) -> Value
+    ) -> Value? {
         let deed = "\(what) \(name)"
         do throws(DataProtectionError) {
-            try body()
+            let value = try body()
             _ = told.isNew([], of: deed)
-            return true
+            return value
         } catch {
             if told.isNew([error.logged], of: deed) { log.error("could not \(deed): \(error.logged)") }
-            return false
+            return nil
         }
     }
 }

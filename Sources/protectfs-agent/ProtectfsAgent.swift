@@ -52,7 +52,7 @@ struct ProtectfsAgent {
         readlink("/proc/self/exe", &program, program.count - 1)
         let record = AgentRecord(
             pid: getpid(), since: UInt64(max(0, time(nil))),
-            program: program.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) },
+            program: FilePath(platformString: program),
             followsAll: keybags.followsAll)
         do throws(DataProtectionError) {
             if let holder = try record.hold(in: keybags.own.directory) { return holder }

@@ -39,24 +39,14 @@ struct MountGuardian {
     }
 
     private static func start(_ given: [Int32], _ words: [FilePath]) -> Bool {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for stream: Int32 in 0...2 { posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0) }
-        for (descriptor, number) in zip(given, reader...) {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, number)
-        }
-        protectfs_spawn_in_directory(&actions, "/")
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setflags(&attributes, protectfs_spawn_in_new_session)
-        let words = CWords(["protectfs-mount", option, "\(getpid())"].map { Array($0.utf8) } + words.map(\.bytes))
-        var child: pid_t = 0
         // The signals that end the server are blocked, in the guardian too.
-        return ownProgram.withPlatformString {
-            posix_spawn(&child, $0, &actions, &attributes, &words.pointers, environ) == 0
-        }
+        var guardian = NewProcess(
+            ownProgram, ["protectfs-mount", option, "\(getpid())"].map { Array($0.utf8) } + words.map(\.bytes))
+        guardian.descriptors =
+            (0...2).map { ($0, .null) } + zip(reader..., given).map { ($0, .copy(of: $1)) }
+        guardian.directory = "/"
+        guardian.isInSessionOfItsOwn = true
+        return (try? guardian.start()) != nil
     }
 
     /// By its name, which lists of processes show; a program that was replaced since has none.

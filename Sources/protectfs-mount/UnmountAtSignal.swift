@@ -36,10 +36,7 @@ final class UnmountAtSignal: Sendable {
     }
 
     private static func unmount(_ point: FilePath) {
-        let words = CWords(["fusermount3".utf8, "-u".utf8, "-z".utf8].map { Array($0) } + [point.bytes])
-        var child = pid_t()
-        guard posix_spawnp(&child, words.pointers[0]!, nil, nil, words.pointers, environ) == 0 else { return }
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) == -1 && errno == EINTR {}
+        let words = ["fusermount3", "-u", "-z"].map { Array($0.utf8) } + [point.bytes]
+        if let child = try? NewProcess("fusermount3", words).start() { NewProcess.wait(for: child) }
     }
 }

@@ -77,6 +77,7 @@ import Testing
             KeybagFailure.locked(path: "f", .complete, .read, state: .beforeFirstUnlock, since: nil))
         #expect(locked.failureReason == "not unlocked since the machine started")
         #expect(DataProtectionError.system("f", operation: "open", .noSpace).failureReason == Errno.noSpace.spoken)
+        #expect(FormatError.notOurs.localizedDescription == "not a protected file")
         #expect(RecoveryCodeTypo.checksum(likelyGroup: 3).localizedDescription == "a typo, most likely in group 3")
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import ProtectionKeys
 import TestEffort
 import Testing
@@ -143,5 +144,11 @@ struct EncodingTests {
     private static func field(_ text: String, _ body: (String) throws -> Void) -> PasswordError.Field? {
         guard case .malformed(let field, _) = error(of: { try body(text) }) else { return nil }
         return field
+    }
+
+    @Test("An error says what is wrong to an application too")
+    func words() {
+        #expect(PasswordError.unusablePassword(.empty).localizedDescription == "an empty password cannot be used")
+        #expect(PasswordError.unusableSalt(.site, .hasColon).localizedDescription == "the name of the site has a colon")
     }
 }

@@ -13,6 +13,14 @@ import Testing
         "planted-password", "planted-token",
     ]
 
+    @Test("An error says what is wrong to an application too")
+    func words() {
+        #expect(DownloadError.targetExists("/a b").localizedDescription == "'/a b' exists already")
+        let failure = DownloadFailure(.refused, "404\nNot Found", status: 404)
+        #expect(failure.localizedDescription == "404; Not Found")
+        #expect(DownloadError.failed(failure).localizedDescription == "404; Not Found")
+    }
+
     private func plant(_ bed: DownloadBed) async throws -> DownloadQueue {
         let queue = try bed.queue()
         var request = bed.request("planted-name")

@@ -1,3 +1,4 @@
+import Foundation
 import ProtectionKeys
 import Testing
 
@@ -16,6 +17,17 @@ import Testing
             SecretServer("HTTPS", host: "Example.ORG", port: 8443, path: "/a", realm: "r"), account: "kim"),
         .internetPassword(SecretServer("https", host: "example.org"), account: ""),
     ]
+
+    @Test("An error says what is wrong to an application too")
+    func words() throws {
+        let name = Self.names[0]
+        let missing = #expect(throws: SecretError.self) { try store.delete(name) }
+        let group = store.privateGroup
+        #expect(missing?.localizedDescription == "there is no secret imap kim in group \(group)")
+        let keybag = SecretError.protection(.because(KeybagFailure.keybagNotFound("/k")))
+        #expect(keybag.localizedDescription.contains("/k"))
+        #expect(keybag.recoverySuggestion?.contains("protectfs init") == true)
+    }
 
     @Test(arguments: names) func lifeOfAnItem(_ name: SecretName) throws {
         #expect(try store.record(of: name) == nil)

@@ -1,3 +1,4 @@
+import Foundation
 import ProtectionKeys
 import Testing
 
@@ -116,6 +117,13 @@ import Testing
         #expect(throws: RNCryptorError.malformed) { try opened(message, with: .anyKeys()) }
         message[20] ^= 1
         #expect(throws: RNCryptorError.wrongPasswordOrAltered) { try opened(message, with: .anyKeys()) }
+    }
+
+    @Test("An error says what is wrong to an application too")
+    func words() {
+        #expect(RNCryptorError.notRNCryptor.localizedDescription == "the message is not an RNCryptor file")
+        #expect(
+            RNCryptorError.needsKeys.localizedDescription == "the message was sealed with keys, not with a password")
     }
 
     private func secret(_ kind: RNCryptorHeader.Kind) throws -> RNCryptorSecret {

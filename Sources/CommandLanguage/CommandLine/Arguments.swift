@@ -21,7 +21,7 @@ package struct PathArgument: ExpressibleByArgument {
         // Of two names that look alike neither is taken.
         let raw = Self.rawArguments(lookingLike: argument)
         guard raw.count == 1, let bytes = raw.first else { return nil }
-        path = (bytes + [0]).withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        path = FilePath(platformString: bytes + [0])
     }
 
     private static func rawArguments(lookingLike argument: String) -> Set<[CChar]> {

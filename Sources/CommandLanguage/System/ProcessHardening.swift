@@ -19,6 +19,8 @@ package enum ProcessHardening {
         signal(SIGPIPE, SIG_IGN)
         // Nor because of a limit on the size of files (ulimit -f): the write says EFBIG then.
         signal(SIGXFSZ, SIG_IGN)
+        // Whoever started us may ignore the ends of its children; then we would wait for ours in vain.
+        signal(SIGCHLD, SIG_DFL)
     }
 
     /// For this process, and for the programs that it starts or becomes, which hold plaintext.

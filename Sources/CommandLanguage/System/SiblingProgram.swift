@@ -11,7 +11,7 @@ package enum SiblingProgram {
         guard readlink("/proc/self/exe", &buffer, buffer.count - 1) > 0 else {
             throw Failure(.systemRefused, "/proc/self/exe: \(Errno.current.spoken)")
         }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        return FilePath(platformString: buffer)
     }
 
     /// Where the program of that name is.

@@ -148,15 +148,13 @@ package struct UserUnit {
 
     private static func systemctl(_ words: [String]) throws(Failure) {
         let command = ["systemctl", "--user"] + words
-        var child = pid_t()
         // PATH is the user's own here: nothing is handed over.
-        let arguments = CWords(command)
-        let result = withExtendedLifetime(arguments) {
-            posix_spawnp(&child, "systemctl", nil, nil, arguments.pointers, environ)
+        let status: Int32
+        do throws(Errno) {
+            status = NewProcess.wait(for: try NewProcess("systemctl", command).start())
+        } catch {
+            throw Failure(.systemRefused, "systemctl: \(error.spoken)")
         }
-        guard result == 0 else { throw Failure(.systemRefused, "systemctl: \(Errno(rawValue: result).spoken)") }
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) == -1, errno == EINTR {}
         guard status == 0 else {
             throw Failure(
                 .systemRefused, "\(command.joined(separator: " ")) failed",

@@ -1,8 +1,8 @@
 public import DurableFiles
 public import FoundationEssentials
 import Keybags
-import ProtectedFiles
-import ProtectionFormat
+public import ProtectedFiles
+public import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage
 
@@ -35,4 +35,23 @@ extension KeyError: LocalizedError {
 extension RecoveryCodeTypo: LocalizedError {
     /// What is wrong with the code that was typed.
     public var errorDescription: String? { message }
+}
+
+extension FormatError: LocalizedError {
+    /// Which rule of the format is broken, or what this version does not know.
+    public var errorDescription: String? {
+        switch self {
+        case .damaged(let layer, let reason): "damaged or altered (\(layer.rawValue): \(reason))"
+        case .unsupported(let what): "made by a newer version: \(what)"
+        case .notOurs: "not a protected file"
+        }
+    }
+}
+
+extension KeyringReach.Failure: LocalizedError {
+    /// Which step the kernel refused, and why.
+    public var errorDescription: String? { message }
+
+    /// As ``errorDescription``.
+    package var message: String { "the kernel refuses to \(step.rawValue) a key: \(errno.spoken)" }
 }

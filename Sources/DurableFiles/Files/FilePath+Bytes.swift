@@ -18,9 +18,7 @@ extension FilePath {
 
     /// A path from bytes without NUL.
     package init(bytes: [UInt8]) {
-        self = (bytes.map { CInterop.PlatformChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
-            FilePath(platformString: $0.baseAddress!)
-        }
+        self.init(platformString: bytes.map { CInterop.PlatformChar(bitPattern: $0) } + [0])
     }
 
     /// The directory that the name is in.

@@ -292,9 +292,9 @@ package func retrying<I: SignedInteger>(
     _ path: FilePath, _ operation: String, _ call: () -> I
 ) throws(DataProtectionError) -> I {
     while true {
-        let result = call()
-        let error = errno
+        let (result, error) = (call(), errno)
         if result >= 0 { return result }
+        if error == EAGAIN, operation.hasPrefix("open") { throw .busy(path) }  // somebody has a lease of it: fcntl(2)
         if error != EINTR { throw .system(path, operation: operation, Errno(rawValue: error)) }
     }
 }

@@ -45,7 +45,7 @@ extension FilePath {
         guard withPlatformString({ realpath($0, &buffer) }) != nil else {
             throw .system(self, operation: "realpath", Errno(rawValue: errno))
         }
-        return buffer.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+        return FilePath(platformString: buffer)
     }
 
     /// What a link says: readlink(2).

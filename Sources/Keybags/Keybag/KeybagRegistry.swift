@@ -131,6 +131,6 @@ package enum KeybagRegistry {
         let link = Locations.registry.appending(uuid.description)
         var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let count = link.withPlatformString { readlink($0, &target, target.count - 1) }
-        return count > 0 ? target.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) } : nil
+        return count > 0 ? FilePath(platformString: target) : nil
     }
 }

@@ -40,7 +40,8 @@ extension Keybag {
         let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(
             state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },
-            unlockedSeconds: try loadedAt(ring.unlocked), firstUnlockSeconds: try loadedAt(ring.firstUnlock),
+            unlockedSeconds: try Self.loadedAt(ring.unlocked),
+            firstUnlockSeconds: try Self.loadedAt(ring.firstUnlock),
             lastTransitionSeconds: record.lastChange,
             secondsUntilLock: isDue ? left.map { Double($0) / 1_000_000_000 } : nil,
             retryAfter: (try? attempts.remainingDelay()).map { .seconds($0) }, hasRecoveryCode: hasRecoveryCode)
@@ -71,7 +72,14 @@ extension Keybag {
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
     package var namespacesWithKeys: [UInt64] { (try? rings.elsewhere()) ?? [] }
 
-    private func loadedAt(_ key: RingSlot) throws(DataProtectionError) -> UInt64? {
+    /// When class keys A and B of a keybag that need not be opened were loaded, in seconds since 1970; nil: they are not there. Looks at no disk.
+    ///
+    /// - Throws: as ``status()``, of the ring.
+    package static func unlockedSeconds(of uuid: KeybagUUID) throws(DataProtectionError) -> UInt64? {
+        try loadedAt(RingKeys(uuid).unlocked)
+    }
+
+    private static func loadedAt(_ key: RingSlot) throws(DataProtectionError) -> UInt64? {
         var serial: KeySerial?
         guard let payload = try RingKeys.payload(of: key, serial: &serial) else { return nil }
         return payload.withUnsafeBytes { RingPayload.loadedAt($0) }

@@ -11,13 +11,13 @@ import SystemPackage
 ///     agent-max = 8h
 public struct UserConfiguration: Hashable, Sendable {
     /// The class of new files when nothing nearer says one. `none` counts as class C.
-    public var defaultClass: ProtectionClass?
+    public package(set) var defaultClass: ProtectionClass?
     /// After how many seconds the agent locks when the screen was locked.
-    public var agentGrace: UInt32?
+    public package(set) var agentGrace: UInt32?
     /// After how many seconds it locks when the desktop takes the user for absent.
-    public var agentIdle: UInt32?
+    public package(set) var agentIdle: UInt32?
     /// After how many seconds it locks whatever happens.
-    public var agentMax: UInt32?
+    public package(set) var agentMax: UInt32?
 
     /// Reads the file; without one nothing is configured.
     ///

@@ -139,6 +139,11 @@ extension Keybag {
         try LockOfUnopened(followUp: .classChanges).lock(uuid)
     }
 
+    /// Takes class keys A and B of a keybag out of the ring, and looks at no disk: an unlock that is under way may load keys again.
+    ///
+    /// - Throws: `lockIncomplete`, `keyringUnavailable`.
+    package static func evictKeys(of uuid: KeybagUUID) throws(DataProtectionError) { try RingKeys(uuid).evict() }
+
     /// The keybags of which any key is in the ring.
     public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
 }

@@ -41,6 +41,11 @@ extension Keybag {
         }
     }
 
+    /// The same of an open file, which need not have a name.
+    package func rewrap(open file: LowerFile) throws(DataProtectionError) -> RewrapResult {
+        try rewrap(file) { () throws(DataProtectionError) in file }
+    }
+
     private func rewrap(
         _ seen: LowerFile, _ opening: () throws(DataProtectionError) -> LowerFile
     ) throws(DataProtectionError) -> RewrapResult {

@@ -10,13 +10,15 @@ package struct UnprotectableNames {
     /// The keybag, the device key and the configuration.
     private let ours: [FilePath]
 
-    /// Directories and files of ssh, GnuPG and shells, which are read before anybody can unlock.
+    /// Directories and files of ssh, GnuPG, shells and sessions, which are read before anybody can unlock.
     private static let exactNames: Set<String> = [
         ".ssh", ".gnupg", ".profile", ".login", ".logout", ".cshrc", ".tcshrc", ".kshrc", ".mkshrc",
         ".inputrc", ".pam_environment", ".oh-my-zsh",
     ]
     private static let prefixes = [".bash", ".zsh", ".zprofile", ".zlogin", ".zlogout"]
-    private static let configurations: Set<String> = ["fish", "bash", "zsh", "nushell"]
+    private static let configurations: Set<String> = [
+        "fish", "bash", "zsh", "nushell", "systemd", "environment.d", "autostart",
+    ]
 
     package init(keybag: FilePath) {
         home = Locations.home.canonical ?? Locations.home
@@ -69,7 +71,7 @@ package struct UnprotectableNames {
         let isShells =
             text.hasPrefix(".") && (exactNames.contains(text) || prefixes.contains { text.hasPrefix($0) })
         let isConfiguration = configurations.contains(text) && directory?.string == ".config"
-        return isShells || isConfiguration ? "ssh or a shell needs it before anybody can unlock" : nil
+        return isShells || isConfiguration ? "ssh, a shell or the session needs it before anybody can unlock" : nil
     }
 
     /// The directory resolved, the last component as it is.

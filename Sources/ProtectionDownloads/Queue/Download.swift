@@ -6,6 +6,7 @@ import FoundationEssentials
 ///     for try await event in download.events { show(event) }
 ///     let file = try await download.value
 public struct Download: Sendable, Identifiable {
+    /// What the command and ``DownloadQueue`` call it.
     public let id: DownloadID
     /// Where it was in its life.
     public let state: DownloadState

@@ -74,6 +74,9 @@ public final class ProtectedFileBody: HTTPBody {
 
     deinit { try? file.close() }  // nothing was written
 
+    /// Plaintext.
+    ///
+    /// - Throws: what ``ProtectedFile/read(into:at:)`` throws, also if the file has changed since it was added.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
         let wanted = Int(min(UInt64(buffer.count), length - min(offset, length)))
         guard wanted > 0 else { return 0 }

@@ -15,7 +15,7 @@ public enum SecretError: Error, Sendable {
     case exists(SecretName, AccessGroup)
     /// There is no secret of that name in that group. In others there may be.
     case notFound(SecretName, AccessGroup)
-    /// Its class key is not in the keyring; waiting for an unlock can help. `since`: seconds since 1970, if known.
+    /// Its class key is not in the keyring; waiting for an unlock can help. `since`: when the keys went, if known.
     case locked(SecretName, SecretAccessibility, state: ProtectionState, since: Date?)
     /// Of this device only, and made with another device key, as after a recovery on another machine; or under a class key that another
     /// device made; or its row was altered. These cannot be told apart. It can be deleted, or set anew.

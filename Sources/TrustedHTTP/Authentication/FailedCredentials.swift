@@ -22,11 +22,13 @@ public final class SessionFailures: FailedCredentials {
     /// - Throws: ``KeyError`` if the system has no random bytes.
     public init() throws { key = MACKey(secret: try SecretBytes(randomByteCount: 32)) }
 
+    /// By HMAC-SHA-256, under a key of this process.
     public func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8] {
         try bytes.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }
     }
     /// Whether the credential of that mark was refused, in this session.
     public func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+    /// Remembers the mark until the process ends.
     public func insert(_ mark: [UInt8], of credential: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
 }
 

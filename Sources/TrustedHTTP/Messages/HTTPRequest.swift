@@ -94,8 +94,10 @@ public struct BytesToSend: HTTPBody {
     /// A body that is in memory.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
+    /// All bytes.
     public var length: UInt64 { UInt64(bytes.count) }
 
+    /// Copies them.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
         bytes.withUnsafeBytes { bytes in
             let piece = bytes.dropFirst(Int(clamping: offset)).prefix(buffer.count)

@@ -72,6 +72,7 @@ public actor SessionCredentials: CredentialStore {
         entries.last { $0.space.matches(space) && $0.credential.fits(space.method) }?.credential
     }
 
+    /// Keeps it, in place of the one for the same space.
     public func keep(_ credential: Credential, for space: ProtectionSpace) {
         entries.removeAll { $0.space == space }
         entries.append((space, credential))

@@ -68,8 +68,7 @@ struct TrustExceptionFile {
             Array(UnsafeBufferPointer(start: $0, count: strlen($0)))
         }
         let hidden = Array(".".utf8CString.dropLast()) + bytes + Array(".new".utf8CString)
-        return directory.appending(
-            hidden.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }.components)
+        return directory.appending(FilePath(platformString: hidden).components)
     }
 
     private func remove(_ path: FilePath) { path.withPlatformString { _ = unlink($0) } }

@@ -1,17 +1,3 @@
-extension DownloadState {
-    /// One word, for messages and scripts.
-    var word: String {
-        switch self {
-        case .queued: "queued"
-        case .paused: "paused"
-        case .publishing: "publishing"
-        case .finished: "finished"
-        case .failed: "failed"
-        case .cancelled: "cancelled"
-        }
-    }
-}
-
 extension DownloadActivity {
     /// One word, for scripts.
     var word: String {

@@ -8,7 +8,7 @@ extension DoctorFacts {
         guard let failure = keyringFailure else {
             return .ok("kernel keyring", "this session can add, find, read and evict keys")
         }
-        let text = "the kernel refuses to \(failure.step.rawValue) a key: \(failure.errno.spoken)"
+        let text = failure.message
         let fix =
             switch failure.errno {
             case .noFunction, .notPermitted:

@@ -45,25 +45,35 @@ struct MountList {
         }
     }
 
-    private func write() throws {
-        try OwnDirectory.make(Self.path.removingLastComponent())
+    /// Changes the list, one process after the other.
+    private static func change(_ body: (inout [Entry]) throws -> Void) throws {
+        let directory = path.removingLastComponent()
+        try OwnDirectory.make(directory)
+        let turn = try LowerDirectory(directory)
+        guard flock(turn.descriptor, LOCK_EX) == 0 else {
+            throw DataProtectionError.system(directory, operation: "flock", Errno.current)
+        }
+        defer { withExtendedLifetime(turn) {} }
+        var list = try MountList()
+        try body(&list.entries)
         try AtomicReplace.write(
-            entries.flatMap { $0.line + [UInt8(ascii: "\n")] }, to: "mounts", in: Self.path.removingLastComponent(),
-            through: ".mounts.new")
+            list.entries.flatMap { $0.line + [UInt8(ascii: "\n")] }, to: "mounts", in: directory, through: ".mounts.new"
+        )
     }
 
     /// Mounts a directory over itself, unless it is mounted, and has it mounted at each login.
     static func add(_ server: MountServer) throws {
-        var list = try MountList()
         let directory = try server.directory.resolved()
         guard !directory.bytes.contains(UInt8(ascii: "\n")) else {
             throw Failure(.usage, "\(quoted(directory)) has a line break in its name, which no list can hold")
         }
         // First what can fail: nothing is listed that cannot be mounted.
+        _ = try MountList()
         if try !isMounted(directory) { try server.start() }
-        list.entries.removeAll { $0.directory == directory }
-        list.entries.append(Entry(directory, isReadOnly: server.isReadOnly))
-        try list.write()
+        try change { entries in
+            entries.removeAll { $0.directory == directory }
+            entries.append(Entry(directory, isReadOnly: server.isReadOnly))
+        }
         let program = try SiblingProgram.command()
         if UserUnit.isSystemdRunning { return try UserUnit.mounts(program).install(isPrinted: false) }
         StandardError.line(.hint, "systemd does not run here: add to ~/.profile: \(quoted(program)) mount --all")
@@ -73,15 +83,15 @@ struct MountList {
     ///
     /// - Throws: status 66 if it is not in the list.
     static func remove(_ directory: FilePath) throws {
-        var list = try MountList()
         let paths = [try directory.absolute(), (try? directory.resolved()) ?? directory]
-        guard list.entries.contains(where: { paths.contains($0.directory) }) else {
-            throw Failure(
-                .notFound, "\(quoted(directory)) is not mounted at login",
-                hint: "the list is \(quoted(path))")
+        try change { entries in
+            guard entries.contains(where: { paths.contains($0.directory) }) else {
+                throw Failure(
+                    .notFound, "\(quoted(directory)) is not mounted at login",
+                    hint: "the list is \(quoted(path))")
+            }
+            entries.removeAll { paths.contains($0.directory) }
         }
-        list.entries.removeAll { paths.contains($0.directory) }
-        try list.write()
     }
 
     /// Mounts all that are not mounted.

@@ -34,6 +34,8 @@ struct MountServer {
         var byte: UInt8 = 0
         while read(server.output, &byte, 1) < 0, errno == EINTR {}
         guard byte == 0 else { return server.leave() }
-        throw ExitStatus(rawValue: server.end()) ?? .bug
+        let status = server.end()
+        if let status = ExitStatus(rawValue: status) { throw status }
+        throw Failure(.notNow, "the server of the mount was killed before the mount was there", hint: "try again")
     }
 }

@@ -1,4 +1,3 @@
-import CSpawn
 import DataProtection
 import Glibc
 
@@ -19,31 +18,21 @@ struct EditGuardian {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[0]) }
 
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
-        for stream: Int32 in 1...2 { posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setflags(&attributes, protectfs_spawn_in_new_session)
-
-        let words = CWords(["sh", "-c", Self.script, "sh"].map { Array($0.utf8) } + [directory.bytes])
-        let variables = CWords(["PATH=/usr/bin:/bin"])
-        var child: pid_t = 0
-        let error = posix_spawn(&child, "/bin/sh", &actions, &attributes, &words.pointers, &variables.pointers)
-        guard error == 0 else {
+        var shell = NewProcess("/bin/sh", ["sh", "-c", Self.script, "sh"].map { Array($0.utf8) } + [directory.bytes])
+        shell.environment = [Array("PATH=/usr/bin:/bin".utf8)]
+        shell.descriptors = [(0, .copy(of: ends[0])), (1, .null), (2, .null)]
+        shell.isInSessionOfItsOwn = true
+        do throws(Errno) { pid = try shell.start() } catch {
             close(ends[1])
-            throw Self.failure(Errno(rawValue: error))
+            throw Self.failure(error)
         }
-        (pid, writer) = (child, ends[1])
+        writer = ends[1]
     }
 
     /// Lets it go, when there is nothing left to remove.
     func dismiss() {
         close(writer)
-        while waitpid(pid, nil, 0) == -1 && errno == EINTR {}
+        NewProcess.wait(for: pid)
     }
 
     private static func failure(_ errno: Errno) -> Failure {

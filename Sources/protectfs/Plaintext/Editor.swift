@@ -91,24 +91,13 @@ struct Editor {
     /// - Parameter mask: the signals that are blocked in it.
     /// - Throws: status 71.
     func start(on copy: FilePath, temporary: FilePath, mask: sigset_t) throws(Failure) -> pid_t {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var mask = mask
-        var usual = sigset_t([SIGINT, SIGQUIT, SIGPIPE, SIGIO])
-        posix_spawnattr_setsigmask(&attributes, &mask)
-        posix_spawnattr_setsigdefault(&attributes, &usual)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-
-        let shell = ["sh", "-c", script, "sh"] + precautions
-        let words = CWords(shell.map { Array($0.utf8) } + [copy.bytes])
-        let variables = CWords(environment(temporary: temporary))
-        var child: pid_t = 0
-        let error = posix_spawn(&child, "/bin/sh", nil, &attributes, &words.pointers, &variables.pointers)
-        guard error == 0 else {
-            throw Failure(.systemRefused, "cannot start /bin/sh: \(Errno(rawValue: error).spoken)")
+        let words = ["sh", "-c", script, "sh"] + precautions
+        var shell = NewProcess("/bin/sh", words.map { Array($0.utf8) } + [copy.bytes])
+        shell.environment = environment(temporary: temporary)
+        shell.signals = (usual: [SIGINT, SIGQUIT, SIGPIPE, SIGIO], blocked: mask)
+        do throws(Errno) { return try shell.start() } catch {
+            throw Failure(.systemRefused, "cannot start /bin/sh: \(error.spoken)")
         }
-        return child
     }
 
     /// Ours, with the temporary files in memory. NEXINIT is read by nvi alone, which writes a second copy to a disk unless

@@ -34,16 +34,23 @@ final class StartedProgram {
             close(toIt.writer)
             throw Self.failure(program, reason)
         }
-        var child: pid_t = 0
-        let error = Self.spawn(
-            &child, program, words, input: toIt.reader, output: fromIt.writer, inherited, tellsErrors)
-        close(toIt.reader)
-        close(fromIt.writer)
-        (input, output, pid) = (toIt.writer, fromIt.reader, child)
-        if error != 0 {
-            ended = 0
-            throw Self.failure(program, error)
+        var process = NewProcess(program, [program.bytes] + words)
+        process.descriptors = [(0, .copy(of: toIt.reader)), (1, .copy(of: fromIt.writer))]
+        if tellsErrors { process.descriptors.append((2, .copy(of: 1))) }
+        // Last: one of the pipe's ends may have this number.
+        if let inherited { process.descriptors.append((3, .copy(of: inherited))) }
+        // We ignore SIGPIPE, and what is ignored or blocked is inherited.
+        process.signals = (usual: [SIGPIPE], blocked: sigset_t())
+        defer {
+            close(toIt.reader)
+            close(fromIt.writer)
         }
+        do throws(Errno) { pid = try process.start() } catch {
+            close(toIt.writer)
+            close(fromIt.reader)
+            throw Self.failure(program, error.rawValue)
+        }
+        (input, output) = (toIt.writer, fromIt.reader)
     }
 
     deinit { end() }
@@ -78,10 +85,7 @@ final class StartedProgram {
         if output >= 0 { close(output) }
         output = -1
         if let ended { return ended }
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
-        let signal = status & 0x7F
-        let result = signal == 0 ? status >> 8 & 0xFF : 128 + signal
+        let result = NewProcess.wait(for: pid)
         ended = result
         return result
     }
@@ -100,32 +104,6 @@ final class StartedProgram {
         guard Glibc.pipe(&ends) == 0 else { return nil }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
-    }
-
-    private static func spawn(
-        _ child: inout pid_t, _ program: FilePath, _ words: [[UInt8]], input: Int32, output: Int32,
-        _ inherited: Int32?, _ tellsErrors: Bool
-    ) -> Int32 {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, input, 0)
-        posix_spawn_file_actions_adddup2(&actions, output, 1)
-        if tellsErrors { posix_spawn_file_actions_adddup2(&actions, 1, 2) }
-        // Last: one of the pipe's ends may have this number.
-        if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, 3) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // We ignore SIGPIPE, and what is ignored or blocked is inherited.
-        var (usual, none) = (sigset_t([SIGPIPE]), sigset_t([]))
-        posix_spawnattr_setsigdefault(&attributes, &usual)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-        let words = CWords([program.bytes] + words)
-        return words.pointers.withUnsafeMutableBufferPointer { words in
-            posix_spawnp(&child, words[0]!, &actions, &attributes, words.baseAddress!, environ)
-        }
     }
 
     private static func failure(_ program: FilePath, _ error: Int32) -> Failure {

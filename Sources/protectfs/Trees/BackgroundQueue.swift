@@ -3,36 +3,20 @@ import Glibc
 
 /// `queue run` as a process of its own, which an unlock leaves behind.
 enum BackgroundQueue {
-    /// POSIX_SPAWN_SETSID of spawn.h, which hides it behind _GNU_SOURCE.
-    private static let newSession: Int16 = 0x80
-
     /// Starts it: in a session of its own, in `/`, with no descriptor of ours, so that no terminal, pipe or disk waits for it.
     ///
     /// That it cannot be started is no reason to call the unlock a failure.
     static func start(for keybag: Keybag) {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for descriptor: CInt in 0...2 {
-            posix_spawn_file_actions_addopen(
-                &actions, descriptor, "/dev/null", descriptor == 0 ? O_RDONLY : O_WRONLY, 0)
-        }
         closeOnExec()
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setflags(&attributes, newSession)
-        let words = ["protectfs", "queue", "run", "--background", "--keybag"].map { (word: String) in strdup(word) }
         let place = (try? keybag.directory.absolute()) ?? keybag.directory
-        let arguments = words + [place.withPlatformString { strdup($0) }, nil]
-        defer { for argument in arguments { free(argument) } }
-        var child = pid_t()
+        let words = ["protectfs", "queue", "run", "--background", "--keybag"].map { Array($0.utf8) } + [place.bytes]
         // The running program, not what PATH has under that name: see SiblingProgram.
-        let result = posix_spawn(&child, "/proc/self/exe", &actions, &attributes, arguments, environ)
-        guard result == 0 else {
-            StandardError.line(.warning, "cannot start the queued work: \(Errno(rawValue: result).spoken)")
+        var process = NewProcess("/proc/self/exe", words)
+        process.descriptors = (0...2).map { ($0, .null) }
+        process.isInSessionOfItsOwn = true
+        do throws(Errno) { _ = try process.start() } catch {
+            StandardError.line(.warning, "cannot start the queued work: \(error.spoken)")
             StandardError.line(.hint, "run it now: protectfs queue run")
-            return
         }
     }
 

@@ -63,6 +63,8 @@ final class RotationRun {
     private var done: Int64 = 0
     /// Where links lead that were met: each place is said once.
     private var linked: Set<FilePath> = []
+    /// What has the copies of a backup, by its looks; and which of it was said to be in doubt.
+    private var (copies, doubted): (Set<FilePath>, Set<FilePath>) = ([], [])
 
     /// - Parameter total: how many files there are; 0 if it is not known.
     init(_ task: Task, keybag: Keybag, threads: Int, isJSON: Bool, total: Int64) {
@@ -85,8 +87,11 @@ final class RotationRun {
             walk.walk(root, recordingIn: outcome) { item in
                 // They stay under the class keys that the backup has.
                 if item.kind == .directory, let entry = item.entry, Backup.holdsCopies(entry, of: keybag.uuid) {
-                    StandardError.line(.note, "\(quoted(item.path)) has the copies of a backup and is left out")
-                    return .leaveOut
+                    copies.insert(item.path)
+                    if task == .rewrap {
+                        StandardError.line(.note, "\(quoted(item.path)) has the copies of a backup and is left out")
+                        return .leaveOut
+                    }
                 }
                 if item.kind == .file { workers?.add(item) }
                 if item.kind == .link { look(behind: item, canonical) }
@@ -186,7 +191,10 @@ final class RotationRun {
         progress.show(done)
         switch product {
         case .success(.current): currentCount += 1
-        case .success(.rewrapped): if task == .look { remainingCount += 1 } else { rewrappedCount += 1 }
+        case .success(.rewrapped) where task == .look:
+            if let place = copies.first(where: { path.starts(with: $0) }) { return leaveCopy(place, path) }
+            remainingCount += 1
+        case .success(.rewrapped): rewrappedCount += 1
         case .failure(let error): if !fail(path, error) { return }
         case nil:
             unknownCount += 1
@@ -211,6 +219,20 @@ final class RotationRun {
         }
         outcome.record(error)
         return true
+    }
+
+    /// The keybag of a genuine backup opens it without the retired keys. But anybody can make a directory look like one.
+    private func leaveCopy(_ place: FilePath, _ path: FilePath) {
+        unknownCount += 1
+        add(path, .success(.rewrapped))
+        guard doubted.insert(place).inserted else { return }
+        let keybag = place.removingLastComponent().appending("keybag")
+        StandardError.line(
+            .warning, "\(quoted(place)) looks like the copies of a backup, and has files under retired class keys")
+        StandardError.line(
+            .hint,
+            "if it is a backup: leave it out, by --root for what is beside it; if not: rm \(quoted(keybag)), and "
+                + "protectfs rotate --resume --root \(quoted(place))")
     }
 
     // MARK: JSON

@@ -148,7 +148,14 @@ struct Rotate: ParsableCommand {
         let run = RotationRun(
             .look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: RewrapPass.total(paths))
         run.visit(paths)
-        try refuseLoss(run, keybag)
+        try refuseLoss(run, run, keybag)
+        if !allowLoss {
+            // What is moved while it is looked for can be passed by: to where the search has been.
+            let again = RotationRun(
+                .look, keybag: keybag, threads: roots.jobs.threads, isJSON: false, total: RewrapPass.total(paths))
+            again.visit(paths)
+            try refuseLoss(again, run, keybag)
+        }
         let secretsAreRewrapped = try SecretsProgram(keybag: keybag).areCurrent
         guard secretsAreRewrapped || allowLoss else {
             throw Failure(
@@ -167,10 +174,11 @@ struct Rotate: ParsableCommand {
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
     }
 
-    private func refuseLoss(_ run: RotationRun, _ keybag: Keybag) throws {
+    /// - Parameter first: the search that prints JSON.
+    private func refuseLoss(_ run: RotationRun, _ first: RotationRun, _ keybag: Keybag) throws {
         let isIncomplete = run.unknownCount > 0 || run.outcome.status != .done
         guard run.remainingCount > 0 || isIncomplete, !allowLoss else { return }
-        try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
+        try first.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
         let what =
             run.remainingCount > 0
             ? "\(spoken(run.remainingCount, "file")) would be lost: still under retired class keys"

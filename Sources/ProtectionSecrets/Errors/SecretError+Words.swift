@@ -1,6 +1,9 @@
+import DataProtection
+public import FoundationEssentials
+
 extension SecretName {
     /// As people read it: `'imap' 'kim'`, `https://kim@example.org:8443/path (realm)`.
-    var words: String {
+    package var words: String {
         switch self {
         case .genericPassword(let service, let account):
             [service, account].filter { !$0.isEmpty }.map { quoted($0) }.joined(separator: " ")
@@ -16,28 +19,22 @@ extension SecretName {
 
 extension SecretServer {
     /// `https://example.org:8443`
-    var origin: String { "\(self.protocol)://\(host)" + (port == 0 ? "" : ":\(port)") }
+    package var origin: String { "\(self.protocol)://\(host)" + (port == 0 ? "" : ":\(port)") }
 
     /// The path with a slash before it, or nothing.
-    var slashedPath: String { path.isEmpty || path.hasPrefix("/") ? path : "/" + path }
+    fileprivate var slashedPath: String { path.isEmpty || path.hasPrefix("/") ? path : "/" + path }
 }
 
-extension SecretError: SpokenError {
-    package var exitStatus: ExitStatus {
-        switch self {
-        case .invalid, .valueTooLong: .usage
-        case .exists: .exists
-        case .notFound, .otherDevice, .keyLost: .notFound
-        case .locked, .needsUnlock: .notNow
-        case .damaged, .otherKey, .storeDamaged, .storeNewer: .damaged
-        // SQLITE_BUSY: another process has been changing secrets for ten seconds.
-        case .store(_, code: 5, _): .notNow
-        case .store: .inputOutput
-        case .protection(let error): error.exitStatus
-        case .cryptography: .bug
-        }
+extension SecretError: LocalizedError {
+    /// What happened and where: lower case, no full stop, names and paths quoted.
+    public var errorDescription: String? { message }
+
+    /// What to do next, as far as the keybag or its files are concerned.
+    public var recoverySuggestion: String? {
+        if case .protection(let error) = self { error.recoverySuggestion } else { nil }
     }
 
+    /// As ``errorDescription``.
     package var message: String {
         switch self {
         case .invalid(let reason): printable(reason)
@@ -67,28 +64,6 @@ extension SecretError: SpokenError {
         case .protection(let error): error.message
         case .cryptography(let error): "libcrypto failed on \(error); please report this"
         @unknown default: "\(self)"
-        }
-    }
-
-    package var hint: String? {
-        switch self {
-        case .exists: "to change it: protectfs secret update, or set"
-        case .notFound: "see what there is: protectfs secret find --all-groups"
-        case .locked, .needsUnlock: "unlock first: protectfs unlock\(KeybagOption.words(for: KeybagOption.opened))"
-        case .otherKey, .keyLost:
-            "if another device has a copy of this keybag and rotated it, read the secret there; to replace it: protectfs secret set "
-                + "--accessibility WHEN"
-        case .otherDevice:
-            "store it again: protectfs secret set --accessibility WHEN; or delete it: protectfs secret delete"
-        case .damaged:
-            "restore it from a backup, store it again with protectfs secret set --accessibility WHEN, or delete it with protectfs "
-                + "secret delete"
-        case .storeDamaged(let path, _):
-            "restore it from a backup; or run: protectfs secret delete --damaged; if that does not help, move "
-                + "\(quoted(path.removingLastComponent())) away to start a new store"
-        case .store(_, code: 5, _): "another process is changing secrets: try again when it has finished"
-        case .protection(let error): error.hint
-        default: nil
         }
     }
 }
