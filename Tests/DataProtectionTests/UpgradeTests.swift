@@ -310,10 +310,11 @@ import Testing
     /// What ssh, shells and protectfs need is left out, wherever it is.
     @Test func whatIsNeededToUnlockStays() async throws {
         let tree = try UpgradeTree()
-        try tree.plain([".ssh/id", ".bashrc", ".config/fish/config.fish", ".config/app/x"], Self.text)
+        let unit = ".config/systemd/user/protectfs-agent.service"
+        try tree.plain([".ssh/id", ".bashrc", ".config/fish/config.fish", unit, ".config/app/x"], Self.text)
         let found = await tree.results(of: try tree.bed.keybag.upgrade(directory: tree.bed.directory, to: .complete))
         #expect(found.filter { $0.value == .converted }.keys.sorted() == [".config/app/x"])
-        for name in [".ssh", ".bashrc", ".config/fish"] {
+        for name in [".ssh", ".bashrc", ".config/fish", ".config/systemd"] {
             guard case .skipped(.needed) = found[name] else {
                 Issue.record("\(name)")
                 continue

@@ -27,6 +27,15 @@ struct EditEndTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test("Whoever starts it may ignore the ends of its children")
+    func childrenIgnored() throws {
+        try bed.make("file", "one")
+        let done = try bed.edit("file", by: "echo \"two $MARKER\" >\"$1\"", before: "trap '' CHLD; exec \"$@\"")
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("two"))
+        try bed.expectNoPlaintext()
+    }
+
     @Test("An editor that does not care about SIGTERM is ended after five seconds")
     func insistent() throws {
         try bed.make("file", "one")

@@ -30,6 +30,20 @@ struct MountListTests {
         #expect(again.errors.contains("is not mounted at login"), "\(again.errors)")
     }
 
+    @Test("Several at once are all in the list")
+    func concurrent() throws {
+        let done = try sandbox.shell(
+            """
+            mkdir 1 2 3 4 5 6
+            for d in 1 2 3 4 5 6; do "$PROTECTFS" mount --at-login $d 2>>errors & done; wait
+            sed 's/.*\\///' "$XDG_CONFIG_HOME/protectfs/mounts" | sort
+            for d in 1 3 5; do "$PROTECTFS" unmount --at-login $d 2>>errors & done; wait
+            sed 's/.*\\///' "$XDG_CONFIG_HOME/protectfs/mounts" | sort
+            for d in 2 4 6; do "$PROTECTFS" unmount $d; done; cat errors >&2
+            """)
+        #expect(done.text == "1\n2\n3\n4\n5\n6\n2\n4\n6\n", "\(done.errors)")
+    }
+
     @Test("One that cannot be mounted does not keep the others from it, and a line that makes no sense is named")
     func failures() throws {
         _ = try sandbox.shell(

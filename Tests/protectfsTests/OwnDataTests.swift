@@ -103,6 +103,28 @@ struct OwnDataTests {
         for name in ["tree/file", "tree/inside/file"] { #expect(try sandbox.run("cat", name).text == "text\n") }
     }
 
+    @Test("What only looks like the copies of a backup is not lost with the retired keys")
+    func lookalike() throws {
+        #expect(try sandbox.shell("mkdir -p tree/files tree/earlier").status == 0)
+        try sandbox.protectedFile("tree/files/file")
+        try sandbox.protectedFile("tree/earlier/file")
+        try sandbox.makeBackup()
+        #expect(try sandbox.shell("cp backup/keybag tree/keybag").status == 0)
+        let passcode = Data(CommandSandbox.passcode.utf8)
+        let rotated = try sandbox.run("rotate", "--root", "tree", "--passcode-fd", "3", passcodes: passcode)
+        #expect(rotated.status == 0, "\(rotated.errors)")
+        let forget = ["rotate", "--forget", "--yes", "--root", "tree", "--passcode-fd", "3"]
+        let refused = try sandbox.run(forget, passcodes: passcode)
+        #expect(refused.status == 77, "\(refused.errors)")
+        #expect(refused.errors.contains("'tree/files' looks like the copies of a backup"), "\(refused.errors)")
+        for name in ["tree/files/file", "tree/earlier/file"] { #expect(try sandbox.run("cat", name).text == "text\n") }
+        // As the hint says.
+        #expect(try sandbox.shell("rm tree/keybag && \"$PROTECTFS\" rotate --resume --root tree").status == 0)
+        let forgotten = try sandbox.run(forget, passcodes: passcode)
+        #expect(forgotten.status == 0, "\(forgotten.errors)")
+        for name in ["tree/files/file", "tree/earlier/file"] { #expect(try sandbox.run("cat", name).text == "text\n") }
+    }
+
     @Test("A directory that is no backup keeps its mode when one is to be made there, and is refused")
     func foreignDirectory() throws {
         let done = try sandbox.shell(

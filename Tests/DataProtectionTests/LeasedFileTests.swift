@@ -1,0 +1,23 @@
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import DataProtection
+
+/// A file of which somebody has a lease, as a conversion or a class change has: fcntl(2), F_SETLEASE.
+@Suite struct LeasedFileTests {
+    @Test("Whoever cannot open it is told that it is busy")
+    func busy() throws {
+        signal(SIGIO, SIG_IGN)  // which says that somebody wants the file
+        let bed = try FileTestBed()
+        let path = bed.path("f")
+        try path.overwrite([1])
+        let holder = try LowerFile(path, flags: O_RDWR)
+        #expect(fcntl(holder.descriptor, 1024, F_WRLCK) == 0)  // F_SETLEASE, behind _GNU_SOURCE in fcntl.h
+        expectError("busy") { _ = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK) }
+        let directory = try LowerDirectory(bed.directory)
+        expectError("busy") { _ = try directory.file("f", flags: O_RDONLY, path: path) }
+        #expect(fcntl(holder.descriptor, 1024, F_UNLCK) == 0)
+        #expect(try LowerFile(path, flags: O_RDONLY | O_NONBLOCK).length() == 1)
+    }
+}
