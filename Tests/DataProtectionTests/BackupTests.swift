@@ -288,6 +288,19 @@ struct BackupTests {
         #expect(OwnDirectory.exists(earlier) == false)
     }
 
+    @Test("A file that is moved during a backup with --delete has a copy afterwards")
+    func movedMeanwhile() throws {
+        let beds = try BackupBed()
+        for name in ["a", "b"] { #expect(mkdir(beds.bed.path(name).string, 0o755) == 0) }
+        for name in ["a/1", "b/2", "b/moved"] { try beds.bed.make(name, .complete, [1]) }
+        try beds.backUp()
+        let (from, to) = (beds.bed.path("b/moved"), beds.bed.path("a/moved"))
+        let pass = try BackupPass(beds.keybag, into: Backup(at: beds.backup, for: .backup), removesDeleted: true)
+        pass.run([beds.bed.directory]) { if $0.path.lastComponent == "1" { _ = rename(from.string, to.string) } }
+        #expect(try beds.copy("a").names() == ["1", "moved"])
+        #expect(try beds.copy("b").names() == ["2"])
+    }
+
     @Test("A link in the place of a file takes no copy away, in a backup and in a restore")
     func linkInItsPlace() throws {
         let beds = try BackupBed()

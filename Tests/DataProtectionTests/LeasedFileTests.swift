@@ -8,16 +8,14 @@ import Testing
 @Suite struct LeasedFileTests {
     @Test("Whoever cannot open it is told that it is busy")
     func busy() throws {
-        signal(SIGIO, SIG_IGN)  // which says that somebody wants the file
         let bed = try FileTestBed()
         let path = bed.path("f")
         try path.overwrite([1])
-        let holder = try LowerFile(path, flags: O_RDWR)
-        #expect(fcntl(holder.descriptor, 1024, F_WRLCK) == 0)  // F_SETLEASE, behind _GNU_SOURCE in fcntl.h
+        let lease = try Lease(path)
         expectError("busy") { _ = try LowerFile(path, flags: O_RDONLY | O_NONBLOCK) }
         let directory = try LowerDirectory(bed.directory)
         expectError("busy") { _ = try directory.file("f", flags: O_RDONLY, path: path) }
-        #expect(fcntl(holder.descriptor, 1024, F_UNLCK) == 0)
+        lease.end()
         #expect(try LowerFile(path, flags: O_RDONLY | O_NONBLOCK).length() == 1)
     }
 }

@@ -87,7 +87,7 @@ struct ReplacedFileTests {
         let stored = try path.contents()
         // Root can read whatever its mode is. Nobody can open a file without waiting while somebody has a lease of it.
         let lease = try Lease(path)
-        expectError("system") { try door.replace(path, bed) }
+        expectError("busy") { try door.replace(path, bed) }
         lease.end()
         #expect(try path.contents() == stored)
         #expect(try bed.names() == ["f"])

@@ -85,7 +85,7 @@ struct RestoreTests {
         let path = try beds.restored("f")
         let lease = try Lease(path)
         #expect(try beds.restore() == ["f": "exists"])
-        #expect(try beds.restore(.replacing) == ["f": "system"])
+        #expect(try beds.restore(.replacing) == ["f": "busy"])
         lease.end()
         #expect(try beds.restore() == ["f": "unchanged"])
     }

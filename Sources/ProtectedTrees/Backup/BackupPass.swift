@@ -12,7 +12,7 @@ package final class BackupPass {
     private let backup: Backup
     private let file: BackupFile
     private let earlier: EarlierCopies
-    private let removesDeleted: Bool
+    private var removesDeleted: Bool
     /// Directories that are not for a backup: the keybag's own, and the backup itself.
     private let leftOut: [(path: FilePath, status: stat)]
     private var goesOn: () -> Bool = { true }
@@ -45,7 +45,20 @@ package final class BackupPass {
         receive: @escaping (BackupResult) -> Void
     ) {
         self.goesOn = goesOn
-        self.receive = receive
+        var hasRemoved = false
+        self.receive = { result in
+            if case .removed = result.outcome { hasRemoved = true }
+            receive(result)
+        }
+        copy(roots)
+        guard hasRemoved, goesOn() else { return }
+        // What was moved meanwhile, to where this had been already, is without a copy now.
+        removesDeleted = false
+        self.receive = { if case .copied = $0.outcome { receive($0) } }
+        copy(roots)
+    }
+
+    private func copy(_ roots: [FilePath]) {
         for root in roots where goesOn() {
             do throws(DataProtectionError) { try copy(root: root) } catch { fail(root, error) }
         }
