@@ -81,8 +81,8 @@ struct Agent {
     private mutating func look() {
         keybags.listen { [inbox] in inbox.put(.look) }
         let asked = BootClock.now()
-        let now = keybags.unlocked()
-        if now == nil { withoutKeys = asked }
+        let (now, isKnown) = keybags.unlocked()
+        if now == nil, isKnown { withoutKeys = asked }
         guard now != unlocked else { return }
         unlocked = now
         guard let now else { return tell(.lockedByHand) }

@@ -85,9 +85,8 @@ struct FollowedKeybags {
                 return true
             }
             guard let isLocked = went else { return true }
-            log.info(
-                "\(isLocked ? "locked " : "")'\(armed.keybag.directory)'\(isLocked ? "" : " was unlocked or locked by hand")"
-            )
+            let directory = "'\(armed.keybag.directory)'"
+            log.info(isLocked ? "locked \(directory)" : "\(directory) was unlocked or locked by hand")
             if isLocked { locked.append(armed.keybag) }
             return false
         }
@@ -114,44 +113,44 @@ struct FollowedKeybags {
         armed = []
         // The own one first: the others may be on disks that answer slowly.
         var went = attempt("lock", own) { [own] () throws(DataProtectionError) in try own.lock(waiting: 0) } != nil
-        if followsAll { went = lockEach() && went }
+        if followsAll { went = lockOthers() && went }
         if went { report(own) }
         return went
     }
 
-    private func lockEach() -> Bool {
-        let each = patience.ask("each", seconds: 3) { () -> [String] in
-            do throws(DataProtectionError) { return try Keybag.lockEach().failures.map(\.logged) } catch {
-                return [error.logged]
+    private func lockOthers() -> Bool {
+        let found = attempt("find", "other keybags") { () throws(DataProtectionError) in try Keybag.loadedOrUnlocking() }
+        guard let found else { return false }
+        let others = found.filter { $0 != own.uuid }
+        // All keys first: a disk that hangs keeps no other keybag unlocked.
+        let unlocked = others.filter { evict($0) == true }
+        var went = true
+        for uuid in others {
+            let wereThere = unlocked.contains(uuid)
+            let locked = attempt("lock", uuid) { () throws(DataProtectionError) in
+                try Keybag.lock(uuid, keysWereThere: wereThere)
             }
+            if locked == nil { went = false }
         }
-        let texts = each ?? ["a keybag is on a disk that does not answer"]
-        if told.isNew(texts, of: "lock each") { for text in texts { log.error("not locked: \(text)") } }
-        guard each == nil else { return texts.isEmpty }
-        // What was unlocked since has its keys in the ring.
-        for uuid in others() {
-            attempt("lock", uuid) { () throws(DataProtectionError) in try Keybag.lock(uuid) }
-        }
-        return false
+        return went
     }
 
     /// When keys were loaded that are there, first and last, in seconds since 1970; nil: there are none. Looks at no disk.
-    mutating func unlocked() -> ClosedRange<UInt64>? {
+    ///
+    /// - Returns: also whether that is known of all of them. For the others it is as it was.
+    mutating func unlocked() -> (times: ClosedRange<UInt64>?, areKnown: Bool) {
         let known = unlockTimes
+        var areKnown = true
         unlockTimes = [:]
         for uuid in [own.uuid] + others() {
-            do throws(DataProtectionError) {
-                unlockTimes[uuid] = try Keybag.unlockedSeconds(of: uuid)
-                _ = told.isNew([], of: "know \(uuid)")
-            } catch {
-                unlockTimes[uuid] = known[uuid]
-                if told.isNew([error.logged], of: "know \(uuid)") {
-                    log.error("cannot know when keybag \(uuid) was unlocked: \(error.logged)")
-                }
+            let since = attempt("know when it was unlocked:", "keybag \(uuid)") { () throws(DataProtectionError) in
+                try Keybag.unlockedSeconds(of: uuid)
             }
+            if since == nil { areKnown = false }
+            unlockTimes[uuid] = since ?? known[uuid]
         }
-        guard let first = unlockTimes.values.min(), let last = unlockTimes.values.max() else { return nil }
-        return first...last
+        guard let first = unlockTimes.values.min(), let last = unlockTimes.values.max() else { return (nil, areKnown) }
+        return (first...last, areKnown)
     }
 
     private func report(_ keybag: Keybag) {
@@ -197,7 +196,10 @@ struct FollowedKeybags {
     }
 
     /// Takes the keys of another keybag out of the ring, whatever its disk does.
-    private func evict(_ uuid: KeybagUUID) {
+    ///
+    /// - Returns: whether they were there; nil if they may be there still.
+    @discardableResult
+    private func evict(_ uuid: KeybagUUID) -> Bool? {
         attempt("evict the keys of", "keybag \(uuid)") { () throws(DataProtectionError) in
             try Keybag.evictKeys(of: uuid)
         }

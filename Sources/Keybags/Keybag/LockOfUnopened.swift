@@ -74,12 +74,14 @@ package struct LockOfUnopened {
     }
 
     /// Locks a keybag by its name, as `Keybag.lock(_:)` of the layer above does.
-    package func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
+    ///
+    /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
+    package func lock(_ uuid: KeybagUUID, keysWereThere: Bool) throws(DataProtectionError) {
         // Where the keybag is there, its counter stops an unlock that is under way.
         if let keybag = try? KeybagRegistry.keybag(uuid, followUp: followUp, warn: { _ in }) {
-            _ = try keybag.lock(waiting: 0)
+            _ = try keybag.lock(waiting: 0, keysWereThere: keysWereThere)
         } else {
-            _ = try Self.lock(unopened: uuid, keysWereThere: false)
+            _ = try Self.lock(unopened: uuid, keysWereThere: keysWereThere)
         }
     }
 

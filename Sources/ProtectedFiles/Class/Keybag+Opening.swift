@@ -135,14 +135,28 @@ extension Keybag {
     ///
     /// - Throws: `lockIncomplete`, `keyringUnavailable`; `keysElsewhere` and `lockUnproven` as ``lock()`` does, if its directory is there;
     ///   `keybagUnsafe` if its keys were there and its directory belongs to another user.
-    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) {
-        try LockOfUnopened(followUp: .classChanges).lock(uuid)
+    public static func lock(_ uuid: KeybagUUID) throws(DataProtectionError) { try lock(uuid, keysWereThere: false) }
+
+    /// - Parameter keysWereThere: whether the caller has just evicted class keys A and B.
+    package static func lock(_ uuid: KeybagUUID, keysWereThere: Bool) throws(DataProtectionError) {
+        try LockOfUnopened(followUp: .classChanges).lock(uuid, keysWereThere: keysWereThere)
     }
 
     /// Takes class keys A and B of a keybag out of the ring, and looks at no disk: an unlock that is under way may load keys again.
     ///
+    /// - Returns: whether they were there.
     /// - Throws: `lockIncomplete`, `keyringUnavailable`.
-    package static func evictKeys(of uuid: KeybagUUID) throws(DataProtectionError) { try RingKeys(uuid).evict() }
+    package static func evictKeys(of uuid: KeybagUUID) throws(DataProtectionError) -> Bool {
+        let ring = RingKeys(uuid)
+        let wereThere = ring.holdsUnlocked
+        try ring.evict()
+        return wereThere
+    }
+
+    /// The keybags of which any key is in the ring, and those of which an unlock is under way.
+    package static func loadedOrUnlocking() throws(DataProtectionError) -> Set<KeybagUUID> {
+        try UnlockUnderWay.keybags().union(RingKeys.keybagsInRing())
+    }
 
     /// The keybags of which any key is in the ring.
     public static func loaded() throws(DataProtectionError) -> [KeybagUUID] { try RingKeys.keybagsInRing() }
