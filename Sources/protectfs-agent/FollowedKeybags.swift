@@ -119,7 +119,8 @@ struct FollowedKeybags {
     }
 
     private func lockOthers() -> Bool {
-        let found = attempt("find", "other keybags") { () throws(DataProtectionError) in try Keybag.loadedOrUnlocking() }
+        let found = attempt("find", "other keybags") { () throws(DataProtectionError) in try Keybag.loadedOrUnlocking()
+        }
         guard let found else { return false }
         let others = found.filter { $0 != own.uuid }
         // All keys first: a disk that hangs keeps no other keybag unlocked.
