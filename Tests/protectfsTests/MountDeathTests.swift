@@ -73,6 +73,33 @@ struct MountDeathTests {
         #expect(Set(done.text.split(separator: "\n")) == ["True 0"], "\(done.text)")
     }
 
+    @Test("A guardian that begins after its server was killed finds that out, though a thread of the server is still there")
+    func lateGuardian() throws {
+        // Of this program the first thread ends, as of a killed server, and the other one stays.
+        let script = """
+            import ctypes, fcntl, os, sys, threading, time
+            reader, writer = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in os.pipe())
+            server = os.getpid()
+            guardian = os.fork()
+            if guardian == 0:
+                while ') Z' not in open('/proc/%d/stat' % server).read(): time.sleep(0.05)
+                os.dup2(reader, 3)
+                for number in range(4, 8): os.dup2(os.open('/dev/null', os.O_RDWR), number)
+                places = ['/nowhere/%s' % name for name in 'nkdp']
+                os.execv(sys.argv[1], ['protectfs-mount', '--guard', str(server)] + places)
+            def watch():
+                for _ in range(200):
+                    if os.waitpid(guardian, os.WNOHANG)[0]: os.write(1, b'ended'); os._exit(0)
+                    time.sleep(0.05)
+                os.kill(guardian, 9); os.write(1, b'waits'); os._exit(0)
+            threading.Thread(target=watch).start()
+            ctypes.CDLL(None).pthread_exit(None)
+            """
+        let done = try bed.sandbox.shell(
+            "exec python3 -c \"$0\" \"$(dirname \"$PROTECTFS\")/protectfs-mount\"", [script])
+        #expect(done.text == "ended", "\(done.errors)")
+    }
+
     @Test("A guardian leaves when its server ends in order, and does nothing")
     func guardianLeaves() throws {
         try bed.mount()
