@@ -23,7 +23,7 @@ import Testing
         let name = Self.names[0]
         let missing = #expect(throws: SecretError.self) { try store.delete(name) }
         let group = store.privateGroup
-        #expect(missing?.localizedDescription == "there is no secret imap kim in group \(group)")
+        #expect(missing?.localizedDescription == "there is no secret 'imap' 'kim' in group \(group)")
         let keybag = SecretError.protection(.because(KeybagFailure.keybagNotFound("/k")))
         #expect(keybag.localizedDescription.contains("/k"))
         #expect(keybag.recoverySuggestion?.contains("protectfs init") == true)
