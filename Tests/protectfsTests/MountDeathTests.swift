@@ -73,7 +73,7 @@ struct MountDeathTests {
         #expect(Set(done.text.split(separator: "\n")) == ["True 0"], "\(done.text)")
     }
 
-    @Test("A guardian that begins after its server was killed finds that out, though a thread of the server is still there")
+    @Test("A guardian that begins when its server is dead finds out, though a thread of that is there")
     func lateGuardian() throws {
         // Of this program the first thread ends, as of a killed server, and the other one stays.
         let script = """
