@@ -128,7 +128,7 @@ struct FollowedKeybags {
         var went = true
         for uuid in others {
             let wereThere = unlocked.contains(uuid)
-            let locked = attempt("lock", uuid) { () throws(DataProtectionError) in
+            let locked: Void? = attempt("lock", uuid) { () throws(DataProtectionError) in
                 try Keybag.lock(uuid, keysWereThere: wereThere)
             }
             if locked == nil { went = false }
