@@ -58,20 +58,21 @@ import Testing
 
     @Test("A lock waits for an operation from its first look for class keys A and B, and for nothing else")
     func counted() throws {
-        func isClean() throws -> Bool { try bed.keybag.lock(waiting: 0).isClean }
+        // What is counted is not waited for here: it ends only after the lock.
+        func isClean(waiting: Double) throws -> Bool { try bed.keybag.lock(waiting: waiting).isClean }
         func look(isCounted: Bool, at protectionClass: ProtectionClass) throws -> Bool {
             try bed.bag.unlock()
             var session = KeySession(bed.keybag, isCounted: isCounted)
             let name = bed.keybag.activeName(protectionClass)
             #expect(try session.withClassKey(name) { _ throws(DataProtectionError) in true } == true)
             #expect((session.use != nil) == (isCounted && protectionClass == .complete))
-            let isClean = try isClean()
+            let isClean = try isClean(waiting: session.use == nil ? 1 : 0)
             // The session is not over before this.
             #expect(try session.withClassKey(name) { _ throws(DataProtectionError) in true } == true)
             return isClean
         }
         #expect(try !look(isCounted: true, at: .complete))
-        #expect(try isClean(), "its operation is over")
+        #expect(try isClean(waiting: 1), "its operation is over")
         #expect(try look(isCounted: false, at: .complete))
         #expect(try look(isCounted: true, at: .completeUntilFirstUserAuthentication))
     }
