@@ -19,18 +19,19 @@ struct AgentOtherDiskTests {
         protectfs agent run --max 3s 2>log & agent=$!
         until grep -q follows log; do sleep 0.05; done
         eval "$1"
-        printf %s "$0" | protectfs unlock --passcode-fd 0 || exit 1
-        for second in 1 2 3 4 5 6 7 8 9 10 11 12; do
-            protectfs status | grep -q ': locked' && break
-            sleep 1
+        for round in first second; do
+            printf %s "$0" | protectfs unlock --passcode-fd 0 || exit 1
+            for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+                protectfs status | grep -q ': locked' && echo $round && break
+                sleep 1
+            done
         done
-        echo "$second $(protectfs status)"
         eval "$2"
         cat log >&2
         """
 
     @Test(
-        "The limit of the own keybag is kept",
+        "The limit of the own keybag is kept, again and again",
         arguments: [
             ("kill -STOP $disk", "kill -CONT $disk"), ("chmod 0 stored/other/rings", "chmod 600 stored/other/rings"),
         ])
@@ -38,7 +39,6 @@ struct AgentOtherDiskTests {
         let user = try EndToEndUser.made()
         let words = ["dbus-run-session", "--", "env", "PATH=\(user.programs):/usr/bin:/bin", "sh", "-c", Self.script]
         let done = try user.run(words + [EndToEndUser.passcode, breaks, mends])
-        let found = done.text.split(separator: " ")
-        #expect(found.first.flatMap { Int($0) } ?? 12 < 12 && done.text.contains(": locked"), "\(done)")
+        #expect(done.text == "first\nsecond\n", "\(done)")
     }
 }
