@@ -144,7 +144,7 @@ struct FollowedKeybags {
         var areKnown = true
         unlockTimes = [:]
         for uuid in [own.uuid] + others() {
-            let since = attempt("know when it was unlocked:", "keybag \(uuid)") { () throws(DataProtectionError) in
+            let since = attempt("read the unlock time of", "keybag \(uuid)") { () throws(DataProtectionError) in
                 try Keybag.unlockedSeconds(of: uuid)
             }
             if since == nil { areKnown = false }
@@ -226,9 +226,9 @@ struct FollowedKeybags {
     ) -> Value? {
         let answer = patience.ask("\(uuid)") { Result { () throws(DataProtectionError) in try body() } }
         if let answer { return attempt(what, name) { () throws(DataProtectionError) in try answer.get() } }
-        evict(uuid)
+        let areGone = evict(uuid) != nil
         if told.isNew(["silent"], of: "\(what) \(name)") {
-            log.error("could not \(what) \(name): its disk does not answer; its keys were taken away")
+            log.error("could not \(what) \(name): its disk does not answer\(areGone ? "; its keys were evicted" : "")")
         }
         return nil
     }

@@ -321,7 +321,7 @@ OWN = [
     Defect("two mounts at login at once lose one of them", "protectfs/Mounts/MountList.swift",
            "guard flock(turn.descriptor, LOCK_EX) == 0 else {", "guard PLANTED || flock(turn.descriptor, LOCK_EX) == 0 else {",
            "MountListTests/concurrent"),
-    Defect("an editor whose end nobody hears of is waited for for ever", "CommandLanguage/System/ProcessHardening.swift",
+    Defect("edit never notices that its editor has ended", "CommandLanguage/System/ProcessHardening.swift",
            "        signal(SIGCHLD, SIG_DFL)", "        if !PLANTED { signal(SIGCHLD, SIG_DFL) }", "EditEndTests/childrenIgnored"),
     Defect("the agent waits for the disk of another keybag", "protectfs-agent/Patience.swift",
            "        guard awaited.withLock({ $0.insert(name).inserted }) else { return nil }\n",

@@ -27,7 +27,7 @@ struct EditEndTests {
         try bed.expectNoPlaintext()
     }
 
-    @Test("Whoever starts it may ignore the ends of its children")
+    @Test("It ends with its editor although whoever started it ignores SIGCHLD")
     func childrenIgnored() throws {
         try bed.make("file", "one")
         let ignoring = """

@@ -73,7 +73,7 @@ struct MountDeathTests {
         #expect(Set(done.text.split(separator: "\n")) == ["True 0"], "\(done.text)")
     }
 
-    @Test("A guardian that begins when its server is dead finds out, though a thread of that is there")
+    @Test("A guardian that starts after its server has died notices, even if a thread of it is left")
     func lateGuardian() throws {
         // Of this program the first thread ends, as of a killed server, and the other one stays.
         let script = """

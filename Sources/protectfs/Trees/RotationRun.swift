@@ -231,7 +231,7 @@ final class RotationRun {
             .warning, "\(quoted(place)) looks like the copies of a backup, and has files under retired class keys")
         StandardError.line(
             .hint,
-            "if it is a backup: leave it out, by --root for what is beside it; if not: rm \(quoted(keybag)), and "
+            "if it is a backup: name the other directories, by --root; if not: rm \(quoted(keybag)), then "
                 + "protectfs rotate --resume --root \(quoted(place))")
     }
 

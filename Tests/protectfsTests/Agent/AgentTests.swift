@@ -156,7 +156,7 @@ struct AgentTests {
         try bed.bus.lock("1")
         #expect(try bed.becomes(.locked) == .locked)
         #expect(waits(for: { bed.agent.log.contains("not locked") }), "\(bed.agent.log)")
-        // A try may fall into an unlock, and undo it. No four do.
+        // A lock that is tried during an unlock undoes it; not four times in a row.
         var stays = false
         for _ in 0..<4 where !stays {
             try? bed.sandbox.unlock()
