@@ -7,6 +7,7 @@ import SystemPackage
 ///
 ///     let opened = try keybag.open(passcode: passcode)
 ///     let generation = try opened.rotate(passcode: passcode)
+///     try keybag.awaitUnnamedFiles(before: generation)             // files that are being written get their names
 ///     for path in paths { try keybag.rewrap(fileAt: path) }        // old keys open what is not done yet
 ///     try keybag.open(passcode: passcode).forgetRetiredKeys(before: generation)      // and now no more
 extension OpenedKeybag {
@@ -134,7 +135,8 @@ extension OpenedKeybag {
     /// Drops the class keys of earlier generations: files that are still under them can be read no more, here and in
     /// backups, except with a copy or an export of the keybag that was made before.
     ///
-    /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``. Those on a disk that is away are not found.
+    /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``, after ``Keybag/awaitUnnamedFiles(before:)``. Those on a disk that is
+    /// away are not found.
     /// - Parameters:
     ///   - generation: those before it go, as far as they are retired. It is the one that was active *before* files
     ///     were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.

@@ -41,9 +41,17 @@ extension Keybag {
         }
     }
 
-    /// The same of an open file, which need not have a name.
-    package func rewrap(open file: LowerFile) throws(DataProtectionError) -> RewrapResult {
-        try rewrap(file) { () throws(DataProtectionError) in file }
+    /// Wraps the key of a finished file that has no name under the class keys of now, makes that last, and marks the file as one that is about
+    /// to get its name: whoever wants to delete the class keys that it is under waits for that.
+    package func markForName(_ file: LowerFile) throws(DataProtectionError) -> PublicationMark? {
+        while true {
+            let generation = try HeadPair(lookingAt: file).head.oldestGeneration
+            let mark = PublicationMark(ofKeybag: directory, generation)
+            // Asked after it is marked: a rotation that begins now finds the mark.
+            let result = try rewrap(file) { () throws(DataProtectionError) in file }
+            if result == .current { return mark }
+            try file.flushAll()
+        }
     }
 
     private func rewrap(
@@ -89,5 +97,14 @@ extension Keybag {
             origin.key != .classC
             || origin.generation == copy.active(.completeUntilFirstUserAuthentication).generation
         return isOriginCurrent && head.wrap.classKey == copy.activeName(head.wrap.classKey.protectionClass)
+    }
+}
+
+extension Head {
+    /// The earliest generation of class keys that the file needs.
+    package var oldestGeneration: UInt32 {
+        let origin = wrap.origin
+        let generation = wrap.classKey.generation
+        return origin.key == .classC ? min(origin.generation, generation) : generation
     }
 }

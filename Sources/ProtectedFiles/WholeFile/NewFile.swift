@@ -19,7 +19,7 @@ package final class NewFile {
     package var protectionClass: ProtectionClass { head.wrap.classKey.protectionClass }
     package private(set) var keys: HandleKeys
     /// The head to be written: its wrap record is final, its content is that of everything appended so far.
-    private var head: Head
+    var head: Head
     private var sealCount: UInt64 = 2
     /// The last, partial chunk, sealed.
     private var tail: [UInt8]?
@@ -125,37 +125,8 @@ package final class NewFile {
         // Holes at the end have nothing behind them.
         if !holes.runs.isEmpty { try file.truncate(to: layout.extent(of: head.content.record, generation: 1)) }
         try file.write(try withKeys { () throws(KeyError) in try head.encoded() }, at: 0)
-        repeat {
-            if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
-            try file.flushAll()
-            // Asked last: the flush of a large file takes its time.
-        } while try followRotation()
-    }
-
-    /// Wraps the finished file's key under the class keys of now, and makes that last.
-    ///
-    /// - Throws: `keyLost` if those that it is under were forgotten.
-    package func followRotations() throws(DataProtectionError) {
-        while try followRotation() { try file.flushAll() }
-    }
-
-    /// The class keys may have been rotated since the file was begun; what is retired now may be forgotten soon.
-    ///
-    /// - Returns: whether the file was changed.
-    /// - Throws: `keyLost` if that has happened: nobody could read the file.
-    private func followRotation() throws(DataProtectionError) -> Bool {
-        guard try !keybag.isCurrent(head) else { return false }
-        // Where it has a temporary name, a pass of the rotation may have found it.
-        return try file.withByteLock(OpenFile.slotLock, .exclusive) { () throws(DataProtectionError) in
-            let heads = try HeadPair(of: file)
-            guard try !keybag.isCurrent(heads.head) else { return false }
-            do throws(DataProtectionError) { try keybag.rewrap(heads, file, as: protectionClass) } catch .because(
-                KeybagFailure.locked)
-            {
-                return false  // it opens by the retired key, and the next pass finds it
-            }
-            return true
-        }
+        if let source { try FileAttributes.copy(from: source, to: file, keepingOwner: keepingOwner) }
+        try file.flushAll()
     }
 
     /// Gives the finished file a stronger class, before it has its name.
@@ -167,24 +138,6 @@ package final class NewFile {
             return try HeadPair(of: file).head
         }
         try file.flushAll()
-    }
-
-    /// Gives the finished file its name, and makes that last.
-    ///
-    /// - Throws: `exists` if there is something under that name and `replacing` is false.
-    package func publish(replacing: Bool) throws(DataProtectionError) { try unnamed.publish(replacing: replacing) }
-
-    /// Gives the finished file its name, with what is promised noted before.
-    package func publish(
-        replacing: Bool, promising promised: PromisedClass?
-    ) throws(DataProtectionError) -> (any ClosePromise)? {
-        let promise = try promised?.make(for: self)
-        do throws(DataProtectionError) { try publish(replacing: replacing) } catch {
-            // Where only the last flush failed, the file is there.
-            if (try? file.isNamed(path)) == false { promise?.withdraw() }
-            throw error
-        }
-        return promise
     }
 
     /// Proves that the file was made to be appended to `log`, whose path is absolute. FORMAT.md §2.8.

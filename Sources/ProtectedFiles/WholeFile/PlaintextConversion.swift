@@ -168,7 +168,7 @@ package struct Conversion {
         }
         guard count != nil else { return false }
         try new.finish(looksOf: source.file)
-        try new.unnamed.replace(source, where: isInPlace)
+        try new.replace(source, where: isInPlace)
         return true
     }
 }

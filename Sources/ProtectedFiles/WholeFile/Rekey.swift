@@ -62,7 +62,7 @@ extension Keybag {
         guard count == size else { throw .busy(path) }
         try new.finish(looksOf: source.file)
         try open.keepForeignBytes(.read)
-        try new.unnamed.replace(source) { true }
+        try new.replace(source) { true }
     }
 }
 

@@ -32,8 +32,6 @@ package struct WholeFile {
     /// - Throws: `exists` if there is something under that name and `replacing` is false; `busy` while somebody writes to what is replaced, and
     ///   `system` if that cannot be read; `keyLost` if its class key was rotated and forgotten since it was written.
     package func publish(replacing: Bool) throws(DataProtectionError) {
-        // No pass of a rotation finds it before, and what was noted in between may have taken its time.
-        try new.followRotations()
         let replaced = replacing ? try ReplacedFile.hold(new.unnamed.entry, new.keybag) : nil
         defer { withExtendedLifetime(replaced) {} }
         try new.publish(replacing: replacing)

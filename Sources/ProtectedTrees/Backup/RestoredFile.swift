@@ -57,8 +57,8 @@ package struct RestoredFile {
         try FileAttributes.copy(from: file, to: copy.file, keepingOwner: false)
         try copy.file.flushAll()
         try replaced?.saveAppendedBytes(keybag)
-        // Asked last: all of that takes its time, and class keys that were retired meanwhile may be forgotten soon.
-        while try keybag.rewrap(open: copy.file) == .rewrapped { try copy.file.flushAll() }
+        let mark = try keybag.markForName(copy.file)
+        defer { withExtendedLifetime(mark) {} }
         if conflict != .onlyTry { try copy.publish(replacing: conflict == .replace, isLast: false) }
         return true
     }

@@ -145,6 +145,7 @@ struct Rotate: ParsableCommand {
             return try run.finishDocument(generation: keybag.activeGeneration, retired: [])
         }
         try Self.refuseLocked(keybag)
+        try awaitUnnamedFiles(keybag, before: generation)
         let run = RotationRun(
             .look, keybag: keybag, threads: roots.jobs.threads, isJSON: json, total: RewrapPass.total(paths))
         run.visit(paths)
@@ -172,6 +173,16 @@ struct Rotate: ParsableCommand {
             StandardError.line(.hint, "unlock it: protectfs unlock\(KeybagOption.words(for: keybag.directory))")
         }
         try run.finishDocument(generation: keybag.activeGeneration, retired: keybag.retiredGenerations)
+    }
+
+    /// Files that have no name yet are not found by the search.
+    private func awaitUnnamedFiles(_ keybag: Keybag, before generation: UInt32) throws(Failure) {
+        do throws(DataProtectionError) { try keybag.awaitUnnamedFiles(before: generation) } catch {
+            guard !allowLoss else { return }
+            throw Failure(
+                .notNow, "a program is about to finish a file under retired class keys; nothing was forgotten",
+                hint: "try again; if a program is stopped, continue it first")
+        }
     }
 
     /// - Parameter first: the search that prints JSON.
