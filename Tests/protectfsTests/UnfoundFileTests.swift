@@ -91,7 +91,8 @@ struct UnfoundFileTests {
         #expect(try rotate().status == 0)
         let refused = try rotate("--forget", "--yes")
         #expect(refused.status == 75)
-        #expect(refused.errors.contains("a program is about to finish a file under retired class keys"), "\(refused.errors)")
+        let error = "a program is about to finish a file under retired class keys"
+        #expect(refused.errors.contains(error), "\(refused.errors)")
 
         release(process)
         let path = try name ?? sandbox.restored("source/saved", in: "tree")
@@ -137,7 +138,8 @@ struct UnfoundFileTests {
         try sandbox.put(CommandSandbox.passcode, at: "passcode")
         let forget = "$PROTECTFS rotate --forget --yes --root tree --passcode-fd 3 3<passcode 2>said; echo $? >status"
         let process = try held(before: .openat2, of: "zz-last", "sh -c '\(forget)'")
-        try FileManager.default.moveItem(atPath: sandbox.path("tree/zz-last/file"), toPath: sandbox.path("tree/aa-first/file"))
+        let (from, to) = (sandbox.path("tree/zz-last/file"), sandbox.path("tree/aa-first/file"))
+        try FileManager.default.moveItem(atPath: from, toPath: to)
         release(process)
         #expect(try waits { text(sandbox.path("status")) == "77\n" })
         #expect(text(sandbox.path("said")).contains("1 file would be lost"))

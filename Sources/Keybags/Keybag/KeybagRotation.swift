@@ -1,4 +1,5 @@
 import DurableFiles
+import Glibc
 import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage
@@ -171,6 +172,20 @@ extension OpenedKeybag {
 }
 
 extension Keybag {
+    /// Waits until every finished file under class keys of earlier generations has its name, in all processes. Before that, no search for files
+    /// that still need those keys finds it.
+    ///
+    /// This takes no longer than a flush. A process that is stopped in that moment can keep the caller waiting for three seconds.
+    /// - Parameter generation: the active one.
+    /// - Throws: `busy` with the path of the keybag if such a file still has no name.
+    public func awaitUnnamedFiles(before generation: UInt32) throws(DataProtectionError) {
+        let end = Clock.monotonic() + 3_000_000_000
+        while PublicationMark.isThere(ofKeybag: directory, before: generation) {
+            guard Clock.monotonic() < end else { throw .busy(directory) }
+            usleep(1_000)
+        }
+    }
+
     /// The generations of class keys that open old files and wrap no new ones, in ascending order.
     public var retiredGenerations: [UInt32] {
         Set(lastKnown.usedEntries.filter { $0.state == .retired }.map(\.generation)).sorted()

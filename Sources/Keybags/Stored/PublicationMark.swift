@@ -32,19 +32,3 @@ package final class PublicationMark: Sendable {
         try? LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | TransitionFile.flags)
     }
 }
-
-extension Keybag {
-    /// Waits until every finished file under class keys of earlier generations has its name, in all processes. Before that, no search for files
-    /// that still need those keys finds it.
-    ///
-    /// This takes no longer than a flush. A process that is stopped in that moment can keep the caller waiting for three seconds.
-    /// - Parameter generation: the active one.
-    /// - Throws: `busy` with the path of the keybag if such a file still has no name.
-    public func awaitUnnamedFiles(before generation: UInt32) throws(DataProtectionError) {
-        let end = Clock.monotonic() + 3_000_000_000
-        while PublicationMark.isThere(ofKeybag: directory, before: generation) {
-            guard Clock.monotonic() < end else { throw .busy(directory) }
-            usleep(1_000)
-        }
-    }
-}
