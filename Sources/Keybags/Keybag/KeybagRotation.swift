@@ -177,10 +177,10 @@ extension Keybag {
     ///
     /// This takes no longer than a flush. A process that is stopped in that moment can keep the caller waiting for three seconds.
     /// - Parameter generation: the active one.
-    /// - Throws: `busy` with the path of the keybag if such a file still has no name.
+    /// - Throws: `busy` with the path of the keybag if such a file still has no name; `system` if that cannot be seen.
     public func awaitUnnamedFiles(before generation: UInt32) throws(DataProtectionError) {
         let end = Clock.monotonic() + 3_000_000_000
-        while PublicationMark.isThere(ofKeybag: directory, before: generation) {
+        while try PublicationMark.isThere(ofKeybag: directory, before: generation) {
             guard Clock.monotonic() < end else { throw .busy(directory) }
             usleep(1_000)
         }

@@ -16,19 +16,25 @@ package final class PublicationMark: Sendable {
     /// - Returns: nil where the file cannot be locked. Then nobody can delete keys there either, as on a read-only medium; or somebody has
     ///   removed the file, and the next lock makes it again.
     package init?(ofKeybag keybag: FilePath, _ generation: UInt32) {
-        guard let file = Self.file(keybag),
+        guard let file = try? Self.file(keybag),
             (try? file.tryByteLock(Self.first + off_t(generation), .shared)) == true
         else { return nil }
         self.file = file
     }
 
     /// Whether there is one for an earlier generation.
-    static func isThere(ofKeybag keybag: FilePath, before generation: UInt32) -> Bool {
-        let bytes = first..<first + off_t(generation)
-        return (try? file(keybag)?.bytesLockedElsewhere(in: bytes, atMost: 1)) ?? [] != []
+    ///
+    /// - Throws: `system` if that cannot be seen.
+    static func isThere(ofKeybag keybag: FilePath, before generation: UInt32) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) {
+            let bytes = first..<first + off_t(generation)
+            return try !file(keybag).bytesLockedElsewhere(in: bytes, atMost: 1).isEmpty
+        } catch .system(_, _, .noSuchFileOrDirectory) {
+            return false
+        }
     }
 
-    private static func file(_ keybag: FilePath) -> LowerFile? {
-        try? LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | TransitionFile.flags)
+    private static func file(_ keybag: FilePath) throws(DataProtectionError) -> LowerFile {
+        try LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | TransitionFile.flags)
     }
 }

@@ -176,9 +176,9 @@ struct Rotate: ParsableCommand {
     }
 
     /// Files that have no name yet are not found by the search.
-    private func awaitUnnamedFiles(_ keybag: Keybag, before generation: UInt32) throws(Failure) {
-        do throws(DataProtectionError) { try keybag.awaitUnnamedFiles(before: generation) } catch {
-            guard !allowLoss else { return }
+    private func awaitUnnamedFiles(_ keybag: Keybag, before generation: UInt32) throws {
+        if allowLoss { return }
+        do throws(DataProtectionError) { try keybag.awaitUnnamedFiles(before: generation) } catch .busy {
             throw Failure(
                 .notNow, "a program is about to finish a file under retired class keys; nothing was forgotten",
                 hint: "try again; if a program is stopped, continue it first")
