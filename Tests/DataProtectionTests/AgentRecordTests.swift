@@ -64,9 +64,9 @@ struct AgentRecordTests {
         let text = "default-class = complete\nagent-grace = 0\nagent-idle=15m\n agent-max = 2h # and no more"
         let configuration = try UserConfiguration(parsing: text, at: "config")
         #expect(configuration.defaultClass == .complete)
-        #expect(configuration.agentGrace == 0)
-        #expect(configuration.agentIdle == 900)
-        #expect(configuration.agentMax == 7200)
+        #expect(configuration.agentGrace == .zero)
+        #expect(configuration.agentIdle == .seconds(900))
+        #expect(configuration.agentMax == .seconds(7200))
         for line in ["agent-idle = 0", "agent-max = soon", "agent-grace = -1", "agent = 1", "agent-idle"] {
             expectError("configuration") { _ = try UserConfiguration(parsing: line, at: "config") }
         }

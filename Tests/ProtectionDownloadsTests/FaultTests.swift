@@ -72,7 +72,7 @@ import Testing
         bed.server.answer(.reset(after: 150_000))
         let other = noise(300_000, seed: 2)
         var request = bed.request()
-        request.retry.firstDelay = 0.2
+        request.retry.firstDelay = .milliseconds(200)
         let queue = try bed.queue()
         let download = try await queue.add(request)
         bed.server.beforeEachPiece { sent in

@@ -25,7 +25,7 @@ import Testing
         var request = DownloadRequest(url, to: bed.path("file"))
         let authority = String(decoding: try server.authority, as: UTF8.self)
         request.trust = try ServerTrust(anchors: .only([try Certificate(pem: authority)]))
-        request.retry.firstDelay = 0.01
+        request.retry.firstDelay = .milliseconds(10)
         return request
     }
 

@@ -24,7 +24,7 @@ import Testing
         var request = DownloadRequest(url ?? server.url("/file"), to: bed.path("file"))
         let authority = String(decoding: try server.authority, as: UTF8.self)
         request.trust = try ServerTrust(anchors: .only([try Certificate(pem: authority)]))
-        request.retry.firstDelay = 0.01
+        request.retry.firstDelay = .milliseconds(10)
         request.retry.maximumFailures = 4
         request.checks = [.digest(.sha256, try Digest.sha256(Answer.pattern(0..<Self.length)))]
         return request
@@ -89,7 +89,7 @@ import Testing
     @Test func stalled() async throws {
         try server.answer("/file", whole.with(\.cutAfter, 200_000).with(\.end, .stall), whole)
         var connections = DownloadConnections()
-        connections.stallLimit = .init(bytesPerSecond: 1, duration: 1)
+        connections.stallLimit = .init(bytesPerSecond: 1, duration: .seconds(1))
         #expect(try await download(try request(), connections).state == .finished)
         #expect(try bed.contents() == Answer.pattern(0..<Self.length))
     }

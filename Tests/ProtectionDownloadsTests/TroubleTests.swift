@@ -163,7 +163,7 @@ import Testing
         let bed = try bed()
         let queue = try bed.queue()
         var request = bed.request()
-        request.retry.maximumSeconds = 30 * 86_400
+        request.retry.maximumTime = .seconds(30 * 86_400)
         bed.server.answer(.status(503, ["Retry-After": "\(29 * 86_400)"]))
         let id = try await queue.add(request).id
         let running = Task { try await queue.run() }
@@ -223,7 +223,7 @@ import Testing
         for number in 0..<100 {
             bed.server["n\(number)"] = .init(bytes: bytes)
             var request = bed.request("n\(number)")
-            request.retry.firstDelay = 600
+            request.retry.firstDelay = .seconds(600)
             _ = try await queue.add(request)
             bed.server.answer(.reset(after: 50_000))
         }

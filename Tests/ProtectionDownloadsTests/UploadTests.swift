@@ -185,7 +185,7 @@ final class Taker: DownloadTransport {
             throw Broken()
         }
         var request = request(bed)
-        request.retry.firstDelay = 0.01
+        request.retry.firstDelay = .milliseconds(10)
         let queue = try DownloadQueue(bed.keybag, transport: taker)
         let id = try await queue.add(request).id
         try await queue.run(untilIdle: true)

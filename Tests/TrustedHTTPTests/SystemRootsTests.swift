@@ -86,7 +86,8 @@ struct SystemRootsTests {
             try directory.write("root")
             setenv("SSL_CERT_FILE", directory.file, 1)
             setenv("SSL_CERT_DIR", directory.path, 1)
-            let verdict = ServerTrust().evaluate(try presented("direct"), at: someday)
+            let verdict = ServerTrust().evaluate(
+                try presented("direct"), at: Date(timeIntervalSince1970: Double(someday)))
             exit(verdict.recoverableReasons == [.incompleteChain] ? 0 : 1)
         }
     }

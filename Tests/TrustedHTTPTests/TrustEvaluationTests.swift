@@ -78,7 +78,7 @@ struct TrustEvaluationTests {
         #expect(trust.verdict(try presented("not-yet-valid", "intermediate")).recoverableReasons == [.notYetValid])
 
         let chain = try presented("expired", "intermediate")
-        let validity = try #require(chain.certificates[0].validity)
+        let validity = try #require(chain.certificates[0].parsed.validity)
         #expect(trust.verdict(chain, at: validity.lowerBound) == .trusted)
         #expect(trust.verdict(chain, at: validity.upperBound - 1) == .trusted)
         #expect(trust.verdict(chain, at: validity.upperBound).recoverableReasons == [.expired])

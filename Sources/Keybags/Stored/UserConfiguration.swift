@@ -12,12 +12,12 @@ import SystemPackage
 public struct UserConfiguration: Hashable, Sendable {
     /// The class of new files when nothing nearer says one. `none` counts as class C.
     public package(set) var defaultClass: ProtectionClass?
-    /// After how many seconds the agent locks when the screen was locked.
-    public package(set) var agentGrace: UInt32?
-    /// After how many seconds it locks when the desktop takes the user for absent.
-    public package(set) var agentIdle: UInt32?
-    /// After how many seconds it locks whatever happens.
-    public package(set) var agentMax: UInt32?
+    /// How long after the screen was locked the agent locks.
+    public package(set) var agentGrace: Duration?
+    /// How long after the desktop takes the user for absent it locks.
+    public package(set) var agentIdle: Duration?
+    /// How long after an unlock it locks whatever happens.
+    public package(set) var agentMax: Duration?
 
     /// Reads the file; without one nothing is configured.
     ///
@@ -61,12 +61,12 @@ public struct UserConfiguration: Hashable, Sendable {
         }
     }
 
-    private static func time(_ text: String, orZero: Bool = false) throws(Nonsense) -> UInt32 {
-        if orZero, text == "0" { return 0 }
+    private static func time(_ text: String, orZero: Bool = false) throws(Nonsense) -> Duration {
+        if orZero, text == "0" { return .zero }
         guard let seconds = TimeSpan.seconds(text) else {
             throw Nonsense(reason: "\(text) is no time; 90, 90s, 10m, 2h and 1d are")
         }
-        return seconds
+        return .seconds(seconds)
     }
 
     private init() {}

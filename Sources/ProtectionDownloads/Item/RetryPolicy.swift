@@ -1,30 +1,33 @@
+import DurableFiles
 import TrustedHTTP
 
 /// When a download is tried again. A decision without clock or chance: both are given.
-public struct RetryPolicy: Hashable, Sendable, Codable {
+public struct RetryPolicy: Hashable, Sendable {
     /// Failures in a row without a byte that was new, after which it is given up.
     public var maximumFailures = 30
-    /// Seconds since it was added, or resumed by hand, after which it is given up; `.max`: never for this. Time that is spent waiting
-    /// for an unlock counts.
+    /// How long after it was added, or resumed by hand, it is given up; nil: never for this. Time that is spent waiting for an unlock
+    /// counts.
     ///
     /// From a day on it takes ``patience`` failures in a row, too: neither a clock that is wrong for a moment gives up everything,
     /// nor a machine that was off for a month and has no network yet.
-    public var maximumSeconds: Int64 = 14 * 86_400
-    /// See ``maximumSeconds``.
+    public var maximumTime: Duration? = .seconds(14 * 86_400)
+    /// See ``maximumTime``.
     public static let patience = 8
-    /// Seconds to wait after the first failure; twice as long after each further one.
-    public var firstDelay: Double = 1
-    /// Seconds that are never exceeded, but by what a server asks for. More than a year counts as a year.
-    public var longestDelay: Double = 600
+    /// How long to wait after the first failure; twice as long after each further one.
+    public var firstDelay = Duration.seconds(1)
+    /// Never exceeded, but by what a server asks for. More than a year counts as a year.
+    public var longestDelay = Duration.seconds(600)
 
     /// The policy of a download that names none.
     public init() {}
 
     /// What ``decide(_:failures:began:now:jitter:)`` never goes beyond, in milliseconds.
-    var longestWait: Double { max(Double(maximumSeconds), longestDelay) * 1000 }
+    var longestWait: Double { max(maximumSeconds, longestDelay.inSeconds) * 1000 }
+
+    private var maximumSeconds: Double { maximumTime?.inSeconds ?? .infinity }
 
     /// Why a try has ended.
-    public enum Failure: Hashable, Sendable {
+    enum Failure: Hashable, Sendable {
         /// The server said so, and perhaps when to come again.
         case status(Int, retryAfter: String?)
         /// No whole response came.
@@ -34,7 +37,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     }
 
     /// What is to be done.
-    public enum Decision: Hashable, Sendable {
+    enum Decision: Hashable, Sendable {
         /// Try again then; milliseconds since 1970.
         case retry(at: Int64)
         /// Waiting would not help.
@@ -49,23 +52,21 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     ///   - failures: in a row, this one included, so at least 1.
     ///   - began: when it was added or resumed, and `now`: milliseconds since 1970.
     ///   - jitter: in 0...1, by chance: clients that lost one server together must not come back together.
-    public func decide(
-        _ failure: Failure, failures: Int, began: Int64, now: Int64, jitter: Double
-    ) -> Decision {
+    func decide(_ failure: Failure, failures: Int, began: Int64, now: Int64, jitter: Double) -> Decision {
         guard isWorthRetrying(failure) else { return .fail }
         guard failures < maximumFailures else { return .giveUp }
         let exponent = Double(min(max(failures, 1) - 1, 40))
-        var delay = min(firstDelay * pow(2, exponent), longestDelay)
+        var delay = min(firstDelay.inSeconds * pow(2, exponent), longestDelay.inSeconds)
         delay *= 0.5 + 0.5 * min(max(jitter, 0), 1)
         if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
             // As long as that nobody waits, whatever the time is.
-            if asked > maximumSeconds { return .giveUp }
+            if Double(asked) > maximumSeconds { return .giveUp }
             delay = max(delay, Double(asked))
         }
-        // Whatever the caller has set: no number is too large for what follows, and what is none is 0.
+        // Whatever the caller has set: no number is too large for what follows.
         let next = now + Int64(max(0, min(delay, Double(Self.year))) * 1000)
         // When it began is in clear in the list, and may be any number.
-        let isLate = Double(next) - Double(began) > Double(maximumSeconds) * 1000
+        let isLate = Double(next) - Double(began) > maximumSeconds * 1000
         return isLate && (failures >= Self.patience || maximumSeconds < 86_400) ? .giveUp : .retry(at: next)
     }
 
@@ -87,6 +88,33 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         guard let date = HTTPDate.seconds(text) else { return nil }
         return min(max(date - now, 0), year)
     }
+}
+
+/// As the list of downloads has it, FORMAT.md §2.14: times are seconds.
+extension RetryPolicy: Codable {
+    private enum CodingKeys: CodingKey {
+        case maximumFailures, maximumSeconds, firstDelay, longestDelay
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        maximumFailures = try values.decode(Int.self, forKey: .maximumFailures)
+        let seconds = try values.decode(Int64.self, forKey: .maximumSeconds)
+        maximumTime = seconds == .max ? nil : .seconds(seconds)
+        firstDelay = Self.delay(try values.decode(Double.self, forKey: .firstDelay))
+        longestDelay = Self.delay(try values.decode(Double.self, forKey: .longestDelay))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(maximumFailures, forKey: .maximumFailures)
+        try values.encode(maximumTime?.components.seconds ?? .max, forKey: .maximumSeconds)
+        try values.encode(firstDelay.inSeconds, forKey: .firstDelay)
+        try values.encode(longestDelay.inSeconds, forKey: .longestDelay)
+    }
+
+    /// More than a year counts as a year: no number is too large.
+    private static func delay(_ seconds: Double) -> Duration { .seconds(min(max(0, seconds), Double(year))) }
 }
 
 /// pow(3) for whole exponents.

@@ -19,8 +19,8 @@ public struct DownloadConnections: Sendable {
     public var tokens: (any BearerTokens)?
     /// Of requests that name none.
     public var proxy: HTTPProxy?
-    /// Seconds until a connection is there.
-    public var connectTimeout = 30.0
+    /// How long it may take until a connection is there.
+    public var connectTimeout = Duration.seconds(30)
     /// When a transfer counts as stalled.
     public var stallLimit = HTTPRequest.StallLimit()
 

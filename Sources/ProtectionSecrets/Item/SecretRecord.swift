@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// A secret that is stored, without its value.
 ///
 /// Nobody has authenticated it before ``SecretStore/value(of:in:)`` has opened the value that is bound to it.
@@ -10,10 +12,19 @@ public struct SecretRecord: Hashable, Sendable {
     public let group: AccessGroup
     /// In which lock states it can be read.
     public let accessibility: SecretAccessibility
-    /// Milliseconds since 1970.
-    public let created: Int64
-    /// Milliseconds since 1970.
-    public let modified: Int64
+    /// Milliseconds since 1970, as they are stored.
+    package let createdAt: Int64
+    /// Likewise.
+    package let modifiedAt: Int64
+    /// When it was added.
+    public var created: Date { Self.date(createdAt) }
+    /// When its value or its accessibility was last changed.
+    public var modified: Date { Self.date(modifiedAt) }
+
+    /// Nobody authenticates the numbers, and dates far beyond what clocks show crash calendars.
+    private static func date(_ milliseconds: Int64) -> Date {
+        min(max(Date(timeIntervalSince1970: Double(milliseconds) / 1000), .distantPast), .distantFuture)
+    }
 }
 
 /// What a search found.

@@ -34,8 +34,8 @@ struct SecretRow: Sendable {
         guard let name = columns.secret, let group = AccessGroup(stored: values.text(3)) else { return nil }
         do throws(SecretError) { try name.check() } catch { return nil }
         record = SecretRecord(
-            id: values.bytes(0), name: name, group: group, accessibility: accessibility, created: values.number(12),
-            modified: values.number(13))
+            id: values.bytes(0), name: name, group: group, accessibility: accessibility, createdAt: values.number(12),
+            modifiedAt: values.number(13))
         generation = UInt32(values.number(14, in: 1...Int64(UInt32.max)))
         wrapped = WrappedKey(bytes: values.bytes(15))
         value = values.bytes(16)
@@ -56,7 +56,7 @@ struct SecretRow: Sendable {
             Data(record.id), Int64(columns.kind.rawValue), Int64(record.accessibility.rawValue),
             record.group.description,
             columns.service, columns.account, columns.protocol, columns.host, Int64(columns.port), columns.path,
-            columns.realm, columns.name, record.created, record.modified, Int64(generation), Data(wrapped.bytes),
+            columns.realm, columns.name, record.createdAt, record.modifiedAt, Int64(generation), Data(wrapped.bytes),
             Data(value),
         ]
     }
@@ -68,14 +68,15 @@ extension SecretRow {
         var row = self
         row.record = SecretRecord(
             id: record.id, name: record.name, group: record.group, accessibility: accessibility,
-            created: record.created, modified: record.modified)
+            createdAt: record.createdAt, modifiedAt: record.modifiedAt)
         return row
     }
 
     /// What changes while a secret keeps its name, and then its id.
     var changeableArguments: StatementArguments {
         [
-            Int64(record.accessibility.rawValue), record.modified, Int64(generation), Data(wrapped.bytes), Data(value),
+            Int64(record.accessibility.rawValue), record.modifiedAt, Int64(generation), Data(wrapped.bytes),
+            Data(value),
             Data(record.id),
         ]
     }
@@ -91,8 +92,8 @@ extension SecretRecord {
             withUnsafeBytes(of: integer.littleEndian) { bytes += $0 }
         }
         append(UInt32(columns.port))
-        append(created)
-        append(modified)
+        append(createdAt)
+        append(modifiedAt)
         for text in [group.description] + columns.texts.map(\.1) {
             append(UInt32(text.utf8.count))
             bytes += text.utf8

@@ -238,7 +238,7 @@ extension SecretStore {
         let now = Int64(clamping: Clock.wallTime() / 1_000_000)
         let record = SecretRecord(
             id: try old?.id ?? Randomness.bytes(16), name: name, group: group, accessibility: accessibility,
-            created: old?.created ?? now, modified: now)
+            createdAt: old?.createdAt ?? now, modifiedAt: now)
         let row = try seal(value, record)
         if old == nil { try Self.insert(row, database) } else { try replace(row, database) }
         return record

@@ -17,7 +17,7 @@ extension HTTPClient {
     ///
     /// - Throws: ``HTTPError`` if nothing was shown: no such host, nobody there, no TLS.
     public func probe(
-        _ url: URL, trust: ServerTrust = ServerTrust(), proxy: HTTPProxy? = nil, timeout: Double = 30
+        _ url: URL, trust: ServerTrust = ServerTrust(), proxy: HTTPProxy? = nil, timeout: Duration = .seconds(30)
     ) async throws(HTTPError) -> ProbeResult {
         var request = HTTPRequest(url)
         (request.trust, request.proxy, request.connectTimeout) = (trust, proxy, timeout)

@@ -17,9 +17,9 @@ extension HTTPError: CustomStringConvertible {
         case .unsupportedProxy(let why): "not a proxy that can be used: \(why)"
         case .hostNotFound(let host): "no such host: \(host)"
         case .cannotConnect(let host, let port): "cannot connect to \(host) port \(port)"
-        case .connectTimeout(let host, let port, let seconds):
-            "no connection to \(host) port \(port) after \(seconds) s"
-        case .stalled(let limit): "less than \(limit.bytesPerSecond) bytes per second for \(limit.duration) s"
+        case .connectTimeout(let host, let port, let time):
+            "no connection to \(host) port \(port) after \(time)"
+        case .stalled(let limit): "less than \(limit.bytesPerSecond) bytes per second for \(limit.duration)"
         case .connectionLost: "the connection was lost"
         case .truncated(let received, .some(let expected)): "the response ends after \(received) of \(expected) bytes"
         case .truncated(let received, nil): "the response was cut after \(received) bytes"

@@ -33,8 +33,8 @@ public enum HTTPError: Error {
     case hostNotFound(String)
     /// No address of the host answered on that port.
     case cannotConnect(host: String, port: Int)
-    /// In seconds.
-    case connectTimeout(host: String, port: Int, after: Double)
+    /// The connection was not there in time.
+    case connectTimeout(host: String, port: Int, after: Duration)
     /// For too long fewer bytes came, or went, than the request's limit.
     case stalled(HTTPRequest.StallLimit)
     /// Reset, or ended, at another place than between two responses.

@@ -36,8 +36,8 @@ public struct HTTPRequest: Sendable {
     public var bandwidthLimit: UInt64?
     /// Limits that this request shares with others. The slowest one counts.
     public var sharedLimits: [BandwidthLimit] = []
-    /// Seconds until the connection is there, TLS included.
-    public var connectTimeout = 30.0
+    /// How long it may take until the connection is there, TLS included.
+    public var connectTimeout = Duration.seconds(30)
     /// Ends a transfer that stays below so many bytes per second for so long.
     public var stallLimit = StallLimit()
 
@@ -51,11 +51,11 @@ public struct HTTPRequest: Sendable {
     public struct StallLimit: Hashable, Sendable {
         /// 0 switches it off.
         public var bytesPerSecond = 1
-        /// In seconds.
-        public var duration = 60
+        /// Parts of a second count as a whole one.
+        public var duration = Duration.seconds(60)
 
-        /// A limit in bytes and seconds.
-        public init(bytesPerSecond: Int = 1, duration: Int = 60) {
+        /// A limit in bytes and time.
+        public init(bytesPerSecond: Int = 1, duration: Duration = .seconds(60)) {
             (self.bytesPerSecond, self.duration) = (bytesPerSecond, duration)
         }
     }

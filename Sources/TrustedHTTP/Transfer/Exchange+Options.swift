@@ -42,11 +42,10 @@ extension Exchange {
     }
 
     private func setLimits() {
-        // What is no number, too, is no time at all.
-        let connectTimeout = request.connectTimeout > 0 ? min(request.connectTimeout, 1e6) : 0
-        easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(connectTimeout * 1000)))
+        easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(1, request.connectTimeout / .milliseconds(1)), 1e9)))
         easy.set(CURLOPT_LOW_SPEED_LIMIT, request.stallLimit.bytesPerSecond)
-        easy.set(CURLOPT_LOW_SPEED_TIME, request.stallLimit.duration)
+        let stall = (request.stallLimit.duration / .seconds(1)).rounded(.up)
+        easy.set(CURLOPT_LOW_SPEED_TIME, Int(min(max(0, stall), 1e9)))
         easy.set(CURLOPT_BUFFERSIZE, 64 << 10)  // four records of TLS; more is only more to wipe
         easy.set(CURLOPT_UPLOAD_BUFFERSIZE, 512 << 10)
     }

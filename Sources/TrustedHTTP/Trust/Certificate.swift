@@ -20,9 +20,9 @@ public struct Certificate: Sendable {
     public let hostNames: [String]
     /// The IP addresses in its SubjectAltName, written as usual.
     public let addresses: [String]
-    /// When it begins and when it ends, in seconds since 1970; nil if one of them cannot be read. At the second of its end it is
-    /// refused, one earlier than RFC 5280 §4.1.2.5 has it.
-    public let validity: ClosedRange<Int64>?
+    /// When it begins and when it ends; nil if one of them cannot be read. At the second of its end it is refused, one earlier than
+    /// RFC 5280 §4.1.2.5 has it.
+    public let validity: ClosedRange<Date>?
     /// Whether its own key has signed it.
     public var isSelfSigned: Bool { parsed.isSelfSigned }
 
@@ -38,7 +38,9 @@ public struct Certificate: Sendable {
         publicKeySHA256 = try LibSSL.sha256(parsed.subjectPublicKeyInfo)
         (subject, issuer) = (parsed.subject, parsed.issuer)
         (hostNames, addresses) = parsed.alternativeNames
-        validity = parsed.validity
+        validity = parsed.validity.map {
+            Date(timeIntervalSince1970: Double($0.lowerBound))...Date(timeIntervalSince1970: Double($0.upperBound))
+        }
         self.der = der
     }
 

@@ -57,7 +57,7 @@ package final class TLSHandshake: Sendable {
             var certificates: [Certificate] = []
             for der in presented { certificates.append(try Certificate(der: der)) }
             let chain = PresentedChain(certificates: certificates, host: host, port: port)
-            judged = Seen(chain: chain, verdict: trust.evaluate(chain, at: now()))
+            judged = Seen(chain: chain, verdict: trust.evaluate(chain, at: now(), roots: .system))
         } catch {
             judged = Seen(verdict: .evaluationFailed(.malformedCertificate(why: error.description)))
         }

@@ -72,10 +72,12 @@ struct TrustDecision {
         let certificate = refusal.certificate ?? server
         switch reason {
         case .expired, .notYetValid:
-            let validity = certificate.validity.map { "valid from \(utc($0.lowerBound)) to \(utc($0.upperBound))" }
+            let validity = certificate.validity.map {
+                "valid from \($0.lowerBound.formatted(.iso8601)) to \($0.upperBound.formatted(.iso8601))"
+            }
             return TrustProblem(
                 reason: reason, certificate: certificate, seen: validity ?? "no time that can be read",
-                wanted: "valid at \(utc(time))")
+                wanted: "valid at \(Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601))")
         case .unknownRoot, .selfSigned, .incompleteChain:
             let reason = reason == .unknownRoot && certificate == server ? .incompleteChain : reason
             return TrustProblem(
@@ -106,10 +108,6 @@ struct TrustDecision {
     private func subjects(_ anchors: [Certificate]) -> String {
         anchors.prefix(4).map { "\($0.subject), SHA-256 \(Hexadecimal.text($0.sha256))" }.joined(separator: "; ")
             + (anchors.count > 4 ? "; …" : "")
-    }
-
-    private func utc(_ seconds: Int64) -> String {
-        Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
     }
 }
 

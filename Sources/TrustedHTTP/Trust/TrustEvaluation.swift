@@ -1,11 +1,15 @@
+public import FoundationEssentials
+
 extension ServerTrust {
     /// Whether a connection may be used. Looks at nothing but its arguments and the system's roots.
     ///
-    /// - Parameter time: seconds since 1970, at which certificates must be valid.
-    public func evaluate(_ chain: PresentedChain, at time: Int64) -> TrustVerdict {
-        evaluate(chain, at: time, roots: .system)
+    /// - Parameter time: when certificates must be valid. Parts of a second do not count.
+    public func evaluate(_ chain: PresentedChain, at time: Date) -> TrustVerdict {
+        let seconds = min(max(time.timeIntervalSince1970.rounded(.down), -1e15), 1e15)
+        return evaluate(chain, at: Int64(seconds), roots: .system)
     }
 
+    /// - Parameter time: seconds since 1970.
     func evaluate(_ chain: PresentedChain, at time: Int64, roots: SystemRoots) -> TrustVerdict {
         guard let server = chain.certificates.first else { return .evaluationFailed(.noCertificate) }
         do throws(TrustError) {

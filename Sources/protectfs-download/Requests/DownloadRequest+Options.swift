@@ -27,7 +27,7 @@ extension DownloadRequest {
         proxy = try options.proxy.map { try HTTPProxy($0) }
         allowsPlainHTTP = options.allowsPlainHTTP
         if let retries = options.retries { retry.maximumFailures = retries }
-        if let time = options.giveUpAfter { retry.maximumSeconds = Int64(time.seconds) }
+        if let time = options.giveUpAfter { retry.maximumTime = .seconds(time.seconds) }
     }
 
     /// Whether it comes at another pace than `other`, which changes nothing of what comes.

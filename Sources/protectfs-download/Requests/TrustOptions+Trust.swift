@@ -37,8 +37,8 @@ extension ConnectionOptions {
     func connections(proxy: String? = nil) throws -> DownloadConnections {
         var connections = DownloadConnections()
         connections.proxy = try proxy.map { try HTTPProxy($0) }
-        if let time = connectTimeout { connections.connectTimeout = Double(time.seconds) }
-        if let time = stallTimeout { connections.stallLimit.duration = Int(time.seconds) }
+        if let time = connectTimeout { connections.connectTimeout = .seconds(time.seconds) }
+        if let time = stallTimeout { connections.stallLimit.duration = .seconds(time.seconds) }
         return connections
     }
 }

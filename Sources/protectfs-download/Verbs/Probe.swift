@@ -38,7 +38,9 @@ extension DownloadProbe {
             let names = certificate.hostNames + certificate.addresses
             if !names.isEmpty { try add("names", names.map(shown).joined(separator: ", ")) }
             if let validity = certificate.validity {
-                let times = [validity.lowerBound, validity.upperBound].map { spoken(time: UInt64(clamping: $0)) }
+                let times = [validity.lowerBound, validity.upperBound].map {
+                    spoken(time: UInt64(max(0, $0.timeIntervalSince1970)))
+                }
                 try add("valid", times.joined(separator: " to "))
             }
             try add("sha-256", "\(CertificatePin.certificate(certificate))")
@@ -78,11 +80,14 @@ extension ProbeResult {
 }
 
 extension Certificate {
+    private func seconds(_ time: Date?) -> Int64? { time.map { Int64($0.timeIntervalSince1970) } }
+
     fileprivate var members: JSON {
         .object([
             ("subject", .string(subject)), ("issuer", .string(issuer)),
             ("names", .array((hostNames + addresses).map { .string($0) })),
-            ("notBefore", .optional(validity?.lowerBound)), ("notAfter", .optional(validity?.upperBound)),
+            ("notBefore", .optional(seconds(validity?.lowerBound))),
+            ("notAfter", .optional(seconds(validity?.upperBound))),
             ("sha256", .string("\(CertificatePin.certificate(self))")),
             ("publicKey", .string("\(CertificatePin.publicKey(of: self))")),
         ])

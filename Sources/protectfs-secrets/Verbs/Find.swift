@@ -42,7 +42,7 @@ extension SecretRecord {
         }
         members += [
             ("accessibility", .string(accessibility.name)), ("group", .string("\(group)")),
-            ("created", .number(created)), ("modified", .number(modified)), ("duplicate", .bool(isDuplicate)),
+            ("created", .number(createdAt)), ("modified", .number(modifiedAt)), ("duplicate", .bool(isDuplicate)),
         ]
         return .object(members)
     }

@@ -31,10 +31,13 @@ struct AgentRun: ParsableCommand {
         var words: [(String, [UInt8])] = []
         if keybag.isExplicit { words.append(("--keybag", keybag.location.bytes)) }
         let times = [
-            ("--grace", grace ?? configuration.agentGrace), ("--idle", idle?.seconds ?? configuration.agentIdle),
-            ("--max", max?.seconds ?? configuration.agentMax),
+            ("--grace", grace, configuration.agentGrace), ("--idle", idle?.seconds, configuration.agentIdle),
+            ("--max", max?.seconds, configuration.agentMax),
         ]
-        for (name, seconds) in times { if let seconds { words.append((name, Array("\(seconds)".utf8))) } }
+        for (name, given, configured) in times {
+            guard let seconds = given.map(Int64.init) ?? configured?.components.seconds else { continue }
+            words.append((name, Array("\(seconds)".utf8)))
+        }
         throw AgentProgram.become(words.flatMap { [Array($0.utf8), $1] })
     }
 }

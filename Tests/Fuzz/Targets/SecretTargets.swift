@@ -52,7 +52,7 @@ private enum SecretTargets {
     static func check(_ item: SecretStore.Item) throws {
         let record = SecretRecord(
             id: [UInt8](repeating: 1, count: 16), name: item.name, group: item.group,
-            accessibility: item.accessibility, created: 0, modified: 0)
+            accessibility: item.accessibility, createdAt: 0, modifiedAt: 0)
         let line = try PortableSecret(record).line()
         try hold(!line.contains(0x0A), "a line of two")
         let again = try JSONDecoder().decode(PortableSecret.self, from: Data(line)).secret

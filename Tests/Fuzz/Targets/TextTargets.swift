@@ -35,8 +35,8 @@ extension FuzzTarget {
             return try hold(error.isConfiguration, "\(error)")
         }
         let times = [("grace", found.agentGrace), ("idle", found.agentIdle), ("max", found.agentMax)]
-        var lines = times.compactMap { name, time in time.map { "agent-\(name) = \($0)s" } }
-        if found.agentGrace == 0 { lines[0] = "agent-grace = 0" }
+        var lines = times.compactMap { name, time in time.map { "agent-\(name) = \($0.components.seconds)s" } }
+        if found.agentGrace == .zero { lines[0] = "agent-grace = 0" }
         if let named = found.defaultClass { lines.append("default-class = \(named.shortName)") }
         let again = try? UserConfiguration(parsing: lines.joined(separator: "\n"), at: "c")
         try hold(again == found, "it reads as another one: \(lines)")

@@ -31,7 +31,7 @@ import TrustedHTTP
             policy.decide(broken, failures: 8, began: 0, now: fortnight - 128_000, jitter: 1) == .retry(at: fortnight))
         #expect(policy.decide(broken, failures: 8, began: .min, now: fortnight, jitter: 1) == .giveUp)
         var hasty = policy
-        hasty.maximumSeconds = 60
+        hasty.maximumTime = .seconds(60)
         #expect(hasty.decide(broken, failures: 1, began: 0, now: 60_000, jitter: 1) == .giveUp)
         #expect(hasty.decide(broken, failures: 1, began: 0, now: 59_000, jitter: 1) == .retry(at: 60_000))
         // The clock alone gives nothing up: it may be wrong, and the machine may have been off.
@@ -50,15 +50,16 @@ import TrustedHTTP
     @Test func noNumberIsTooLarge() {
         let broken = RetryPolicy.Failure.connection(isTransient: true)
         var policy = RetryPolicy()
-        policy.maximumSeconds = .max
+        policy.maximumTime = nil
         #expect(policy.decide(broken, failures: 1, began: 0, now: 1 << 53, jitter: 1) == .retry(at: 1 << 53 + 1000))
-        policy.maximumSeconds = .min
+        policy.maximumTime = .seconds(Int64.min)
         #expect(policy.decide(broken, failures: 1, began: 0, now: 0, jitter: 1) == .giveUp)
-        policy.maximumSeconds = .max
+        policy.maximumTime = nil
         let year: Int64 = 366 * 86_400_000
         for (first, longest, delay) in [
-            (1e300, 1e300, year), (.infinity, .infinity, year), (.nan, 600, 0), (1, .nan, 1000), (-5, -5, 0),
-        ] as [(Double, Double, Int64)] {
+            (.seconds(Int64.max), .seconds(Int64.max), year), (.zero, .seconds(600), 0),
+            (.seconds(-5), .seconds(-5), 0),
+        ] as [(Duration, Duration, Int64)] {
             (policy.firstDelay, policy.longestDelay) = (first, longest)
             #expect(
                 policy.decide(broken, failures: 1, began: 0, now: 0, jitter: 1) == .retry(at: delay),

@@ -21,7 +21,7 @@ extension DownloadBed {
     private func trusting(_ server: FaultServer, _ request: DownloadRequest) throws -> DownloadRequest {
         var request = request
         request.trust = try ServerTrust(anchors: .only(try Certificate.all(from: Array(server.authority))))
-        request.retry.firstDelay = 0.01
+        request.retry.firstDelay = .milliseconds(10)
         request.retry.maximumFailures = 4
         return request
     }

@@ -61,7 +61,7 @@ final class DownloadBed: Sendable {
     /// Asks for what the server has.
     func request(_ name: String = "file") -> DownloadRequest {
         var request = DownloadRequest(URL(string: "https://server.test/\(name)")!, to: path(name))
-        request.retry.firstDelay = 0.01
+        request.retry.firstDelay = .milliseconds(10)
         request.retry.maximumFailures = 4
         return request
     }

@@ -256,7 +256,7 @@ struct LiveTrustTests {
     @Test("A probe of nobody, and of a server without TLS")
     func probeOfNobody() async throws {
         await #expect(throws: HTTPError.self) {
-            try await client.probe(server.url("/", port: server.plainPort), timeout: 2)
+            try await client.probe(server.url("/", port: server.plainPort), timeout: .seconds(2))
         }
         await #expect(throws: HTTPError.self) { try await client.probe(server.url("/", scheme: "http")) }
     }

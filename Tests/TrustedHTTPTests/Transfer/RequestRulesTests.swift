@@ -25,14 +25,14 @@ struct RequestRulesTests {
         #expect(try await client.send(request).body == Array("text".utf8))
     }
 
-    @Test("No time is too short or too long", arguments: [0, -1, .nan, .infinity, -.infinity, 1e300])
-    func times(seconds: Double) async throws {
+    @Test("No time is too short or too long", arguments: [0, -1, Int64.max, .min])
+    func times(seconds: Int64) async throws {
         try server.answer("/", Answer(status: 200, "text"))
         var request = try server.request("/")
-        request.connectTimeout = seconds
+        request.connectTimeout = .seconds(seconds)
         do throws(HTTPError) { _ = try await client.send(request) } catch {
             // A millisecond is not enough everywhere.
-            guard case .connectTimeout = error, !(seconds > 1) else { throw error }
+            guard case .connectTimeout = error, seconds < 1 else { throw error }
         }
     }
 

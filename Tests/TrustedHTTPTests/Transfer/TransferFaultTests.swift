@@ -64,7 +64,7 @@ struct TransferFaultTests {
             count == 0 ? Answer(length: 10).with(\.cutHeadAfter, 0) : Answer(length: 100_000).with(\.cutAfter, count)
         try server.answer("/stall", answer.with(\.end, .stall))
         var request = try server.request("/stall")
-        request.stallLimit = .init(bytesPerSecond: 1, duration: 1)
+        request.stallLimit = .init(bytesPerSecond: 1, duration: .seconds(1))
         guard case .stalled = try await client.failure(request) else {
             Issue.record("not stalled")
             return
@@ -75,7 +75,7 @@ struct TransferFaultTests {
     func blockedReceiver() async throws {
         try server.answer("/blocked", Answer(length: 9 << 20))
         var request = try server.request("/blocked")
-        request.stallLimit = .init(bytesPerSecond: 1000, duration: 1)
+        request.stallLimit = .init(bytesPerSecond: 1000, duration: .seconds(1))
         let sink = Sink(delay: 300_000)
         _ = try await client.transfer(request, to: sink)
         #expect(sink.bytes.count == 9 << 20)

@@ -99,13 +99,14 @@ struct DownloadTrustOptionTests {
             "--accept-type", "text/*", "--replace", "--directory", "/tmp",
         ]
         let request = try #require(try DownloadAdd.parse(words).wanted.requests(Outcome()).first)
-        #expect(request.priority == -5 && request.retry.maximumFailures == 3 && request.retry.maximumSeconds == 7200)
+        #expect(request.priority == -5 && request.retry.maximumFailures == 3)
+        #expect(request.retry.maximumTime == .seconds(7200))
         #expect(request.headers == [HTTPHeader("X-A", "b: c")] && request.proxy?.description == "socks5h://[::1]:1080")
         #expect(request.protectionClass == .completeUntilFirstUserAuthentication && request.acceptedTypes == ["text/*"])
         #expect(request.maximumLength == 2048 && request.bandwidthLimit == 3 << 20 && request.replacesExisting)
         #expect(request.target == "/tmp/a")
         let get = try DownloadGet.parse(["https://localhost/a", "--connect-timeout", "7s", "--stall-timeout", "2m"])
         let connections = try get.connection.connections()
-        #expect(connections.connectTimeout == 7 && connections.stallLimit.duration == 120)
+        #expect(connections.connectTimeout == .seconds(7) && connections.stallLimit.duration == .seconds(120))
     }
 }
