@@ -91,7 +91,7 @@ struct UnfoundFileTests {
         #expect(try rotate().status == 0)
         let refused = try rotate("--forget", "--yes")
         #expect(refused.status == 75)
-        let error = "a program is about to finish a file under retired class keys"
+        let error = "a program has not finished writing a file under retired class keys"
         #expect(refused.errors.contains(error), "\(refused.errors)")
 
         release(process)

@@ -2,19 +2,19 @@ import DurableFiles
 import Glibc
 import SystemPackage
 
-/// Says that a finished file is about to get its name. No search for files under retired class keys finds it before that, so whoever wants to
-/// delete those keys waits until the mark has gone. FORMAT.md §2.13.
+/// Marks a finished file that is about to get its name. A search for files under retired class keys cannot find the file before that, so
+/// `rotate --forget` waits until the mark is gone. FORMAT.md §2.13.
 ///
-/// It is a shared lock on one byte of `transition` for each generation of class keys, which a kill takes away too. Files that are begun after a
-/// rotation mark another byte: however many there are, nobody waits for them.
+/// The mark is a shared lock on one byte of `transition`, a byte for each generation of class keys. The kernel removes it when the process dies.
+/// Files begun after a rotation mark another byte, so they keep nobody waiting.
 package final class PublicationMark: Sendable {
     private let file: LowerFile
 
     /// The byte of generation 0, behind everything that the file holds.
     private static let first: off_t = 1 << 42
 
-    /// - Returns: nil where the file cannot be locked. Then nobody can delete keys there either, as on a read-only medium; or somebody has
-    ///   removed the file, and the next lock makes it again.
+    /// - Returns: nil if `transition` cannot be locked: on a read-only medium, where no keys can be deleted either, or if somebody has removed
+    ///   the file.
     package init?(ofKeybag keybag: FilePath, _ generation: UInt32) {
         guard let file = try? Self.file(keybag),
             (try? file.tryByteLock(Self.first + off_t(generation), .shared)) == true

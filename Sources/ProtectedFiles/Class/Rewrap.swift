@@ -41,13 +41,13 @@ extension Keybag {
         }
     }
 
-    /// Wraps the key of a finished file that has no name under the class keys of now, makes that last, and marks the file as one that is about
-    /// to get its name: whoever wants to delete the class keys that it is under waits for that.
+    /// Wraps the key of a finished file without a name under the active class keys, makes that last, and marks the file as about to get its
+    /// name: `rotate --forget` waits for it.
     package func markForName(_ file: LowerFile) throws(DataProtectionError) -> PublicationMark? {
         while true {
             let generation = try HeadPair(lookingAt: file).head.oldestGeneration
             let mark = PublicationMark(ofKeybag: directory, generation)
-            // Asked after it is marked: a rotation that begins now finds the mark.
+            // Looked at after the mark is set: a search that follows a later rotation waits for it.
             let result = try rewrap(file) { () throws(DataProtectionError) in file }
             if result == .current { return mark }
             try file.flushAll()

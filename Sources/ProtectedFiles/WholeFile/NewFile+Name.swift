@@ -34,15 +34,15 @@ extension NewFile {
         return promise
     }
 
-    /// Wraps the finished file's key under the class keys of now, makes that last, and marks the file as one that is about to get its name:
-    /// whoever wants to delete the class keys that it is under waits for that.
+    /// Wraps the finished file's key under the active class keys, makes that last, and marks the file as about to get its name:
+    /// `rotate --forget` waits for it.
     ///
     /// - Throws: `keyLost` if those that it is under were forgotten.
     private func markForName() throws(DataProtectionError) -> PublicationMark? {
         while true {
             let generation = head.oldestGeneration
             let mark = PublicationMark(ofKeybag: keybag.directory, generation)
-            // Asked after it is marked: a rotation that begins now finds the mark.
+            // Looked at after the mark is set: a search that follows a later rotation waits for it.
             if try followRotation() { try file.flushAll() }
             if head.oldestGeneration == generation { return mark }
         }

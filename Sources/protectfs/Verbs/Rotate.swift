@@ -180,8 +180,8 @@ struct Rotate: ParsableCommand {
         if allowLoss { return }
         do throws(DataProtectionError) { try keybag.awaitUnnamedFiles(before: generation) } catch .busy {
             throw Failure(
-                .notNow, "a program is about to finish a file under retired class keys; nothing was forgotten",
-                hint: "try again; if a program is stopped, continue it first")
+                .notNow, "a program has not finished writing a file under retired class keys; nothing was forgotten",
+                hint: "try again; resume or end programs that are stopped")
         }
     }
 
