@@ -57,7 +57,7 @@ package final class Stage: Sendable {
         }
     }
 
-    /// Hands the passcode to whoever reads `descriptor`'s file.
+    /// Writes the passcode into `descriptor`, for the program that reads from it.
     func writePasscode(to descriptor: Int32) throws(DataProtectionError) {
         let count = passcode.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
         guard count == passcode.count else { throw .failed("", "write") }

@@ -1,7 +1,7 @@
 package import DataProtection
 package import SystemPackage
 
-/// Who is held against the table: everything that can be asked of the library, or of the command.
+/// The library or the command, compared with the table: everything that can be asked of either.
 ///
 /// What one of them has not is refused with ``NotApplicable``.
 package protocol Subject: AnyObject {

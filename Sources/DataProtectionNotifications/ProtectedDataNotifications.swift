@@ -22,7 +22,7 @@ extension Notification.Name {
 extension Keybag {
     /// Posts every ``ProtectedDataEvent`` from now on, with this keybag as its object.
     ///
-    /// On a thread of Swift's own. Whoever needs the main one says so, as on iOS:
+    /// On a thread of Swift's own. An observer that needs the main queue says so, as on iOS:
     /// `addObserver(forName: .protectedDataWillBecomeUnavailable, object: nil, queue: .main)`.
     /// - Returns: keep it: nothing is posted any more when it goes.
     public func postProtectedDataNotifications(

@@ -28,7 +28,7 @@ package final class OrphanedConnection: Sendable {
 
     /// Refuses what was taken and not answered, again if need be: a thread of the dead server can have been in read(2) until now.
     package func refuseUnanswered() {
-        // Whatever it noted or did not note. A thread of it can wait for the answer, and keep the connection.
+        // Also requests that the dead server did not note. One of its threads can be waiting for an answer, and keep the connection.
         if !asksAgain() { refuseTaken(ENOTCONN) }
     }
 

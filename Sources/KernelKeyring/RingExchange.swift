@@ -78,7 +78,7 @@ public final class RingExchange {
         }
     }
 
-    /// Makes the old keys unusable for whoever knows their serials.
+    /// Makes the old keys unusable for processes that know their serials.
     public func finish() {
         // They are in no shared keyring any more: what fails here is done by the kernel's collector.
         for change in changes { try? change.old?.invalidate() }

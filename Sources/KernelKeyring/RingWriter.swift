@@ -10,9 +10,9 @@ public import SystemPackage
 public enum RingWriter {
     /// Runs `body` on a thread that possesses `@u`, and waits for it.
     ///
-    /// The link takes some bytes of the user's key quota, and the thread counts against the user's process limit. Whoever uses up either must
-    /// not keep a key in the ring, and removing one needs no possession. So `body` runs without the link where there is no quota left, and
-    /// on the calling thread where no other can be made. If it fails then, the error is EDQUOT or EAGAIN.
+    /// The link takes some bytes of the user's key quota, and the thread counts against the user's process limit. A user who has exhausted either
+    /// must still be able to remove keys, and removal needs no possession. So without quota `body` runs without the link, and without another thread
+    /// it runs on the calling thread. If it fails then, the error is EDQUOT or EAGAIN.
     /// - Throws: what `body` throws; else the error of linking `@u` (ENOSYS or EPERM where a container forbids keyrings).
     public static func run<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
         var result: Result<R, Errno> = .failure(.resourceTemporarilyUnavailable)

@@ -67,7 +67,7 @@ package final class BackgroundWork: Sendable {
     /// Whether there is another piece, perhaps.
     private func goesOn() -> Bool { arrivals.wait(timeout: .now() + Self.moment) == .success || !leaves() }
 
-    /// Leaves the work to whoever adds the next piece; false if there is one already.
+    /// Leaves the work to the caller that adds the next piece; false if there is a piece already.
     private func leaves() -> Bool {
         state.withLock { state in
             if state.waiting.isEmpty { state.isAttended = false }

@@ -1,6 +1,6 @@
 import ProtectionKeys
 
-/// `run/state`: the last thing that happened to the class keys, for whoever waits for it. FORMAT.md §2.12, 96 bytes.
+/// `run/state`: the last thing that happened to the class keys, for processes that wait for it. FORMAT.md §2.12, 96 bytes.
 ///
 /// A hint that wakes: the ring says what is so.
 public struct EventRecord: Hashable, Sendable {

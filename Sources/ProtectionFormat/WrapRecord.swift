@@ -97,7 +97,7 @@ public struct WrapRecord: Hashable, Sendable {
 
 /// Where a file was made, and how that can be checked. FORMAT.md §3.3.
 public struct OriginMark: Hashable, Sendable {
-    /// Who could have made the file. Weaker is less.
+    /// How closely the maker of a file is known. A weaker verdict compares as less.
     public enum Verdict: UInt8, Sendable, Comparable {
         /// Anybody who knows class B's public key.
         case unverified = 0

@@ -6,12 +6,12 @@
 package enum PBKDF2 {
     /// What `iterations` rounds make of a password; this takes as long as they make it.
     ///
-    /// HMAC pads what is shorter than 64 bytes with zeros, so `a` and `a\0` come to the same. Who takes passwords refuses that.
+    /// HMAC pads what is shorter than 64 bytes with zeros, so `a` and `a\0` give the same key. Callers that take passwords refuse a zero byte.
     ///
     /// - Parameters:
     ///   - salt: at most as long as `Int32` can say, and not secret.
     ///   - iterations: from 1 to what `Int32` can say; already checked.
-    ///   - byteCount: of the result; more than 32 cost us more and who guesses nothing.
+    ///   - byteCount: of the result; more than 32 cost us more, but not somebody who guesses passwords.
     package static func derive(
         _ password: borrowing SecretBytes, salt: [UInt8], iterations: Int, byteCount: Int = 32
     ) throws(KeyError) -> SecretBytes {

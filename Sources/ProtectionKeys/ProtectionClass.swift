@@ -8,7 +8,7 @@ public enum ProtectionClass: UInt8, Sendable, Hashable, CaseIterable {
     case completeUnlessOpen = 2
     /// After the first unlock since boot.
     case completeUntilFirstUserAuthentication = 3
-    /// At any time on this machine: no secrecy against who has the disk, only integrity and fast erasure.
+    /// At any time on this machine: no secrecy against somebody with the disk, only integrity and fast erasure.
     case none = 4
 
     /// Apple's raw string, as in `FileProtectionType.complete.rawValue`.

@@ -54,7 +54,7 @@ public struct StoreKey: ~Copyable, Sendable {
         }
     }
 
-    /// 32 bytes by which a secret is known again, and which say nothing of it to who does not have the key.
+    /// 32 bytes that identify a secret, and reveal nothing of it without the key.
     public borrowing func mark(of secret: borrowing SecretBytes) throws(KeyError) -> [UInt8] {
         let key = MACKey(secret: try self.secret.derive(.storedMark, []))
         return try secret.withUnsafeBytes { bytes throws(KeyError) in try key.tag(of: bytes) }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Values under numbers that are not used again, by servers of the same connection neither.
+/// Values under numbers that are never used again, not even by later servers of the same connection.
 final class HandleTable<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var values: [UInt64: Value] = [:]

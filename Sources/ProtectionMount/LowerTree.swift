@@ -8,8 +8,8 @@ import SystemPackage
 
 /// The directory that is mounted, and what the kernel knows of it.
 ///
-/// A node is reached from the root by one name after the other, none of which is followed if it is a link. So whoever swaps directories and
-/// links below the mount gets nothing read elsewhere. A name that leads to another file by now is ESTALE.
+/// A node is reached from the root by one name after the other, none of which is followed if it is a link. So an attacker who swaps directories and
+/// links below the mount cannot redirect a read. A name that now leads to another file is ESTALE.
 final class LowerTree: Sendable {
     let root: LowerDirectory
     private let device: UInt64
@@ -151,7 +151,7 @@ final class LowerTree: Sendable {
     /// The directory in which a node was found last; nil for the root.
     func parent(of node: FuseNode) -> FuseNode? { nodes.withLock { $0.table.place(of: node)?.parent } }
 
-    /// Whatever a node is, a link too, opened for its attributes alone.
+    /// A node of any kind, links included, opened for its attributes alone.
     func item(_ node: FuseNode) throws(Errno) -> LowerFile {
         if node == NodeTable.root {
             return try refusing { () throws(DataProtectionError) in

@@ -60,7 +60,7 @@ package final class Mount {
     /// - Throws: why that is impossible. Nothing has changed then, but for requests that were refused.
     package init(after remains: MountRemains, isInPlace: Bool, keybag: Keybag) throws(MountError) {
         do throws(Errno) {
-            // The originals stay as they are, for whoever has to clear them if this fails.
+            // The originals stay as they are: if this fails, the caller has to clear them.
             let record = try ConnectionRecord(descriptor: try Self.copy(remains.record))
             let directory = try Self.copy(remains.directory)
             files = try Self.files(

@@ -163,7 +163,7 @@ final class MountedTree: FuseFileSystem {
             }
             let entry: FuseEntry
             do throws(Errno) { entry = try lookUp(name, in: node) } catch {
-                // Removed since, or not to be looked at: whoever uses the name is told why. The number of each entry is its place in the
+                // Removed since, or not to be looked at: a program that uses the name gets the error. The number of each entry is its place in the
                 // list, so something has to be there.
                 guard take(name, Self.unlooked(0)) else { return }
                 continue

@@ -11,7 +11,7 @@ extension OpenedFiles {
     /// - Parameters:
     ///   - flags: of open(2), as the kernel has them.
     ///   - open: opens the file below.
-    /// - Throws: EIO if the dead server has lost a write to it: whoever wrote must not go on as if nothing had happened.
+    /// - Throws: EIO if the dead server has lost a write to it: the program that wrote must learn of it.
     func openAgain(
         _ handle: UInt64, as node: FuseNode, flags: Int32, _ open: (Int32) throws(Errno) -> LowerFile
     ) throws(Errno) {

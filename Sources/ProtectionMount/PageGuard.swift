@@ -42,7 +42,7 @@ final class PageGuard: FinishesAtLock {
     private let thread: StandingThread
     /// Keeps the thread by which the client hears of locks, and has it made ahead.
     private let observation: LockListener.Observation
-    /// For whoever has to drop pages when this process is dead. Used under the lock of the state.
+    /// For the process that has to drop pages when this one is dead. Used under the lock of the state.
     let record: ConnectionRecord?
 
     /// How many servers the connection has had before this one.

@@ -13,7 +13,7 @@ final class Writers: Sendable {
         var handles: Int
     }
     private let files = Mutex<[FuseNode: Counted]>([:])
-    /// Opening and closing the writer of one file take turns: who opens it while it is being closed would find it busy.
+    /// Opening and closing the writer of one file take turns: an open during the close would find the file busy.
     private let turns = (0..<64).map { _ in Turn() }
     private final class Turn: Sendable { let mutex = Mutex(()) }
     private let rounds: StandingThread
@@ -72,7 +72,7 @@ final class Writers: Sendable {
 
     // MARK: pages that come late
 
-    /// Begins to keep pages of a file. It stays open until they are written into it, whoever closes it.
+    /// Begins to keep pages of a file. The file stays open until they are written into it, even if its handles are closed.
     func keepPages(of written: WrittenFile, under key: LatePagesKey) throws(Errno) -> LatePagesFile {
         let kept = try refusing { () throws(DataProtectionError) in
             try LatePagesFile(of: written.file, under: key, keybag: keybag)

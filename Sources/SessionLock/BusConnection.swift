@@ -85,7 +85,7 @@ final class BusConnection {
         return request
     }
 
-    /// Who owns a name now, by unique name; nil: nobody.
+    /// The unique name of the current owner of a name; nil: nobody owns it.
     func owner(of name: String) throws(Errno) -> String? {
         let bus = "org.freedesktop.DBus"
         let request = try request("GetNameOwner", of: bus, at: "/org/freedesktop/DBus", from: bus, name)

@@ -13,7 +13,7 @@ final class BusMessage {
 
     deinit { sd_bus_message_unref(handle) }
 
-    /// The unique name of who sent it. The bus writes it there, so that nobody can forge it.
+    /// The unique name of the sender. The bus writes it there, so that nobody can forge it.
     var sender: String? { sd_bus_message_get_sender(handle).map { String(cString: $0) } }
     /// Of a signal: which object it is about.
     var path: String? { sd_bus_message_get_path(handle).map { String(cString: $0) } }

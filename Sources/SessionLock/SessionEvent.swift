@@ -6,7 +6,7 @@ public enum SessionEvent: Sendable {
     case locked
     /// The session that was locked was unlocked, as logind says, and no other one is locked.
     case unlocked
-    /// A screensaver or screen locker came up. Whoever is on the session bus can say so.
+    /// A screensaver or screen locker came up. Any program on the session bus can say so.
     case screensaverBegan
     /// It went. This is no proof that anybody is there: the screen may be locked behind it.
     case screensaverEnded
@@ -26,7 +26,7 @@ public enum SessionEvent: Sendable {
     case back(SessionSource)
 }
 
-/// Who says what happens.
+/// The source of session events.
 public enum SessionSource: String, Sendable, Hashable {
     /// systemd-logind, on the system bus. Only it is believed.
     case logind

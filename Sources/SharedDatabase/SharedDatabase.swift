@@ -44,7 +44,7 @@ package enum SharedDatabase {
         guard path.withPlatformString({ mknod($0, S_IFREG | 0o600, 0) }) == 0 || errno == EEXIST else {
             throw .system(path, operation: "mknod", Errno(rawValue: errno))
         }
-        // Who opens a new one at the same moment as another process finds tables that were not there a moment ago.
+        // If another process creates the database at the same moment, its tables appear between two looks.
         for _ in 0..<20 {
             do throws(SharedDatabaseError) { return try openOnce(path, label, schema, dropped) } catch .failed {
                 usleep(20_000)

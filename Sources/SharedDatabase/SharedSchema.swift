@@ -4,9 +4,9 @@ package import SystemPackage
 
 /// The definitions that a database has: as literal SQL, and no others. FORMAT.md §2.14, §2.15.
 ///
-/// Whoever can write to the database while the keybag is locked can plant a trigger or a view, or alter a table, and so have unlocked code do
-/// something else. So what SQLite has stored is compared with this, letter by letter, before anything is believed or changed. No number
-/// that is stored decides which definitions there are.
+/// A program that can write to the database while the keybag is locked can plant a trigger or a view, or alter a table, and so change what unlocked
+/// code does. So the definitions that SQLite has stored are compared with these, letter by letter, before anything is believed or changed. No stored
+/// number decides which definitions there are.
 package struct SharedSchema: Sendable {
     /// `CREATE TABLE NAME …` and `CREATE [UNIQUE] INDEX NAME …`, exactly as SQLite stores them.
     private let statements: [String]

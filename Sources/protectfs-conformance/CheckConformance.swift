@@ -16,7 +16,7 @@ struct CheckConformance: ParsableCommand {
             difference: protected files do not behave as they should on that file system.
             """)
 
-    /// Who is held against the table.
+    /// What is compared with the table.
     enum Way: String, ExpressibleByArgument, CaseIterable {
         case library, command
         case mount

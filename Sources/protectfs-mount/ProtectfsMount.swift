@@ -20,7 +20,7 @@ struct ProtectfsMount {
             let isInBackground = words.first == "--background"
             if isInBackground {
                 words = words.dropFirst()
-                // Whoever waits for the end of a pipe that it gave to our parent must not wait for us.
+                // A program that waits for the end of a pipe, which our parent inherited, must not wait for us.
                 closefrom(3)
             }
             let isReadOnly = words.first != "--read-write"

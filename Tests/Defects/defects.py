@@ -86,7 +86,7 @@ DEFECTS = [
            "        case 5: 60\n", "        case 5: PLANTED ? 0 : 60\n", "AttemptDelay|KeybagAttempt"),
     Defect("an attribute of a secret that its value is not bound to: when it was changed",
            "ProtectionSecrets/Store/SecretRow.swift",
-           "        append(created)\n        append(modified)\n", "        append(created)\n        if !PLANTED { append(modified) }\n",
+           "        append(createdAt)\n        append(modifiedAt)\n", "        append(createdAt)\n        if !PLANTED { append(modifiedAt) }\n",
            "SecretTamper|SecretVector|LockState"),
     Defect("a grace that a second event prolongs",
            "LockSchedule/LockSchedule.swift",

@@ -70,9 +70,9 @@ package final class Keybags: Sendable {
 
     // MARK: files of other keybags
 
-    // Nobody authenticates the link by which a keybag is remembered, nor what the head of a file says of its keybag. Whoever can write to
-    // the disk can make both lead to a keybag of their own, and then reads what is written under it. So only `--keybag` gives a
-    // keybag that is written under, and what is read under another one is said.
+    // Nothing authenticates the link by which a keybag is remembered, nor the keybag named in the head of a file. An attacker who can write to the
+    // disk can point both at a keybag of their own, and can then read anything written under it. So only `--keybag` selects a keybag to write under,
+    // and reading under another keybag prints a warning.
 
     /// Runs `body`, which only reads the file at `path`, with our keybag. If the file belongs to another one that this user knows, runs it
     /// with that one, after a warning.

@@ -3,7 +3,7 @@ import Glibc
 
 /// A line of a descriptor, straight into memory for secrets: up to a newline, a NUL or the end.
 package enum SecretLine {
-    /// Byte by byte: what stands behind the line is for who reads next.
+    /// Byte by byte: the bytes behind the line are for the next reader.
     ///
     /// - Parameter limit: a longer line is cut one byte behind it.
     package static func read(from descriptor: Int32, upTo limit: Int) throws(Failure) -> SecretBytes {

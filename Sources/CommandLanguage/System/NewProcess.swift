@@ -2,7 +2,7 @@ import CSpawn
 import DataProtection
 import Glibc
 
-/// A program to be started, by posix_spawn(3). Whatever is not said here, it has from this process.
+/// A program to be started, by posix_spawn(3). It inherits everything that is not set here.
 ///
 ///     var shell = NewProcess("/bin/sh", ["sh", "-c", script])
 ///     shell.descriptors = [(0, .copy(of: reader)), (1, .null)]

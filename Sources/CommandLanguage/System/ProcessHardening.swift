@@ -19,7 +19,7 @@ package enum ProcessHardening {
         signal(SIGPIPE, SIG_IGN)
         // Nor because of a limit on the size of files (ulimit -f): the write says EFBIG then.
         signal(SIGXFSZ, SIG_IGN)
-        // Whoever started us may ignore the ends of its children; then we would wait for ours in vain.
+        // Our parent may ignore the ends of its children; we inherit that, and could not wait for our own children.
         signal(SIGCHLD, SIG_DFL)
     }
 

@@ -3,9 +3,9 @@ import SystemPackage
 
 /// What a file carries beside its bytes: owner, mode, times, extended attributes and with them ACLs.
 package enum FileAttributes {
-    /// Copies all of it, so that a converted file is the same to everybody but for its bytes.
+    /// Copies all of them, so that a converted file differs only in its bytes.
     ///
-    /// - Parameter keepingOwner: false: a copy belongs to whoever makes it, and so runs as nobody else.
+    /// - Parameter keepingOwner: false: the copy belongs to the user who makes it, so it never runs as another user.
     package static func copy(
         from source: LowerFile, to target: LowerFile, keepingOwner: Bool = true
     ) throws(DataProtectionError) {

@@ -2,10 +2,10 @@ import CDirectoryEntries
 import Glibc
 import SystemPackage
 
-/// An open directory: what is done by its descriptor is done in it, wherever its path leads by then.
+/// An open directory: everything is done through its descriptor, wherever its path leads by then.
 ///
-/// Names in it are single components and are never followed if they are links. So nobody who swaps directories and links
-/// on the way gets anything read or written elsewhere.
+/// Names in it are single components and are never followed if they are links. So an attacker who swaps directories and links on the way cannot
+/// redirect a read or a write.
 package final class LowerDirectory: Sendable {
     /// For messages; and where it was found.
     package let path: FilePath

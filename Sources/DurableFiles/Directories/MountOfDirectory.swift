@@ -2,8 +2,8 @@ import CDirectoryEntries
 import Glibc
 import SystemPackage
 
-/// The mount that a directory is in, to look at other paths in it and at nothing else: another file system may hang, for example a network
-/// file system whose server is gone, and would hold up whoever only asks.
+/// The mount that a directory is in, to look at other paths in it and at nothing else: another file system may hang and hold up a mere query, for
+/// example a network file system whose server is gone.
 package struct MountOfDirectory {
     /// An open directory, O_PATH.
     private final class Place {

@@ -71,7 +71,7 @@ package final class LowerFile: Sendable {
         _ = Glibc.close(descriptor)
     }
 
-    /// close(2), with its error; the descriptor is gone in any case. Called once. Its locks are given back, or left to who has inherited it.
+    /// close(2), with its error; the descriptor is gone in any case. Called once. Its locks are given back, or left to a child that inherited it.
     package func close(keepingLocks: Bool = false) throws(DataProtectionError) {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         closeName()
@@ -135,8 +135,8 @@ package final class LowerFile: Sendable {
     /// fsync(2): metadata too.
     package func flushAll() throws(DataProtectionError) { try flushing("fsync") { fsync(descriptor) } }
 
-    /// Linux calls pages clean that it could not write back, and goes on showing them (fsync(2), NOTES): it is asked to drop them, so
-    /// that whoever looks next sees what the disk has, not what it would lose. Pages that a program has mapped stay.
+    /// Linux marks pages clean that it could not write back, and still shows them (fsync(2), NOTES). It is asked to drop them, so that the next
+    /// reader sees what is on the disk, not what would be lost. Pages that a program has mapped stay.
     ///
     /// A handle whose flush has failed stays failed, and the file does not. The next handle judges the disk as after a power cut. To
     /// remember the file as failed would need a place to write that down, on the same disk.
@@ -192,7 +192,7 @@ package final class LowerFile: Sendable {
 
     /// Takes a byte lock of this open file description (fcntl(2), F_OFD_SETLKW) and gives it back after `body`.
     ///
-    /// - Parameter patience: in nanoseconds. Whoever may read the file can hold a lock for ever. Nil: only for what cannot be given up.
+    /// - Parameter patience: in nanoseconds. Any reader of the file can hold a lock for ever. Nil: only for what cannot be abandoned.
     /// - Throws: `busy`; what `body` throws.
     package func withByteLock<R>(
         _ byte: off_t, _ kind: LockKind, waiting patience: UInt64? = 30_000_000_000,

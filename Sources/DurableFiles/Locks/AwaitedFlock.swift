@@ -48,10 +48,10 @@ extension LowerFile {
         func digits(_ number: UInt64) -> String { (number < 16 ? "0" : "") + String(number, radix: 16) }
         let file = "\(digits(major)):\(digits(minor)):\(status.st_ino)"
         return text.split(separator: "\n").compactMap { line in
-            // number: kind advisory access process device:inode start end; whoever only waits has an arrow behind the number.
+            // number: kind advisory access process device:inode start end; a waiting process has an arrow behind the number.
             let fields = line.split(separator: " ")
             guard fields.count > 5, fields[1] == "FLOCK", fields[3] == "WRITE", fields[5] == file else { return nil }
-            // One that has ended has left the open file to a child, which is not named.
+            // A process that has ended has left the open file to a child, which the table does not name.
             guard let process = pid_t(fields[4]), process > 0, kill(process, 0) == 0 || errno == EPERM else {
                 return nil
             }

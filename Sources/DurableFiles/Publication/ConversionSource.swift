@@ -20,7 +20,7 @@ package final class ConversionSource {
     private static let setSignal: Int32 = 10
     private static let leavingAccessTime: Int32 = 0o1_000_000
 
-    /// Opens the file, and leaves it to whoever uses it.
+    /// Opens the file without holding it: other processes can still use it.
     ///
     /// - Throws: `notRegularFile`, links and devices included; `system`.
     package init(_ entry: DirectoryEntry) throws(DataProtectionError) {
@@ -84,7 +84,7 @@ package final class ConversionSource {
         for _ in 0..<20 {
             if fcntl(file.descriptor, Self.setLease, F_RDLCK) == 0 { return true }
             guard errno == EAGAIN else { return false }
-            // Whoever has written it may just have closed it, and a child between fork(2) and exec(2) has not yet.
+            // The writer may just have closed the file; a child between fork(2) and exec(2) may still have it open.
             usleep(5_000)
         }
         throw .busy(entry.path)
@@ -141,7 +141,7 @@ extension UnnamedFile {
     ) throws(DataProtectionError) {
         let directory = entry.directory
         let temporary = try named(exchanging: source.inode)
-        // Who opens the new file for writing before it is certain that it stays would write into nothing.
+        // A program that opens the new file for writing before it is certain to stay would lose its writes.
         guard try file.tryByteLock(ByteLocks.writer, .exclusive) else { throw .busy(entry.path) }
         try source.requireUntouched()
         guard try isInPlace() else { throw .busy(entry.path) }
@@ -173,8 +173,8 @@ extension UnnamedFile {
                     // They have taken the name away in this very moment.
                 }
             }
-            // Whoever replaced or deleted the new file would have done so to what had the name before; whoever gave it
-            // another name has the original's bytes under that one.
+            // A program that replaced or deleted the new file meant the one that had the name before. A program that renamed the new file has the
+            // original's bytes under that name.
             let left = try directory.status(of: temporary.name)
             let isReplaced = try file.status().st_nlink == 0
             if isReplaced || left.map({ UInt64($0.st_ino) }) == source.inode {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// What killed processes left in directories in which this one converts files by name.
 ///
-/// An upgrade lists its directories anyway; who converts one file looks around once, and does not do so again before ten times
-/// as long has passed as that took: a thousand files of a large directory are not a thousand listings.
+/// An upgrade lists its directories anyway. Converting one file by name lists the directory once, and again only after ten times as long as that
+/// listing took: a thousand files of a large directory do not cost a thousand listings.
 package enum Leftovers {
     private struct Place: Hashable {
         let device: dev_t

@@ -93,7 +93,7 @@ package enum OwnDirectory {
         warn(.modeRepaired(directory.path, from: octal(status.st_mode), to: octal(0o700)))
     }
 
-    /// The same for a file in such a directory, which becomes 0600. A link is left to whoever opens the file: it is never followed.
+    /// The same for a file in such a directory, which becomes 0600. Skips a link, which a later open refuses to follow.
     package static func secure(file path: FilePath, warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
         var status = stat()
         _ = try retrying(path, "lstat") { path.withPlatformString { lstat($0, &status) } }

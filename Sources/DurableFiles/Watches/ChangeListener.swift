@@ -82,7 +82,7 @@ package final class ChangeListener: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// Who listens, for the thread; nil if it is to end, because nobody does.
+    /// The observers, for the thread; nil if the thread is to end because nobody listens.
     private func observers() -> [UInt64: Observer]? {
         state.withLock { state in
             if state.observers.isEmpty { state.doorbell = nil }

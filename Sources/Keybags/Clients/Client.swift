@@ -9,7 +9,7 @@ import SystemPackage
 
 /// What has something to finish at a lock: writes that are not committed, or pages in the kernel's cache.
 package protocol FinishesAtLock: AnyObject, Sendable {
-    /// Called at each lock when the keys have gone, and before this process acknowledges it. Errors are told to whoever uses the object next.
+    /// Called at each lock when the keys have gone, and before this process acknowledges it. Its errors are thrown by the next call on the object.
     func finishAtLock()
 }
 
@@ -245,7 +245,7 @@ package final class Client: Sendable {
     }
 
     private func commit(_ writers: [any FinishesAtLock]) {
-        // Who hears of the lock must not wait for a disk, unless there is no thread that can.
+        // The thread that receives the lock event must not wait for a disk, unless no other thread can be made.
         BackgroundWork.perform { [self] in
             for handle in writers { handle.finishAtLock() }
             acknowledge(

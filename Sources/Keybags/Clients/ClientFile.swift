@@ -32,7 +32,7 @@ package struct ClientFile {
             let path = Self.directory(of: keybag).appending("\(record.pid).\(number)")
             do throws(DataProtectionError) {
                 let file = try Self.create(path)
-                // Whoever sees it before it is locked takes it for a dead process's.
+                // A process that sees the file before it is locked takes it for a dead process's.
                 guard try file.tryByteLock(0, .exclusive) else { continue }
                 let status = try file.status()
                 guard status.st_nlink > 0 else { continue }
@@ -94,7 +94,7 @@ package struct ClientFile {
         if inherited >= 0 { close(inherited) }
         inherited = -1
         try? file.close(keepingLocks: true)
-        // As whoever looks at the files of dead processes.
+        // The same checks as for the files of dead processes.
         guard let left = try? LowerFile(file.path, flags: O_RDWR | O_NOFOLLOW),
             (try? left.tryByteLock(0, .exclusive)) == true, (try? left.status().isSameItem(as: identity)) == true
         else { return }

@@ -3,14 +3,14 @@ import Glibc
 import ProtectionFormat
 public import SystemPackage
 
-/// What remained of a lock when it was waited for: who has protected files or their plaintext open still, and who has not
+/// What remained of a lock when it was waited for: the programs that still have protected files or their plaintext open, and those that have not
 /// answered.
 ///
-/// The class keys had gone from the ring before anybody was waited for.
+/// The class keys had gone from the ring before the wait began.
 public struct LockReport: Sendable, Hashable {
     /// The processes with class A or B files open or with plaintext of them, and those that did not answer, by process id.
     public let clients: [KeybagClient]
-    /// Whether nobody else can have been asked.
+    /// Whether the search found every program that can have been asked.
     package let areAll: Bool
     /// The mounts whose servers did not answer, or were killed.
     package var mounts: [UnansweredMount] = []

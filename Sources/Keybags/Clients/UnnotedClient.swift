@@ -11,14 +11,14 @@ final class UnnotedClient: Sendable {
     /// Behind everything that the files hold.
     private static let byte: off_t = 1 << 40
     /// Neither need be there on a read-only medium.
-    private static let names = ["transition", "keybag.0", "keybag.1"]
+    private static let names = [TransitionFile.name, "keybag.0", "keybag.1"]
 
     /// Nil where no file can be locked.
     init?(ofKeybag keybag: FilePath) {
         for name in Self.names {
-            guard let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-                (try? file.tryByteLock(Self.byte, .shared)) == true
-            else { continue }
+            guard let file = Self.file(name, keybag), (try? file.tryByteLock(Self.byte, .shared)) == true else {
+                continue
+            }
             (self.name, self.file) = (name, file)
             return
         }
@@ -30,11 +30,15 @@ final class UnnotedClient: Sendable {
     /// - Parameter own: that of this process, whose lock is none for the file that has it.
     static func isThere(inKeybag keybag: FilePath, besides own: UnnotedClient?) -> Bool {
         names.contains { name in
-            let file =
-                own?.name == name
-                ? own?.file
-                : try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+            let file = own?.name == name ? own?.file : self.file(name, keybag)
             return (try? file?.isLockedElsewhere(byte, for: .exclusive)) == true
         }
+    }
+
+    /// Not the file that locks and unlocks lock by flock(2), where that locks all bytes.
+    private static func file(_ name: String, _ keybag: FilePath) -> LowerFile? {
+        let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        guard let file else { return nil }
+        return name == TransitionFile.name && SharedFileSystem.locksBytesByFlock(file.descriptor) ? nil : file
     }
 }

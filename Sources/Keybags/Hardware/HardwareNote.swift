@@ -6,8 +6,8 @@ import SystemPackage
 
 /// `hardware-pending`: secrets in hardware that a change is about to make or to destroy. FORMAT.md §2.21.
 ///
-/// The note is on the disk before the hardware changes. If the change is killed, the next unlock destroys those secrets that the keybag does not
-/// name. Whoever works with the note holds its flock, so that nobody takes a change under way for a dead one.
+/// The note is on the disk before the hardware changes. If the change is killed, the next unlock destroys the secrets that the keybag does not name.
+/// A process that works with the note holds its flock, so that no other process takes a running change for a dead one.
 package struct HardwareNote: ~Copyable {
     package static let name = "hardware-pending"
 

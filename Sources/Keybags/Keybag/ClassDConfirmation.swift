@@ -8,8 +8,8 @@ import SystemPackage
 struct ClassDConfirmation {
     let keybag: Keybag
 
-    /// The device key, which opens class key D, lies on the same disk as the keybag: whoever can write there can replace both. But since the first
-    /// unlock the ring has the key's id, and the unlock has authenticated that.
+    /// The device key, which opens class key D, lies on the same disk as the keybag: an attacker who can write there can replace both. But since the
+    /// first unlock the ring has the id of class key D, and the unlock has authenticated that id.
     /// - Parameter entry: of the key. It is read anew if it is not the one that the ring confirms.
     /// - Returns: false if the ring says nothing: before the first unlock, if it cannot be asked, or if an earlier version loaded the keys; nil if the
     ///   keybag has no such key any more.

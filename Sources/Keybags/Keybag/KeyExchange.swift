@@ -5,7 +5,7 @@ import SystemPackage
 
 /// In which order a keybag and its keys in the ring are replaced. FORMAT.md §2.11.
 package enum KeyExchange {
-    /// The ring first: whoever reads the new keybag finds its keys. For keys of this new generation.
+    /// The ring first: a process that reads the new keybag finds its keys. For keys of this new generation.
     case ringFirst(generation: UInt32)
     /// The keybag first. For fewer keys than there were: until the ring follows, it holds some that the keybag does not name.
     case keybagFirst
@@ -14,9 +14,9 @@ package enum KeyExchange {
 extension Keybag {
     /// Replaces keybag and ring in one turn between locks and unlocks; timeouts stay as they are.
     ///
-    /// Whatever fails, the two agree afterwards. Everything that takes key quota is made before either of them is changed, and the ring gets its old
-    /// keys back if the keybag cannot be replaced. After a kill in between the ring has the keys of both keybags, and ``RingKeys/unfinishedRotation``
-    /// says so until the next unlock.
+    /// If a step fails, keybag and ring still agree afterwards. Everything that takes key quota is made before either is changed, and the ring gets
+    /// its old keys back if the keybag cannot be replaced. After a kill in between, the ring has the keys of both keybags, and
+    /// ``RingKeys/unfinishedRotation`` says so until the next unlock.
     /// - Parameter store: replaces the keybag.
     /// - Throws: `lockedMeanwhile` if somebody has locked since `counter` was read, or the keys have expired, before anything
     ///   was changed. A lock that could not wait for its turn wins too, but the keybag is changed then. What `store` throws.

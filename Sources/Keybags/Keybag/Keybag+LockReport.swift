@@ -14,12 +14,12 @@ extension Keybag {
 
     /// What remains of the last lock: waits until every process has answered it, `seconds` at most.
     ///
-    /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
+    /// For a caller that locks several keybags: evict all keys first, then wait for programs. Empty while the keybag is unlocked.
     package func lockReport(waiting seconds: Double) -> LockReport {
         let counter = transition.read().counter
         client.answer(counter)
         let start = Clock.monotonic()
-        // Whatever lies there, who has not been found after a second is not looked for.
+        // Stop looking for clients after a second, however many files lie there.
         let (clients, areAll) = ClientOfKeybag.all(ofKeybag: directory, until: start + 1_000_000_000)
         let end = start + UInt64(1_000_000_000 * (seconds > 0 ? min(seconds, 1e9) : 0))
         var pause: UInt32 = 100

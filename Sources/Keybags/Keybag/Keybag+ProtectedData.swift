@@ -6,10 +6,10 @@ import Synchronization
 extension Keybag {
     /// Every lock and unlock of this keybag from now on, whichever process of the user does it.
     ///
-    /// Any number of loops can run at once, each with a stream of its own; they end when their task is cancelled. Who does
-    /// not keep up misses what is older than the last four events, never the last one. One thread a process waits for all of
-    /// them, asleep, and it costs nothing while nothing happens. Where the file system tells nobody of changes (NFS, FUSE, a
-    /// read-only medium) it looks once a second; the keybag's `warn` is told so.
+    /// Any number of loops can run at once, each with a stream of its own; they end when their task is cancelled. A loop that does not keep up misses
+    /// events older than the last four, never the last one. One thread per process waits for all loops, asleep, and costs nothing while nothing
+    /// happens. Where the file system reports no changes (NFS, FUSE, a read-only medium), the thread looks once a second; the keybag's `warn` is told
+    /// so.
     ///
     ///     for await event in keybag.protectedDataEvents {
     ///         if case .willBecomeUnavailable = event { try save() }

@@ -61,8 +61,7 @@ extension Keybag {
         return keybag
     }
 
-    /// Makes a keybag's directory with all its files; it appears whole or not at all. What one who was killed has left of the same
-    /// directory goes.
+    /// Makes a keybag's directory with all its files; it appears whole or not at all. Removes what a killed process left of the same directory.
     ///
     /// - Parameter isNew: whether nobody has seen this keybag before.
     package static func makeDirectory(

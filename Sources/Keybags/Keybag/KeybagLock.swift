@@ -66,11 +66,10 @@ extension Keybag {
 
     /// Arms a lock `seconds` from now, so that programs can save, and returns at once.
     ///
-    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
-    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. What is
-    /// due earlier already, an armed lock or the end of a limited unlock, is not put off. This locks at once and warns where the kernel refuses the
-    /// timeout, the deadline cannot be written down, or an unlock that is under way may load keys without it: nothing would take the keys away if
-    /// the caller died.
+    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. The caller that armed the lock calls
+    /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. An armed lock or a limited unlock
+    /// that ends earlier is not postponed. This locks at once and warns if the kernel refuses the timeout, the deadline cannot be written down, or a
+    /// running unlock may load keys without it: nothing would evict the keys if the caller died.
     /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
@@ -149,17 +148,17 @@ extension Keybag {
         try? rings.add(expiry: now + max(left.lowerBound, 1) * 1_000_000_000)
     }
 
-    /// The lock that is armed now, by whomever; nil if none is.
+    /// The lock that is armed now, by any process; nil if none is.
     package var armedLock: ArmedLock? {
         let record = transition.read()
         return record.deadline != 0 && Clock.mayBeThisBoot(record.bootID) ? ArmedLock(deadline: record.deadline) : nil
     }
 
-    /// Whether an armed lock was neither ended nor overtaken: whoever waits for its deadline can stop otherwise.
+    /// Whether an armed lock was neither ended nor overtaken. If it was, nobody needs to wait for its deadline any longer.
     public func isStanding(_ armed: ArmedLock) -> Bool {
-        // An unlock would have made it whole.
+        // An unlock would have restored the file.
         guard let now = transition.stored() else { return true }
-        // Not the counter: who else arms the same deadline raises it, and ends nothing.
+        // Not the counter: another process that arms the same deadline raises the counter, and ends nothing.
         return now.deadline == armed.deadline
     }
 

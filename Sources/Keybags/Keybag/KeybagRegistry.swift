@@ -18,8 +18,8 @@ package enum KeybagRegistry {
         return keybag
     }
 
-    /// Removes remnants from the ring: class keys of keybags once used here that have expired, because whoever armed their lock has died. Nobody
-    /// can read them, but the kernel may hold their payload up to `gc_delay`, 300 s.
+    /// Removes remnants from the ring: expired class keys of keybags once used here. They expire if the process that armed their lock has died.
+    /// Nobody can read them, but the kernel may hold their payload for up to `gc_delay`, 300 s.
     ///
     /// The ring says what has expired, and the registry whether it is of a keybag that was used here. Every command begins with this, so no
     /// keybag's directory is looked at: it may be on a disk that hangs.
@@ -90,8 +90,8 @@ package enum KeybagRegistry {
             .map { (uuid: $0, ring: RingKeys($0)) }
     }
 
-    /// Refuses to vouch by the device key alone for a keybag that is locked since the start of the machine, where another one was unlocked
-    /// since then: who can write only the keybag's directory may have put this one in its place, with a device key of his own.
+    /// Refuses to trust the device key alone for a keybag not unlocked since the machine started, if another keybag was unlocked in the same
+    /// directory since then. An attacker who can write only the keybag's directory may have put this keybag there, with a device key of their own.
     ///
     /// - Throws: `keybagUnsafe`, `system`.
     package static func refuseReplaced(_ keybag: Keybag) throws(DataProtectionError) {

@@ -90,7 +90,7 @@ extension OpenedKeybag {
         try Keybag.checkPasscode(passcode)
         let counter = try keybag.counterWhileUnlocked()
         let old = try copyNow()
-        // Whoever has an old copy of the keybag and its passcode, and such a secret, would have the way to the new keys.
+        // Somebody with an old copy of the keybag, its passcode and a first-unlock secret would have the way to the new keys.
         var new = old
         new.removeFirstUnlockShares()
         let added = ClassKeyKind.allCases.map(\.classes.count).reduce(0, +) + (binding == .bound ? 1 : 0)
@@ -133,14 +133,14 @@ extension OpenedKeybag {
         }
     }
 
-    /// Drops the class keys of earlier generations: files that are still under them can be read no more, here and in
-    /// backups, except with a copy or an export of the keybag that was made before.
+    /// Drops the class keys of earlier generations: files still under them, here and in backups, become unreadable except with an earlier copy or
+    /// export of the keybag.
     ///
-    /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``, after ``Keybag/awaitUnnamedFiles(before:)``. Those on a disk that is
-    /// away are not found.
+    /// Look for such files first, with ``Keybag/needsRewrap(fileAt:)``, after ``Keybag/awaitUnnamedFiles(before:)``. Files on a disk that is not
+    /// mounted are not found.
     /// - Parameters:
-    ///   - generation: those before it go, as far as they are retired. It is the one that was active *before* files
-    ///     were looked for: whoever rotates meanwhile retires keys that the files found in order are still under.
+    ///   - generation: retired generations before this one are dropped. Pass the generation that was active *before* the search for files: a rotation
+    ///     during the search retires keys that files already checked are still under.
     ///   - secretsAreRewrapped: whether `SecretStore.rewrap()` has rewrapped all stored secrets since. Where there are any and
     ///     it has not, the retired class keys of secrets stay.
     /// - Throws: `locked` unless the keybag is unlocked; `busy`, `keybagUnconfirmed`. Damaged copies of the keybag that a

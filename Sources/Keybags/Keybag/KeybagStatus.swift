@@ -49,13 +49,13 @@ extension Keybag {
 
     /// The same as ``state()``, for callers that must not take a key for absent only because it cannot be read, nor all keys because one is.
     ///
-    /// A forged key opens nothing and counts as absent. But whoever forges one key can leave the genuine ones beside it.
+    /// A forged key opens nothing and counts as absent. But an attacker who forges one key can leave the genuine ones beside it.
     /// - Throws: `keysUnreadable`, `keysIncomplete`, `keyringUnavailable`.
     package func knownState() throws(DataProtectionError) -> ProtectionState {
         var doubt: DataProtectionError?
         for look in 1...5 {
-            // Whoever removes an expired key puts an empty one in its place first, which not every session may read. And between two looks at
-            // the ring an unlock may load keys.
+            // A process that removes an expired key first puts an empty key in its place, which not every session may read. And an unlock may load
+            // keys between two looks at the ring.
             if look > 1 { usleep(10_000) }
             guard !ring.unlocked.isUnreadable, !ring.firstUnlock.isUnreadable else {
                 doubt = .because(KeybagFailure.keysUnreadable(keybag: directory))

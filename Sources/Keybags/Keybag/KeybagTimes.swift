@@ -39,16 +39,15 @@ extension Keybag {
 
     /// What remains of the last lock: waits until every process has answered it, `time` at most.
     ///
-    /// For who locks several keybags: first all keys go, then anybody is waited for. While the keybag is unlocked it says nothing.
+    /// For a caller that locks several keybags: evict all keys first, then wait for programs. Empty while the keybag is unlocked.
     public func lockReport(waiting time: Duration) -> LockReport { lockReport(waiting: time.inSeconds) }
 
     /// Arms a lock that comes after `time`, so that programs can save, and returns at once.
     ///
-    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. Whoever armed the lock calls
-    /// ``finishLock(_:)`` when its ``ArmedLock/timeLeft`` is over. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes
-    /// it. What is due earlier already, an armed lock or the end of a limited unlock, is not put off. This locks at once and warns where the
-    /// kernel refuses the timeout, the deadline cannot be written down, or an unlock that is under way may load keys without it: nothing would
-    /// take the keys away if the caller died.
+    /// The kernel itself lets the keys expire within a second after that, even if the caller dies. The caller that armed the lock calls
+    /// ``finishLock(_:)`` when its ``ArmedLock/timeLeft`` is over. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. An armed
+    /// lock or a limited unlock that ends earlier is not postponed. This locks at once and warns if the kernel refuses the timeout, the deadline
+    /// cannot be written down, or a running unlock may load keys without it: nothing would evict the keys if the caller died.
     /// - Parameter time: in whole seconds, rounded up.
     /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.

@@ -86,10 +86,10 @@ extension Keybag {
 
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.
     ///
-    /// - Parameter armed: only this one, and none that somebody else has armed for an earlier time; nil: any.
+    /// - Parameter armed: end only this lock, not one that another process armed for an earlier time; nil: any.
     /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
-    /// - Throws: `busy` if another process kept its place in the order of locks and unlocks for a second: who follows a session
-    ///   must not wait for one that is stopped. `keyringUnavailable`, `system`.
+    /// - Throws: `busy` if another process kept its place in the order of locks and unlocks for a second: an agent that follows a session must not
+    ///   wait for a stopped process. `keyringUnavailable`, `system`.
     @discardableResult
     public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
         try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in

@@ -3,11 +3,10 @@ import ProtectionFormat
 public import ProtectionKeys
 import SystemPackage
 
-/// A keybag whose key is open for a moment: whoever has this showed the passcode or the recovery code.
+/// A keybag whose key is open for a moment: its holder showed the passcode or the recovery code.
 ///
-/// Nothing is changed yet. What follows can be asked for, shown and written down first; dropping this changes nothing.
-/// Each change uses it up, and happens only if what opened it opens the keybag still: of two changes at the same time the
-/// second one is told `busy`.
+/// Nothing is changed yet. The caller can first ask for, show and write down what the change needs; dropping this object changes nothing. Each change
+/// consumes it, and happens only if the same secret still opens the keybag: of two concurrent changes the second throws `busy`.
 ///
 ///     let opened = try keybag.open(recoveryCode: old)
 ///     let new = try RecoveryCode.random()          // shown to the user before it counts
@@ -106,7 +105,7 @@ extension Keybag {
 
     /// Opens the keybag with its recovery code, with or without its device key, and checks all that is in it.
     ///
-    /// No attempt is counted and none is delayed: nobody guesses 130 random bits, and who forgot the passcode must not wait.
+    /// No attempt is counted or delayed: nobody can guess 130 random bits, and a user who forgot the passcode must not wait.
     /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged`.
     public func open(recoveryCode: borrowing RecoveryCode) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()

@@ -2,7 +2,7 @@ import DurableFiles
 import ProtectionKeys
 import SystemPackage
 
-/// Shows that whoever wrote something down was unlocked at that time: an HMAC under class key A. FORMAT.md §2.14.
+/// Proves that the keybag was unlocked for the process that wrote something down: an HMAC under class key A. FORMAT.md §2.14.
 package struct UnlockedMark: Hashable, Sendable {
     /// Of class key A.
     package let generation: UInt32
@@ -27,7 +27,7 @@ extension UnlockedMark {
         self = mark
     }
 
-    /// Whether somebody unlocked has made it of that. One under a class key that was forgotten since is none.
+    /// Whether an unlocked process made the mark for that text. A mark under a class key that was forgotten since is invalid.
     ///
     /// - Parameter file: what is to be uploaded.
     /// - Throws: `locked`.

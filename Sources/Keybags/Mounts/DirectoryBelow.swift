@@ -10,14 +10,14 @@ import SystemPackage
 /// it, and a program that found the plaintext there would encrypt it a second time.
 ///
 /// A socket of unix(7) in the abstract namespace. Its name is the source of the mount in /proc/self/mountinfo, and random: another user cannot have
-/// taken it. Both sides look who the other one is. Whoever connects gets one message: a byte that says whether the mount is over the directory
+/// taken it. Each side checks the user of its peer. A client that connects gets one message: a byte that says whether the mount is over the directory
 /// itself, and the directory.
 package enum DirectoryBelow {
     /// The mount is over the directory itself.
     fileprivate static let isOver = UInt8(ascii: "o")
     /// It is elsewhere.
     fileprivate static let isBeside = UInt8(ascii: "b")
-    /// For how long an answer is waited for, in seconds.
+    /// How long to wait for an answer, in seconds.
     private static let patience = 3
 
     /// Asks the server of a mount of this user.
@@ -180,7 +180,7 @@ private final class AbstractSocket: Sendable {
 
     func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// The effective uid of who is on the other side; nil if it is not known. SO_PEERCRED.
+    /// The effective uid of the peer; nil if unknown. SO_PEERCRED.
     var peer: uid_t? {
         var credentials: (pid: pid_t, uid: uid_t, gid: gid_t) = (0, 0, 0)
         var length = socklen_t(12)
@@ -211,7 +211,7 @@ private final class AbstractSocket: Sendable {
         guard count == 1 else { throw .connectionReset }
     }
 
-    /// What fails is seen by whoever waits for it.
+    /// Errors are ignored here: the peer that waits for the byte sees them.
     func send(_ byte: UInt8, _ sent: Int32) {
         var byte = byte
         let control = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.controlRoom, alignment: 8)

@@ -130,7 +130,7 @@ package final class HeldMountNote: Sendable {
         for path in (first.map { [$0] } ?? []) + names {
             do throws(DataProtectionError) {
                 let file = try LowerFile(path, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW)
-                // Whoever sees it before it is locked takes it for that of a dead server.
+                // A process that sees the note before it is locked takes it for that of a dead server.
                 guard try file.tryByteLock(0, .exclusive), try file.status().st_nlink > 0 else { continue }
                 try file.write(note.encoded, at: 0)
                 return file

@@ -2,8 +2,10 @@ import DurableFiles
 import Glibc
 import SystemPackage
 
-/// How the server of a mount says that it lives, whatever becomes of its note: a lock on a byte of `transition`, which is in no `run` and needs no
-/// room. FORMAT.md §2.13.
+/// How the server of a mount shows that it is alive even if its note is gone: a lock on a byte of `transition`, which is in no `run` and needs no
+/// space. FORMAT.md §2.13.
+///
+/// There is none on NFS and SMB, where flock(2) locks all bytes: an unlock would wait as long as the mount is there.
 final class ServerMark: Sendable {
     private let file: LowerFile
 
@@ -19,14 +21,15 @@ final class ServerMark: Sendable {
         self.file = file
     }
 
-    /// The processes that have marked themselves, as they are numbered where they run; 1,000 at most, because a lock must not be held up by whoever
-    /// marks every number.
+    /// The marked processes, by their numbers in their own PID namespace; 1,000 at most, so that a process that marks every number cannot hold up a
+    /// lock.
     static func servers(ofKeybag keybag: FilePath) -> Set<Int32> {
         let bytes = (try? file(keybag)?.bytesLockedElsewhere(in: first..<first + count, atMost: 1000)) ?? []
         return Set(bytes.map { Int32($0 - first) })
     }
 
     private static func file(_ keybag: FilePath) -> LowerFile? {
-        try? LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        let file = try? LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        return file.flatMap { SharedFileSystem.locksBytesByFlock($0.descriptor) ? nil : $0 }
     }
 }

@@ -4,7 +4,7 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// `run/state`: wakes whoever listens (``LockListener``). FORMAT.md §2.12.
+/// `run/state`: wakes the listeners (``LockListener``). FORMAT.md §2.12.
 package struct EventFile: Sendable {
     package static let name = "state"
 
@@ -23,11 +23,11 @@ package struct EventFile: Sendable {
         return EventRecord(decoding: bytes)
     }
 
-    /// Replaces the file by rename(2), without any flush: after a power cut there is nobody left who listened. Where there
-    /// is no `run/` nobody listens, and nothing is written.
+    /// Replaces the file by rename(2), without any flush: no listener survives a power cut. Without a `run/` there are no listeners, and nothing is
+    /// written.
     ///
-    /// Under the flock of `transition`, except for a lock that waited in vain for it. If two of them meet, what one of them
-    /// writes is lost or garbled, and all the same everybody is woken and asks the ring.
+    /// The caller holds the flock of `transition`, except for a lock that timed out waiting for it. If two writers meet, one event may be lost or
+    /// garbled, but every listener is still woken and asks the ring.
     package func write(_ record: EventRecord) throws(DataProtectionError) {
         guard try directory.isUsable() else { return }
         let bytes = try withKeys { () throws(KeyError) in try record.encoded() }

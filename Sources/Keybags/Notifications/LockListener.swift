@@ -3,7 +3,7 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// Wakes those in this process who want to know when a keybag is locked or unlocked, whoever does it. Who is woken asks the ring.
+/// Wakes observers in this process when a keybag is locked or unlocked, by any process. An observer that is woken asks the ring.
 ///
 /// A file wakes listeners because not every kernel can watch a keyring (KEYCTL_WATCH_KEY). The file is found by its keybag and not
 /// by the environment, so every process that can use the keybag hears of a lock, in whichever session.

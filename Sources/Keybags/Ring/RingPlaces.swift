@@ -96,10 +96,10 @@ package struct RingPlaces: Sendable {
         if contents != before { try write(contents) }
     }
 
-    /// When the kernel removes the keys from the keyring of this process's namespace, as their unlock has it: CLOCK_BOOTTIME in nanoseconds; 0:
+    /// When the kernel removes the keys from the keyring of this process's namespace, as noted by their unlock: CLOCK_BOOTTIME in nanoseconds; 0:
     /// never. Nil if no unlock has noted it, or the file cannot be read.
     ///
-    /// Locks elsewhere rely on it: whoever gives the keys a timeout here must not exceed it.
+    /// Locks elsewhere rely on it: a process that gives the keys a timeout here must not exceed it.
     package var expiryHere: UInt64? {
         guard Clock.isOfMachine, let contents = try? read(), let here = try? Self.namespace() ?? 0 else { return nil }
         return contents.places.last { $0.namespace == here && Clock.mayBeThisBoot($0.bootID) }?.expiry

@@ -81,7 +81,7 @@ package struct DeviceKeyFile: DeviceKeySource {
             let file = try LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
             try key.withUnsafeBytes { bytes throws(DataProtectionError) in try file.write(bytes, at: 0) }
             try file.flushAll()
-            // link(2), not rename: who comes second takes the first one's key.
+            // link(2), not rename: the second process to get here takes the first one's key.
             _ = try retrying(path, "link") {
                 temporary.withPlatformString { old in path.withPlatformString { new in link(old, new) } }
             }

@@ -28,7 +28,7 @@ package struct ExportRecord: Equatable {
         self.time = time
     }
 
-    /// Writes it. That it fails costs an untimely warning of who looks, and not the export.
+    /// Writes the record. A failure is ignored: it costs at most a premature warning later, not the export.
     package func store(in directory: FilePath) {
         try? AtomicReplace.write(
             Array("\(sequence) \(time)\n".utf8), to: Self.name, in: directory, through: "\(Self.name).new")

@@ -33,7 +33,7 @@ package struct KeybagFile: Sendable {
         package let damaged: FilePath?
     }
 
-    /// Whether a keybag is in a directory, whoever's: one of its copies, damaged or not.
+    /// Whether any copy of any user's keybag is in a directory, damaged or not.
     package static func isThere(in directory: LowerDirectory) -> Bool {
         names.contains { name in
             let path = directory.path.appending(name)

@@ -13,7 +13,7 @@ package struct TransitionFile: Sendable {
 
     package var path: FilePath { directory.appending(Self.name) }
 
-    /// Of open(2). Who opens it reads and writes at offsets: a FIFO in its place must make nobody wait.
+    /// Flags for open(2). All access is at offsets; a FIFO in the file's place must not make anybody wait.
     static let flags = O_NOFOLLOW | O_NONBLOCK
 
     /// Makes the file.
@@ -46,7 +46,7 @@ package struct TransitionFile: Sendable {
         return TransitionRecord(decoding: bytes)
     }
 
-    /// What the file says now, for who is about to load keys. A file that is missing or damaged begins anew.
+    /// The record as it is now, for a caller that is about to load keys. A missing or damaged file starts anew.
     package func readStrictly() throws(DataProtectionError) -> TransitionRecord {
         let file = try openForWriting()
         let bytes = try file.bytes(at: 0, count: TransitionRecord.length)
@@ -65,13 +65,13 @@ package struct TransitionFile: Sendable {
     /// Changes the record under the lock; `body` may act in between, for example on the ring. It also sets the time if keys came
     /// or went.
     ///
-    /// - Parameter isPatient: false for who must not wait for long: a stopped process can hold the lock for ever.
+    /// - Parameter isPatient: false for a caller that must not wait long: a stopped process can hold the lock for ever.
     /// - Throws: `busy` after a second without patience.
     package func exclusively<R>(
         isPatient: Bool = true, _ body: (inout TransitionRecord) throws(DataProtectionError) -> R
     ) throws(DataProtectionError) -> R {
         let end = Self.endOfPatience()
-        // Whoever waited may have the flock of a file that has been removed, or replaced, meanwhile: that is nobody's turn.
+        // While this process waited, the file may have been removed or replaced: the flock of such a file is nobody's turn.
         for _ in 0..<8 {
             let file = try flocked(try openForWriting(), until: isPatient ? nil : end)
             defer { file.giveBackFlock() }
@@ -117,8 +117,8 @@ package struct TransitionFile: Sendable {
         TransitionRecord(beginningAnewAt: Clock.now(), random: UInt64.random(in: 0...UInt64.max))
     }
 
-    /// Writes all but magic and counter. A lock that waited in vain for the flock raises the counter without it: whoever
-    /// holds the flock must not take that back.
+    /// Writes all but magic and counter. A lock that times out waiting for the flock raises the counter without it: the holder of the flock must not
+    /// undo that.
     func writeKeepingCounter(
         _ record: TransitionRecord, to file: LowerFile
     ) throws(DataProtectionError) {

@@ -22,7 +22,7 @@ package struct FileReference: Hashable {
         self.fileID = fileID
     }
 
-    /// The file under its old name, or under another one in the same directory; nil if it is neither there nor there.
+    /// The file under its old name, or under another name in the same directory; nil if it is under neither.
     ///
     /// - Parameter end: CLOCK_MONOTONIC in nanoseconds: until then a directory is searched.
     /// - Throws: `damaged` if a file id is wanted and cannot be read, `busy` at the end, `system`.

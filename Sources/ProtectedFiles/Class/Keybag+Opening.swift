@@ -34,8 +34,8 @@ extension Keybag {
 
     /// The keybag of that name, if it was used on this machine and is there.
     ///
-    /// Nobody authenticates the link that leads to it, nor the head of a file that names it: whoever can write to the disk can make both
-    /// lead to a keybag of their own. So read with this keybag, if you must, but write only under a keybag that the user has named.
+    /// Nothing authenticates the link that leads to it, nor the keybag named in a file's head: an attacker who can write to the disk can point both
+    /// at a keybag of their own. So read with this keybag if you must, but write only under a keybag that the user has named.
     /// - Throws: `keybagNotFound` if it was never used, or its disk is not there.
     public static func remembered(
         _ uuid: KeybagUUID, warn: @escaping @Sendable (ProtectionWarning) -> Void = { _ in }

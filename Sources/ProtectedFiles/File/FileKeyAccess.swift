@@ -160,8 +160,8 @@ extension KeySession {
         }
     }
 
-    /// Refuses a class B file that anyone could have made with the public key. Whoever made it knows the file key, so it must
-    /// not get new contents or another class.
+    /// Refuses a class B file that anyone could have made with the public key. Its maker knows the file key, so the file must not get new contents or
+    /// another class.
     ///
     /// - Parameter head: authenticated under a file key that class key B has just opened; class key C is here then, too.
     /// - Throws: `unverifiedOrigin`.

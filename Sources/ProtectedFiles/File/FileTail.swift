@@ -4,10 +4,10 @@ import Keybags
 import ProtectionFormat
 import ProtectionKeys
 
-/// What lies behind the end of a file, judged by somebody who may discard only what a writer of ours has left there.
+/// The bytes behind the end of a file. Only what a writer of ours has left there may be discarded.
 ///
-/// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Whatever
-/// else lies there was put there by another program: `echo line >>file` does that.
+/// A writer that died leaves sealed chunks that no commit names, redo records, zeros, and the rest of a file that was longer. Another program wrote
+/// anything else: `echo line >>file` does that.
 ///
 /// No writer writes above bytes of another program (FORMAT.md §4 rule 16). So everything below a chunk or a record that is proved to be
 /// ours is ours, torn or not. What lies behind the last of these, and is not zero, is foreign. A power cut, or a kill in the middle of

@@ -83,7 +83,7 @@ public struct FileVerification: Hashable, Sendable {
     public internal(set) var protectionClass: ProtectionClass?
     /// Plaintext bytes.
     public internal(set) var size: Int64?
-    /// Who could have made the file, as far as it can be checked now.
+    /// How closely the maker of the file is known, as far as it can be checked now.
     public internal(set) var origin: OriginMark.Verdict?
     /// What is not as it should be, in the order of the file; chunks side by side are one finding.
     public internal(set) var findings: [Finding] = []

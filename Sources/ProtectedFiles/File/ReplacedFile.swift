@@ -101,7 +101,7 @@ package struct ReplacedFile {
         let found: FileState
         do throws(DataProtectionError) { found = try ProtectedFileInfo.state(of: file) } catch {
             switch error {
-            case .notProtected: return nil  // whoever replaces it means all of it
+            case .notProtected: return nil  // an unprotected file is replaced as a whole
             case .damaged, .because(FileFailure.mangled), .unsupported: return try file.endsInText() ? .anywhere : nil
             default: throw error
             }

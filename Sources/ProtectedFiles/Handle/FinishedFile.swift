@@ -18,10 +18,10 @@ extension ProtectedFile {
         return ProtectedFile(try new.handle())
     }
 
-    /// Brings what was written so far to the disk, so that the next ``sync()`` has little left to do. Commits nothing, and holds
-    /// nobody up: writes go on meanwhile.
+    /// Writes what was written so far to the disk, so that the next ``sync()`` has little left to do. Commits nothing, and does not block writes
+    /// meanwhile.
     ///
-    /// - Throws: `system`. The kernel tells of a failed write once: whoever gets this error must not call the file synced later.
+    /// - Throws: `system`. The kernel reports a failed write only once: after this error the file must never count as synced.
     package func flushAhead() throws(DataProtectionError) { try lower.flush() }
 
     /// The 16 bytes that name the file whatever it is called, unverified. Needs no key.

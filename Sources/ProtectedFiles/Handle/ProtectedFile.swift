@@ -9,9 +9,9 @@ public import SystemPackage
 /// An open protected file: random reads and writes, each committed by ``sync()``.
 ///
 /// May be used from many threads; operations on one handle take turns. Any number of handles and processes may read, one
-/// may write. A handle on a `complete` file keeps nothing between operations that opens the file: its first operation
-/// after a lock, whoever locked, throws *locked*, and after an unlock the same handle works again. A
-/// `completeUnlessOpen` handle goes on until it is closed. Writes are seen by other handles when they are committed.
+/// may write. Between operations, a handle on a `complete` file keeps nothing that could open it: the first operation after a lock by any process
+/// throws *locked*, and after an unlock the same handle works again. A `completeUnlessOpen` handle works until it is closed. Writes are seen by other
+/// handles when they are committed.
 public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `open` is only touched under `turn`
     /// What a handle is opened for.
     public enum Access: Sendable {
@@ -193,7 +193,7 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
         }
     }
 
-    /// Who could have made the file, as far as it can be checked now.
+    /// How closely the maker of the file is known, as far as it can be checked now.
     public func origin() throws(DataProtectionError) -> OriginMark.Verdict {
         try inTurn(.read) { () throws(DataProtectionError) in
             try KeySession.verdict(of: try open.state(.read).heads.head, open.keybag)
@@ -243,7 +243,7 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
     }
 
     deinit {
-        // Best effort for a handle that was forgotten: an error of a commit is only seen by who closes.
+        // Best effort for a handle that was forgotten: only a caller of `close()` sees an error of the commit.
         turn.withLock { isClosed in
             if isClosed { return }
             try? open.close()

@@ -9,7 +9,7 @@ public import SystemPackage
 public struct KeybagInspection: Hashable, Sendable {
     /// One of the copies.
     public struct Copy: Hashable, Sendable {
-        /// What it is beside the other one.
+        /// Its condition compared with the second copy.
         public enum Condition: Hashable, Sendable {
             /// The newest whole copy: it counts.
             case inForce
@@ -24,7 +24,7 @@ public struct KeybagInspection: Hashable, Sendable {
         }
         /// Where it is.
         public let path: FilePath
-        /// What it is beside the other one.
+        /// Its condition compared with the second copy.
         public let condition: Condition
     }
 

@@ -115,9 +115,9 @@ package final class NewFile {
     /// Puts the head in front of the chunks and makes the file last. It still has no name.
     ///
     /// - Parameters:
-    ///   - source: a file whose mode, owner, times and extended attributes it gets, after the last write: that would set
-    ///     the time and take a set-user-id bit away.
-    ///   - keepingOwner: false: it is another file than the source and belongs to whoever makes it.
+    ///   - source: a file whose mode, owner, times and extended attributes it gets, after the last write, because a write sets the time and clears a
+    ///     set-user-id bit.
+    ///   - keepingOwner: false: it is a different file from the source and belongs to the user who makes it.
     package func finish(looksOf source: LowerFile? = nil, keepingOwner: Bool = true) throws(DataProtectionError) {
         try requireWhole()
         try behind.drain()

@@ -2,7 +2,7 @@ import DurableFiles
 import Keybags
 import ProtectionKeys
 
-/// What is to happen to a new file when whoever created it has closed it.
+/// What is to happen to a new file when the process that created it has closed it.
 package protocol ClosePromise: AnyObject {
     /// The file is closed.
     func perform()
@@ -10,7 +10,7 @@ package protocol ClosePromise: AnyObject {
     func withdraw()
 }
 
-/// The class that a new file is to get when whoever created it has closed it.
+/// The class that a new file is to get when the process that created it has closed it.
 ///
 /// A promise must outlive the process that made it. The layer that can note it, the queue, says how.
 package struct PromisedClass {

@@ -4,11 +4,11 @@ public import ProtectionKeys
 public import SystemPackage
 
 extension Keybag {
-    /// Encrypts a file anew, under a new file key: who held the old key, or the old class key, holds nothing any more.
+    /// Encrypts a file again under a new file key: a holder of the old file key, or of the old class key, can no longer open it.
     ///
-    /// It becomes another file under the same name, wholly old or wholly new, whatever happens: mode, owner, times, attributes,
-    /// ACL, holes and the verdict of origin stay. Open handles keep the old file, and read it until they are closed. Its blocks
-    /// are given back to the file system, where flash memory and snapshots may keep them.
+    /// It becomes another file under the same name. At every moment it is wholly old or wholly new. Mode, owner, times, attributes, ACL, holes and
+    /// the verdict of origin stay. Open handles keep the old file, and read it until they are closed. The file system frees its blocks, but flash
+    /// memory and snapshots may keep them.
     /// - Parameters:
     ///   - path: a regular file with one name; a link is not followed.
     ///   - protectionClass: the class that it has afterwards.

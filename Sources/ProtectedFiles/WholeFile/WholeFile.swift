@@ -4,8 +4,8 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// A protected file of which every byte is known before it is written: on the disk at once, and under its name when whoever made it
-/// has noted what he wants to note in between.
+/// A protected file whose bytes are all known before it is written: first on the disk, then under its name. In between, the caller can note what it
+/// needs to.
 package struct WholeFile {
     private let new: NewFile
 

@@ -13,11 +13,11 @@ import SystemPackage
 ///
 /// Held by one writer, or by any number of readers, for as long as this object lives.
 package final class Backup: Sendable {
-    /// Who holds it, and what for.
+    /// What the backup is held for.
     package enum Use: Sendable {
         /// Writing to it. It is made if it is not there.
         case backup
-        /// Reading from it, whoever owns it.
+        /// Reading from it, whichever user owns it.
         case restore
     }
 

@@ -241,7 +241,7 @@ package final class BackupPass {
     /// A directory or a link where a file was, a file or a link where a directory was: the copy of what is gone must give way. That of a
     /// link is no loss.
     ///
-    /// - Throws: `exists` unless copies of what is gone are to be removed: who can write to the sources may have put it there.
+    /// - Throws: `exists` unless copies of what is gone are to be removed: an attacker who can write to the sources may have put it there.
     private func makeRoom(
         for kind: mode_t, _ name: FilePath.Component, in directory: LowerDirectory
     ) throws(DataProtectionError) {

@@ -4,7 +4,7 @@ import Keybags
 import ProtectedFiles
 import SystemPackage
 
-/// Brings files of a backup back, under the keybag of whoever does it, on any machine.
+/// Restores files of a backup under the keybag of the user who restores them, on any machine.
 ///
 /// Names come from directories, one by one, and no link is followed on either side: nothing is written outside the target.
 package final class RestorePass {

@@ -45,8 +45,8 @@ package struct ItemCopy {
         let hasDefault: Bool
     }
 
-    /// A directory's entries, and those of all below. By descriptors and single names, so that nobody who swaps directories and links
-    /// meanwhile gets anything read or written elsewhere.
+    /// A directory's entries, and those of all below. By descriptors and single names, so that an attacker who swaps directories and links meanwhile
+    /// cannot redirect a read or a write.
     private func copyContents(of source: LowerDirectory, to target: LowerDirectory) throws(DataProtectionError) {
         var (from, to) = (Descent(source), Descent(target))
         var levels = [try begin(source, target)]
@@ -116,7 +116,7 @@ package struct ItemCopy {
         let open = OpenFile(file, keybag: keybag, isWritable: false)
         let (state, origin) = try open.judgedState(.open)
         let layout = ChunkLayout.forWholeFile(of: state.record.size)
-        // Who made the source is not known better for its copy.
+        // The copy's origin is no better known than the source's.
         let new = try NewFile(
             target, as: state.heads.head.wrap.classKey.protectionClass, layout: layout, keybag: keybag,
             carrying: origin)

@@ -92,7 +92,7 @@ public struct KeybagErasure: Sendable {
         return root
     }
 
-    /// Under the lock of who replaces them: none is put back behind our back.
+    /// Under the lock that programs take to replace the copies: none is put back meanwhile.
     private func destroyCopies(in root: LowerDirectory) throws(DataProtectionError) {
         _ = try retrying(directory, "flock") { flock(root.descriptor, LOCK_EX) }
         defer { _ = flock(root.descriptor, LOCK_UN) }

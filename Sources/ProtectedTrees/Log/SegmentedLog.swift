@@ -11,9 +11,9 @@ public import SystemPackage
 ///
 /// The log is a `completeUnlessOpen` file: what is open goes on while locked, but a log that was closed cannot be opened
 /// before the next unlock. Then, or while another process writes to it, lines go to a new segment `LOG.segment-N`, which is
-/// queued to be appended to the log: by ``Keybag/performQueuedWork(reporting:)``, by whoever opens the log next, or by this
-/// object, which returns to the log by itself. Segments follow each other in the order of their creation. A segment that is damaged, or
-/// of which nothing proves that it was made for this log, stays where it is and holds nobody up; the keybag warns of it.
+/// queued to be appended to the log: by ``Keybag/performQueuedWork(reporting:)``, by the next process that opens the log, or by this object, which
+/// returns to the log by itself. Segments are joined in the order of their creation. A segment that is damaged, or not proved to be made for this
+/// log, stays where it is and does not hold up the others; the keybag warns of it.
 public final class SegmentedLog: @unchecked Sendable {  // everything is only touched under `turn`
     /// Where the log is, absolute.
     public let path: FilePath
@@ -36,7 +36,7 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
 
     /// Opens the log, or creates it. Segments that wait for it are joined first, if it is unlocked.
     ///
-    /// - Throws: `wouldWeaken` if the log is a `complete` file: a segment of it could be read by who has it open.
+    /// - Throws: `wouldWeaken` if the log is a `complete` file: a process that has a segment open could read it.
     ///   `notProtected`, `damaged`, `system`; never `locked` or `busy`.
     public init(_ path: FilePath, keybag: Keybag) throws(DataProtectionError) {
         guard let name = path.lastComponent else { throw .notRegularFile(path) }

@@ -10,7 +10,7 @@ import SystemPackage
 ///
 /// It is in a file beside a note of the queue, and outlives this process. Where that cannot be made or written to, for example because the disk
 /// is full, it is in memory, sealed in the same way. While this object is there, nobody else works on the note.
-package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses it under a lock
+package final class LatePagesFile: @unchecked Sendable {  // its owner uses it under a lock
     private let keybag: Keybag
     private let file: ProtectedFile
     private let pages: LatePages
@@ -77,7 +77,7 @@ package final class LatePagesFile: @unchecked Sendable {  // whoever has it uses
     /// What the file beside the notes is called.
     static func name(_ salt: [UInt8]) -> FilePath.Component { FilePath.Component(Hexadecimal.text(salt) + ".late")! }
 
-    /// Keeps bytes. On the disk they outlive this process when this returns, and a power cut after ``flush()``; in memory neither.
+    /// Keeps bytes. Bytes on the disk survive this process once this returns, and a power cut after ``flush()``. Bytes in memory survive neither.
     ///
     /// - Parameter offset: where they are in the file's plaintext.
     /// - Throws: `system`: they are not kept. ENOKEY after ``forgetKey()``.

@@ -47,7 +47,7 @@ struct LatePagesMerge {
             try stored.write(to: file)
             return try file.sync()
         }
-        // Whoever has written them may have been killed before they were removed.
+        // A process that wrote the pages into the file may have been killed before it removed them from the queue.
         guard try !stored.areThere(in: file) else { return }
         try save(stored, beside: file)
     }

@@ -7,8 +7,8 @@ import SystemPackage
 
 /// One piece of work that waits for the keys: a file in `queue` in the keybag's directory. FORMAT.md §2.8.
 ///
-/// Its name is a number, and work is done in the order of the numbers. Whoever works on it, or has the file open that it is
-/// about, holds its flock: a note that can be locked is nobody's.
+/// Its name is a number, and work is done in the order of the numbers. A process that works on the note, or has its file open, holds the note's
+/// flock: a note that can be locked is free.
 package struct QueueNote {
     package static let directoryName = "queue"
     /// Bytes of a note. A note of a join has one record for each 64 MiB, so this is enough for a segment of some tebibytes.
@@ -63,7 +63,7 @@ package struct QueueNote {
             } catch .system(_, _, .resourceTemporarilyUnavailable) {
                 return nil
             }
-            // Whoever held it before may have done the work.
+            // The previous holder may have done the work.
             guard try file.status().st_nlink > 0 else { return nil }
         }
         self.number = number
@@ -103,7 +103,7 @@ package struct QueueNote {
     /// It takes the place of an earlier failure and is not said twice: a disk may be full for a long time.
     package mutating func add(_ record: QueueRecord) throws(DataProtectionError) {
         if case .failed = records.last { records.removeLast() }
-        // Whoever wrote it may have been killed before it lasted.
+        // The process that wrote the record may have been killed before the record was on the disk.
         if records.last == record { return try file.flushAll() }
         // Behind the last whole record: a torn one was never acknowledged.
         let end = records.reduce(0) { $0 + $1.encoded.count }

@@ -21,7 +21,7 @@ package enum QueueRecord: Hashable {
     case upgrade(QueuedUpgrade)
     /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log.
     case begun(FileReference, offset: UInt64, from: UInt64, count: UInt64)
-    /// It was tried in vain, at that second since 1970.
+    /// The last try failed, at that second since 1970.
     case failed(Errno, at: UInt64)
 
     package var encoded: [UInt8] {

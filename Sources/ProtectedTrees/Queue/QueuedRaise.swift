@@ -6,7 +6,7 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// The promise to give a new file a stronger class when whoever created it has closed it.
+/// The promise to give a new file a stronger class when the process that created it has closed it.
 ///
 /// It is noted before the file has a name, so that the file of a process that is killed is raised too, and held while the
 /// file is open: a `complete` file would be shut for its writer by the next lock.
@@ -67,14 +67,14 @@ extension QueuedRaise {
             file = replacement
         }
         guard let file else { return try reference.gone() }
-        // Whoever is writing to it would be shut out by the next lock.
+        // The next lock would shut out a process that is writing to the file.
         guard try file.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(file.path) }
         try file.lockSlot(.exclusive, waiting: LowerFile.patience)
         defer { withExtendedLifetime(file) {} }
         let heads = try HeadPair(of: file)
         let now = heads.head.wrap.classKey.protectionClass
         guard from <= now, now < to else {
-            // Whoever gave it that class may have been killed, or lost power, before it lasted and the old wrap was gone.
+            // A process that gave the file that class may have been killed, or lost power, before the class was on disk and the old wrap removed.
             try file.flush()
             try ClassChange.removeStaleWrap(heads, file, warn: keybag.warn)
             return .unneeded

@@ -79,7 +79,7 @@ extension UpgradePass {
     private func notes(of work: QueueRecord, holding: Bool) throws(DataProtectionError) -> [QueueNote] {
         var notes: [QueueNote] = []
         for number in try QueueNote.numbers(in: keybag.directory) {
-            // Whoever does the queue reports what cannot be read.
+            // The process that works through the queue reports notes that cannot be read.
             let note = try QueueNote.read(number, in: keybag.directory, holding: holding) { _ in }
             if let note, note.records.first == work { notes.append(note) }
         }

@@ -23,7 +23,7 @@ public struct QueuedWork: Hashable, Sendable {
     public let kind: Kind
     /// The file or directory, under the name that it had when the work was noted.
     public let path: FilePath
-    /// Why it was tried in vain the last time; nil: it was not tried, or was only locked.
+    /// Why the last try failed; nil: it was not tried, or was only locked.
     public let lastError: Errno?
 }
 
@@ -37,7 +37,7 @@ public struct QueuedWorkResult: Hashable, Sendable {
         case unneeded
         /// The file is neither under its name nor under another one in its directory. The work was dropped, with a warning.
         case gone
-        /// Whoever created the file has it open, or another process works on it. It stays in the queue.
+        /// The process that created the file has it open, or another process works on it. It stays in the queue.
         case inUse
         /// Locked, or an earlier segment of the same log has not been joined. It stays in the queue.
         case waiting
@@ -174,7 +174,7 @@ extension QueuedWork {
         switch note.records.first {
         case .raise(let file, _, let to): (kind, path) = (.raise(to: to), file.path)
         case .join(let segment, let log, _):
-            // Any other file would be appended and removed by whoever can write notes.
+            // Otherwise an attacker who can write notes could have any other file appended and removed.
             guard RotatedLog(log).hasSegment(segment.path) else { return nil }
             (kind, path) = (.join(log: log), segment.path)
         case .late(let file, _): (kind, path) = (.merge, file.path)

@@ -6,11 +6,11 @@ import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
-/// Appending a segment to its log, each byte exactly once, whatever dies where. FORMAT.md §2.8.
+/// Appends a segment to its log, each byte exactly once, wherever a process dies. FORMAT.md §2.8.
 ///
 /// Before bytes of the segment are written, the note says where they will be. They are one commit of the log: after a crash
-/// either all of them are there or none. Nobody else who keeps to the queue has written to the log meanwhile: whoever
-/// becomes its writer finishes the join first.
+/// either all of them are there or none. No other process that follows the queue has written to the log meanwhile: the next writer finishes the join
+/// first.
 ///
 /// Notes and files may be forged while the keybag is locked. A join therefore takes nothing but what proves that it was made as a segment of
 /// this log, never weakens a class, never writes to a file that others may have the key of, and removes a segment only after it has found

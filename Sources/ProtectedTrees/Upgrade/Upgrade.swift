@@ -15,8 +15,8 @@ public import SystemPackage
 ///     if let error = upgrade.summary.lastError { … }
 ///
 /// Plaintext is protected in place, weaker classes are raised; nothing is ever lowered, and what is right is left alone after
-/// one look at its head, without a key. Each file is wholly old or wholly new at every moment; who ends the loop, or cancels its
-/// task, ends the upgrade with the files in hand finished or as they were. Another upgrade goes on where one ended.
+/// one look at its head, without a key. Each file is wholly old or wholly new at every moment. Ending the loop, or cancelling its task, ends the
+/// upgrade: files in hand are finished or unchanged. Another upgrade continues where one ended.
 public final class Upgrade: AsyncSequence, Sendable {
     private let pass: UpgradePass
     private let latest = Mutex(UpgradeSummary())
@@ -36,7 +36,7 @@ public final class Upgrade: AsyncSequence, Sendable {
         let results = AsyncStream<UpgradeResult> { [self] continuation in
             continuation.onTermination = { [self] reason in
                 stop.set()
-                // Whoever cancelled it asks for the summary before the threads have noticed.
+                // The caller that cancelled it may ask for the summary before the threads have noticed.
                 if case .cancelled = reason { latest.withLock { $0.isStopped = true } }
                 room.signal()
             }

@@ -21,7 +21,7 @@ package struct UpgradeWork: Sendable {
     package let root: LowerDirectory
     package let plan: UpgradePlan
     package let isDryRun: Bool
-    /// Bytes done, for whoever shows it.
+    /// Bytes done, for a progress display.
     package let done: ByteCounter
     /// Whether to go on: asked before each file and each MiB.
     package let goOn: @Sendable () -> Bool

@@ -7,8 +7,8 @@ import SystemPackage
 
 /// One upgrade of a directory: walks it, directories before what is in them, and hands the files to threads.
 ///
-/// Every directory is opened in the one above it, and that of a file stays open while there is work on the file. So nobody who renames or
-/// replaces a directory leads the upgrade out of the tree.
+/// Every directory is opened in the one above it, and that of a file stays open while there is work on the file. So a process that renames or
+/// replaces a directory cannot lead the upgrade out of the tree.
 package struct UpgradePass: Sendable {
     package let keybag: Keybag
     package let plan: UpgradePlan
@@ -17,7 +17,7 @@ package struct UpgradePass: Sendable {
     /// The root without links, for what must be left alone.
     package let place: FilePath
     private let names: UnprotectableNames
-    /// Bytes done, for whoever shows it.
+    /// Bytes done, for a progress display.
     package let done = ByteCounter()
 
     /// How many files are under way at once: each keeps its directory open.

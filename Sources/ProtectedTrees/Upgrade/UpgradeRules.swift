@@ -16,7 +16,7 @@ public import SystemPackage
 /// `**` for any number of directories, `\` before a byte that is meant as it is. One without `/` is that of a name at any depth.
 /// The class `-` leaves a file as it is. Lines that begin with `#` are comments.
 ///
-/// Rules are never read from the directory that they are for: who may write there must not say what is protected.
+/// Rules are never read from the directory that they are for: a user who may write there must not decide what is protected.
 public struct UpgradeRules: Hashable, Sendable {
     /// What is to come of a file.
     package enum Verdict: Hashable, Sendable {

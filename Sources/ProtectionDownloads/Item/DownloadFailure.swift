@@ -1,4 +1,4 @@
-/// Why a download has failed for good, or the last time: as it is kept in the list, for whoever asks later, and elsewhere.
+/// Why a download has failed for good, or on its last try: stored in the list for later queries, in any process.
 public struct DownloadFailure: Error, Hashable, Sendable, Codable {
     /// In which way.
     public enum Kind: String, Hashable, Sendable, Codable, CaseIterable {

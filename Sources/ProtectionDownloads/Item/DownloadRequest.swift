@@ -39,7 +39,7 @@ public struct DownloadRequest: Sendable {
     /// When to try again.
     public var retry = RetryPolicy()
     /// Which servers may be told who we are, besides those that ``credentials`` are for and those of the list
-    /// (``DownloadQueue/addCredential(_:)``); the credentials are those of whoever runs the list (``DownloadConnections``).
+    /// (``DownloadQueue/addCredential(_:)``); the credentials are those of the process that runs the list (``DownloadConnections``).
     public var spaces: [ProtectionSpace] = []
     /// Kept with it, sealed, until it is over. Not there in a request that is read from the list.
     public var credentials: [DownloadCredential] = []
@@ -59,10 +59,10 @@ public struct DownloadRequest: Sendable {
     /// What the program calls it, to find it again.
     public var name: String?
 
-    /// Who has added it; nil in one that is not read from the list, and in downloads.
+    /// The proof for the process that added an upload; nil in a request that is not read from the list, and in downloads.
     var adder: Adder?
 
-    /// By what it is known that whoever added an upload was unlocked.
+    /// Proof that the keybag was unlocked for the process that added an upload.
     struct Adder: Sendable {
         let text: [UInt8]
         let mark: UnlockedMark
@@ -75,8 +75,8 @@ public struct DownloadRequest: Sendable {
     public enum Upload: String, Hashable, Sendable, Codable, CaseIterable {
         /// The URL is the file's: to send it twice changes nothing (RFC 9110 §9.3.4).
         case put = "PUT"
-        /// The URL is of who processes it. It has the id of the upload as its `Idempotency-Key`: where an acknowledgement is lost,
-        /// the server knows the second one by it.
+        /// The URL is of a service that processes the file. The `Idempotency-Key` is the id of the upload: if an acknowledgement is lost, the server
+        /// recognizes the second request by it.
         case post = "POST"
     }
 

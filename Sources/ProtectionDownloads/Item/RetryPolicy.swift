@@ -63,7 +63,7 @@ public struct RetryPolicy: Hashable, Sendable {
             if Double(asked) > maximumSeconds { return .giveUp }
             delay = max(delay, Double(asked))
         }
-        // Whatever the caller has set: no number is too large for what follows.
+        // For any value that the caller may have set: no number is too large for the next step.
         let next = now + Int64(max(0, min(delay, Double(Self.year))) * 1000)
         // When it began is in clear in the list, and may be any number.
         let isLate = Double(next) - Double(began) > maximumSeconds * 1000

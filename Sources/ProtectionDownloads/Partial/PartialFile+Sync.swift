@@ -7,7 +7,7 @@ extension PartialFile {
     /// - Parameter isLasting: false where a change of the list that lasts follows at once.
     func sync(isLasting: Bool = true) throws {
         try flushBuffer()
-        // Who waits for the next try, or for a slow server, needs no room for what may come.
+        // A download that waits for its next try, or for a slow server, needs no room for more bytes.
         buffer.release()
         lastSync = Clock.monotonic()
         guard case .open(let part) = storage, part.unsynced > 0 else { return }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// What has come of a download so far: one protected file, or several in a row where one could not be opened again.
 ///
-/// A `completeUnlessOpen` file goes on through a lock as long as it is open. Who closed it, or died, while locked cannot open it
-/// before the next unlock: then bytes go to a new file, and the parts are put together after it. What is announced to be small is
-/// kept in memory until it is whole, or something comes a second later, and needs no such file. One thread at a time.
+/// A `completeUnlessOpen` file goes on through a lock as long as it is open. If it is closed, or its process dies, while locked, it cannot be opened
+/// before the next unlock: then bytes go to a new file, and the parts are joined after the unlock. A response announced as small stays in memory
+/// until it is complete, or more bytes come a second later, and needs no file. One thread at a time.
 final class PartialFile {
     /// Nothing can be done before the next unlock.
     struct Locked: Error {}

@@ -22,8 +22,8 @@ struct ResourceIdentity: Hashable, Sendable, Codable {
         if modified < date { lastModified = text }
     }
 
-    /// Nil where the text names no certain second: without seconds two versions could have the same date, and a date without a zone, or of
-    /// another one, may be the local time of who wrote it.
+    /// Nil where the text names no exact second: two versions could have the same date if it has no seconds, and a date that does not end in GMT may
+    /// be the writer's local time.
     private static func second(_ date: String) -> Int64? {
         guard date.hasSuffix(" GMT"), date.utf8.count(where: { $0 == UInt8(ascii: ":") }) == 2 else { return nil }
         return HTTPDate.seconds(date)

@@ -22,7 +22,7 @@ public actor DownloadQueue {
     /// Opens the list of a keybag, or begins one. Works in every lock state.
     ///
     /// - Parameters:
-    ///   - transport: who makes the requests.
+    ///   - transport: makes the requests.
     ///   - connections: how they are made, and how many at once.
     /// - Throws: `storeDamaged`, `storeNewer`, `store`, `protection`.
     public init(
@@ -76,7 +76,7 @@ public actor DownloadQueue {
     private static func check(_ request: DownloadRequest, _ store: DownloadStore) throws(DownloadError) {
         try request.check()
         if request.upload != nil {
-            // Whoever cannot open it does not choose where it goes.
+            // A caller that cannot open the file must not choose where it goes.
             _ = try protected { () throws(DataProtectionError) in
                 try ProtectedFileBody(request.target, keybag: store.keybag)
             }

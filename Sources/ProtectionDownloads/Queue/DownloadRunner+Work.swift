@@ -124,10 +124,10 @@ extension DownloadRunner {
             }
             partials[id] = nil
             if let failure {
-                // Not even under another name: what is not what it should be helps nobody but whoever has sent it.
+                // Not even under another name: a file that fails its check helps only its sender.
                 return try await BlockingWork.run {
                     try store.failAndForget(id, with: failure)
-                    // Whoever runs the list next looks again whether anything is left.
+                    // The next run of the list looks again for remains.
                     try? partial.file.remove()
                 }
             }

@@ -195,7 +195,7 @@ actor DownloadRunner {
 
     /// Begins what was found waiting, as far as there is room for it.
     ///
-    /// Whoever was paused or cancelled since the last look, or is at the end of it already, finds out when it begins.
+    /// A download that was paused, cancelled or finished since the last look finds out when it begins.
     func refill() {
         guard failure == nil, !waiting.isEmpty else { return }
         // No server has more places than these, however many wait for it.

@@ -7,7 +7,7 @@ final class ListChanges: Sendable {
     /// What the list says of a download; nil: it is not there any more.
     typealias Seen = Result<DownloadRecord?, DownloadError>
 
-    /// Somebody who follows downloads.
+    /// An object that follows downloads.
     struct Listening: Sendable {
         /// Yields when there is something to see, or what comes has gone on.
         let wakes: AsyncStream<Void>

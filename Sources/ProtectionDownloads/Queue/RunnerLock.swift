@@ -15,7 +15,7 @@ final class RunnerLock: Sendable {
         guard descriptor >= 0 else { throw .protection(.system(path, operation: "open", Errno(rawValue: errno))) }
         var isHeld = false
         var error: Int32 = 0
-        // Who asks whether it is held holds it for a moment.
+        // A process that asks whether the lock is held holds it for a moment.
         for attempt in 0..<20 where !isHeld {
             if attempt > 0 { usleep(5_000) }
             isHeld = flock(descriptor, LOCK_EX | LOCK_NB) == 0

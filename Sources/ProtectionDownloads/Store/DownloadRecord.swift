@@ -128,7 +128,7 @@ extension DownloadStore {
         return request
     }
 
-    /// Writes a request. Whoever is unlocked marks an upload, so that no other program can choose where a file goes that it cannot open itself.
+    /// Writes a request. An unlocked process marks an upload, so that a program that cannot open the file cannot choose where it goes.
     ///
     /// - Throws: what is wrong with the keybag.
     func encode(_ request: DownloadRequest, _ id: DownloadID) throws(DownloadError) -> Data {

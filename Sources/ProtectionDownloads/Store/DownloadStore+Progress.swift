@@ -5,7 +5,7 @@ import GRDB
 /// Somebody has paused or cancelled the download meanwhile: what the runner wanted to note does not count.
 struct Superseded: Error {}
 
-/// What the runner notes. Every change is made only while the download is queued: whoever paused it in another process wins.
+/// What the runner notes. Every change is made only while the download is queued: a pause by another process wins.
 extension DownloadStore {
     /// What has come, as the list knows it; nil: nothing.
     ///
@@ -134,7 +134,7 @@ extension DownloadStore {
         }
     }
 
-    /// Whoever said what it did is dead.
+    /// Resets what a run that has died noted of its current activity.
     func resetActivities() throws(DownloadError) {
         try write { try $0.execute(sql: "UPDATE downloads SET activity = 0") }
     }

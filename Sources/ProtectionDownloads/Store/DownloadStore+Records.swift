@@ -149,7 +149,7 @@ extension DownloadStore {
     /// - Throws: `unknownDownload`, `wrongState`.
     func change(_ id: DownloadID, from states: [DownloadState], to state: DownloadState) throws(DownloadError) {
         let now = Self.now
-        // Whoever resumes it by hand does not want to wait for the next try.
+        // A user who resumes a download by hand does not want to wait for the next try.
         let isResumed = state == .queued
         try write { database in
             let there = try Self.state(of: id, database)

@@ -73,7 +73,7 @@ final class DownloadStore: Sendable {
         try Self.translating(path) { try commits(isLasting: false, body) }
     }
 
-    /// The same, when somebody else changes something, or a moment later. Whoever looks before that does not see it.
+    /// The same, but together with the next change, or a moment later. A reader that looks before that does not see it.
     func writeSoon(_ body: @escaping @Sendable (Database) throws -> Void) { commits.soon(body) }
 
     /// Makes what was to be made soon, now.

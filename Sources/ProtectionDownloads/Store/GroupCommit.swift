@@ -6,12 +6,12 @@ import Synchronization
 
 /// Changes of the list that several downloads make at the same moment: one transaction and one flush for all of them.
 ///
-/// Whoever comes first commits; those who come while that lasts wait, and the first of them commits for all. Each returns when its
-/// own change lasts, and has its own error. What nobody waits for is made with the next change, or a moment later.
+/// The first caller commits. Callers that come meanwhile wait, and the first of them commits for all. Each call returns when its own change is on the
+/// disk, and has its own error. A change that nobody waits for is made with the next change, or a moment later.
 final class GroupCommit: Sendable {
     /// A change that somebody waits for.
     private final class Change: @unchecked Sendable {  // handed over under `state`, and back by `done`
-        /// Gone when it was called: it must not outlive the call of whoever waits.
+        /// Cleared once called: it must not outlive the call that waits.
         private var body: ((Database) throws -> Void)?
         let isLasting: Bool
         /// Nil: nobody waits for it.

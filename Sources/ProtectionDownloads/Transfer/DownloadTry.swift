@@ -40,7 +40,7 @@ struct DownloadTry: Sendable {
         var failure: HTTPError?
         do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch { failure = error }
         if let failure { try await terms.note(failure, tokens) }
-        // Whatever has come is kept, in whichever way it ended.
+        // The bytes that have come are kept, in whichever way the transfer ended.
         let isAll = partial.file.position == receiver.expectedEnd && partial.file.isInOnePiece
         var lost: (any Error)?
         do {

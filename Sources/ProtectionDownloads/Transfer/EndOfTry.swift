@@ -100,10 +100,10 @@ enum EndOfTry {
     }
 }
 
-/// Thrown by a receiver that wants no more of an answer. How the try has ended then, the receiver knows.
+/// Thrown by a receiver that wants no more of an answer. The receiver knows how the try has ended then.
 struct EnoughOfAnswer: Error {}
 
-/// Who takes the answer to a try, and decides how the try ends where it wants no more of it.
+/// Receives the answer to a try, and decides how the try ends if the receiver wants no more of the answer.
 protocol AnswerReceiver: HTTPReceiver {
     /// Set before ``EnoughOfAnswer`` is thrown.
     var end: EndOfTry? { get set }

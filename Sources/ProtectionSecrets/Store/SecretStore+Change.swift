@@ -202,10 +202,10 @@ extension SecretStore {
         return given ?? row.record.accessibility
     }
 
-    /// What comes from elsewhere, and replaces a row, gets this accessibility: as strict as it came with and as the row. Who has made a
-    /// secret stricter since is not made to store it weaker again by a backup of before.
+    /// The accessibility for a secret that comes from elsewhere and replaces a row: the stricter of its own and the row's. A backup from before never
+    /// makes a secret weaker that a person has made stricter since.
     ///
-    /// - Throws: `locked`: what cannot be read now is not replaced either.
+    /// - Throws: `locked`: a row that cannot be read now is not replaced either.
     func accessibility(
         atLeast given: SecretAccessibility, replacing row: SecretRow
     ) throws(SecretError) -> SecretAccessibility {

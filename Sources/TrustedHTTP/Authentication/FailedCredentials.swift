@@ -3,14 +3,14 @@ import Synchronization
 
 /// Remembers which credentials were refused: those are not sent again until they are replaced.
 ///
-/// What is remembered says nothing of the credential to who does not have the store's key.
+/// The marks reveal nothing of the credential without the store's key.
 public protocol FailedCredentials: Sendable {
     /// A keyed digest of what identifies a credential; the same for the same bytes as long as the store lasts.
     func mark(_ bytes: borrowing SecretBytes) throws -> [UInt8]
     /// Whether the credential of that mark was refused before.
     func contains(_ mark: [UInt8]) async throws -> Bool
-    /// - Parameter credential: the mark of the same credential in no realm. Who is given it anew by a person forgets by this one
-    ///   what was refused.
+    /// - Parameter credential: the mark of the same credential in no realm. When a person enters the credential again, this mark finds the refusals
+    ///   to forget.
     func insert(_ mark: [UInt8], of credential: [UInt8]) async throws
 }
 

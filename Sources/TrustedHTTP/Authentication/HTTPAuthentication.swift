@@ -1,4 +1,4 @@
-/// Who may be told who we are, and where the credentials come from.
+/// Which servers may learn our identity, and where the credentials come from.
 ///
 /// A challenge of a space that is not listed is refused: ``HTTPError/spaceNotListed(met:nearest:)``. Of several challenges the
 /// strongest is answered: Digest with SHA-256, with MD5, NTLM, Basic. Basic is not for proxies, which are spoken to in clear,

@@ -13,9 +13,9 @@ struct AuthenticationRun {
     private var wasTokenReplaced = false
     /// How often anything was answered.
     private var rounds = 0
-    /// Whoever asks a person must not ask without end, nor whoever asks a store that forgets what was refused.
+    /// A handler that asks a person must not ask without end, nor one that asks a store that forgets refusals.
     private var maximumFailures: Int { terms?.handler == nil ? 1 : 10 }
-    /// Nor does a server that thinks of a new realm each time.
+    /// A server that invents a new realm each time must not ask without end either.
     private static let maximumRounds = 20
 
     init(_ terms: HTTPAuthentication?, _ failures: Result<SessionFailures, any Error>) {

@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// What a server shows to who connects, before anything is asked of it.
+/// What a server shows to a client that connects, before any request.
 public struct ProbeResult: Sendable {
     /// The certificates that the server showed.
     public let chain: PresentedChain
@@ -13,7 +13,7 @@ public struct ProbeResult: Sendable {
 }
 
 extension HTTPClient {
-    /// Makes a TLS connection and looks at what the server shows. No byte of HTTP is sent, whatever the verdict is.
+    /// Makes a TLS connection and looks at what the server shows. No byte of HTTP is sent, even if the server is trusted.
     ///
     /// - Throws: ``HTTPError`` if nothing was shown: no such host, nobody there, no TLS.
     public func probe(

@@ -13,7 +13,7 @@ public struct HTTPRequest: Sendable {
     public var body: HTTPBody?
     /// Which server certificates are accepted. Those that the system trusts, unless it is set.
     public var trust = ServerTrust()
-    /// Who may be told who we are, and how. Without it a 401 is a response like any other.
+    /// Which servers may learn our identity, and how. Without it a 401 is a response like any other.
     public var authentication: HTTPAuthentication?
     /// Shown to the server of ``url`` if it asks for one, and to no other one. See ``HTTPAuthentication`` for others.
     public var identity: ClientIdentity?

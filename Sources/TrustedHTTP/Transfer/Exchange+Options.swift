@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import ProtectionKeys
 
-/// What libcurl is told. Whatever is not said here keeps libcurl's default; what the environment says is never believed.
+/// The options for libcurl. An option that is not set here keeps libcurl's default; the environment is never believed.
 extension Exchange {
     /// - Throws: ``HTTPError/malformedCredential(_:)``, or ``HTTPError/transport(_:)`` if libcurl does not know an option.
     func prepare() throws(HTTPError) {
@@ -24,7 +24,7 @@ extension Exchange {
         easy.set(CURLOPT_NOSIGNAL, true)
         easy.set(CURLOPT_TCP_KEEPALIVE, true)
         easy.set(CURLOPT_PIPEWAIT, true)
-        // An empty string: no proxy, whatever the environment has.
+        // An empty string: no proxy, even if the environment has one.
         easy.set(CURLOPT_PROXY, request.proxy?.description ?? "")
         easy.set(CURLOPT_NOPROXY, "")
         easy.set(CURLOPT_SOCKS5_AUTH, Int(bitPattern: LibCurl.bit(of: .basic)))  // and no user: Kerberos is not offered

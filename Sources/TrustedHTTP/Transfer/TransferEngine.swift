@@ -142,7 +142,7 @@ final class TransferEngine: Sendable {
         private func finish(_ easy: UnsafeMutableRawPointer, _ body: (Exchange) -> Void) {
             guard let exchange = running.removeValue(forKey: easy) else { return }
             multi.remove(exchange.easy)
-            // First, because who is told of the end may retire the engine at once: counted still, it would live on until it is idle.
+            // First, because the caller may retire the engine as soon as it hears of the end: an engine still counted would live on until idle.
             engine.inbox.withLock { $0.count -= 1 }
             body(exchange)
         }

@@ -17,7 +17,7 @@ struct TransferFailure {
         case CURLE_OPERATION_TIMEDOUT: timeout
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER:
             refusalOfProxy ?? handshakeFailure
-        // Who ends the connection before it has got the request may have said why, but that cannot be read any more.
+        // A server that closes the connection before it has read the request may have said why, but we can no longer read that.
         case CURLE_SEND_ERROR: refusalOfProxy ?? refusalOfClient(isCertain: false) ?? .connectionLost
         case CURLE_PARTIAL_FILE: .truncated(received: received, expected: exchange.announcedCount)
         case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:

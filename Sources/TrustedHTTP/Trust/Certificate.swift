@@ -14,7 +14,7 @@ public struct Certificate: Sendable {
     public let publicKeySHA256: [UInt8]
     /// As RFC 4514 writes names, in printable ASCII: `CN=example.org,O=Example`.
     public let subject: String
-    /// Who says that it has issued it, written likewise.
+    /// The issuer that the certificate names, written likewise.
     public let issuer: String
     /// The names of hosts in its SubjectAltName, wildcards included. A common name is not one of them (RFC 9525 §6.3).
     public let hostNames: [String]

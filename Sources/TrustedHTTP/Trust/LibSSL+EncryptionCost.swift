@@ -26,7 +26,7 @@ extension LibSSL {
 
         /// Adds what is inside encrypted parts, which are decrypted for that. To be called when all that is outside has been added.
         ///
-        /// - Throws: `tooExpensive`. What does not decrypt is passed over: to say why is up to who reads the file.
+        /// - Throws: `tooExpensive`. Skips parts that do not decrypt: the code that reads the file reports why.
         mutating func addInnerParts(
             of file: OpaquePointer, _ passphrase: UnsafePointer<CChar>?
         ) throws(ClientIdentityError) {

@@ -7,7 +7,7 @@ extension LibSSL {
     /// presents nothing in one), no log of keys, a verdict on the presented certificates in place of libssl's own, and the client's
     /// certificate if the server asks for one. The context keeps `handshake` until it is freed.
     ///
-    /// Whoever owns the context must leave all that alone afterwards, and switch off checks of their own for names.
+    /// The owner of the context must not change any of these settings afterwards, and must switch off its own checks of names.
     ///
     /// - Parameter context: an `SSL_CTX *` that no connection was made with yet.
     /// - Throws: ``TrustError/cryptographyLibrary(_:)``; nothing must be connected with the context then.

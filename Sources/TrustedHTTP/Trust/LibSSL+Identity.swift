@@ -78,7 +78,7 @@ extension LibSSL {
 
         var (key, certificate, chain): (OpaquePointer?, OpaquePointer?, OpaquePointer?)
         guard PKCS12_parse(file, passphrase, &key, &certificate, &chain) == 1 else {
-            // What the passphrase was right for can only be what we cannot decrypt, or damage made by who knows it.
+            // The passphrase was right. So we cannot decrypt this encryption, or somebody who knows the passphrase damaged the file.
             let isUnsupported = ERR_GET_REASON(ERR_peek_error()) == ERR_R_UNSUPPORTED
             throw isUnsupported ? .unsupportedEncryption : .malformed(why: takeReason())
         }

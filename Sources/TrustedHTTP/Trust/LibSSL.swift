@@ -4,7 +4,7 @@ import Glibc
 /// The one door to libssl, and to what libcrypto does with certificates. What happens in a handshake is in
 /// `LibSSL+Handshake.swift`, the PKCS#12 in `LibSSL+Identity.swift`.
 ///
-/// libcurl looks at the thread's error queue as well: whatever fails here leaves it empty.
+/// libcurl looks at the thread's error queue as well: each failure here leaves the queue empty.
 enum LibSSL {
     /// SHA-256, 32 bytes. The C call is `EVP_Digest`.
     static func sha256(_ bytes: [UInt8]) throws(TrustError) -> [UInt8] {
@@ -83,7 +83,7 @@ enum LibSSL {
 
     /// libcrypto's own view of a certificate. Nothing in it changes any more.
     ///
-    /// ``pointer`` lives as long as this object: who gives it to C keeps the object until C is done.
+    /// ``pointer`` lives as long as this object: a caller that passes it to C keeps the object until C is done.
     final class ParsedCertificate: @unchecked Sendable {  // an X509 with its extensions read is not written to
         let pointer: OpaquePointer
 

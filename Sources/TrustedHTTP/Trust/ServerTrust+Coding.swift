@@ -6,7 +6,7 @@ extension ServerTrust: Codable {
     public init(from decoder: any Decoder) throws { self = try Form(from: decoder).trust() }
     public func encode(to encoder: any Encoder) throws { try Form(self).encode(to: encoder) }
 
-    /// How it is written down. Its certificates are looked at by ``trust()`` only: who reads the same form often need not read
+    /// How it is written down. Its certificates are looked at by ``trust()`` only: a caller that often reads the same form need not read
     /// them again.
     package struct Form: Codable, Hashable, Sendable {
         enum Anchors: String, Codable { case system, only, additional, pinned }

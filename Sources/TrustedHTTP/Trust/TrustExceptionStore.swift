@@ -7,8 +7,8 @@ public import SystemPackage
 ///     {"version":1,"exceptions":[{"certificate":"…64 hexadecimal digits…","host":"example.org","port":443,
 ///       "reasons":["expired"]}]}
 ///
-/// Whoever can write it can make connections go to another server: so a file that is not wholly understood, or that others may
-/// write, is an error and never a list. A file that is not there holds no exceptions. A list of downloads also keeps a
+/// Somebody who can write the file can redirect connections to another server. So a file that is not wholly understood, or that others may write, is
+/// an error and never a list. A file that is not there holds no exceptions. A list of downloads also keeps a
 /// seal in its file, `"seal":"…hexadecimal digits…"`, and believes no exceptions without it.
 public struct TrustExceptionStore: Sendable {
     /// Where the file is, or will be.

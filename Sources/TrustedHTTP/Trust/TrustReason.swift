@@ -1,4 +1,4 @@
-/// What is wrong with a server's certificates, and a person who knows the server may accept.
+/// A fault of a server's certificates that a person who knows the server may accept.
 public enum RecoverableReason: String, Hashable, Sendable, CaseIterable, Codable {
     /// The certificate's time is over.
     case expired
@@ -20,7 +20,7 @@ public enum FatalReason: Hashable, Sendable {
     case pinMismatch
     /// A signature does not verify.
     case badSignature
-    /// Whoever issued the certificate has taken it back.
+    /// The issuer of the certificate has revoked it.
     case revoked
     /// A key of less than 112 bits of security: RSA below 2048 bits (NIST SP 800-57 part 1, table 2).
     case weakKey
@@ -71,6 +71,6 @@ extension FatalReason: CustomStringConvertible {
 enum VerificationReason: Hashable {
     case recoverable(RecoverableReason)
     case fatal(FatalReason)
-    /// Somebody who may do so has said *no*.
+    /// Somebody with the right to decide has refused it.
     case denied
 }

@@ -1,6 +1,6 @@
 /// What ``ServerTrust`` says of the certificates that a server has presented.
 ///
-/// All that is wrong is told, not only what was found first: who excepts one thing should know of the others.
+/// It lists all faults, not only the first: a person who excepts one fault should know of the others.
 public enum TrustVerdict: Hashable, Sendable {
     /// A pin or an exception of the user says so, beside what the anchors say.
     case explicitlyTrusted
@@ -39,7 +39,7 @@ public struct TrustProblem<Reason: Hashable & Sendable>: Hashable, Sendable {
     public let wanted: String
 }
 
-/// Who has said that a certificate is not to be trusted.
+/// The source that says that a certificate is not to be trusted.
 public enum TrustDenier: Hashable, Sendable {
     /// It is on the list that ``ServerTrust`` was given.
     case distrusted(Certificate)

@@ -1,4 +1,4 @@
-/// Who we are, for the server of the URL. What is secret comes through a descriptor, or is asked for.
+/// Our credentials for the server of the URL. Secrets come through a descriptor or a prompt.
 struct CredentialOptions: ParsableArguments {
     @OptionGroup var password: PasswordOptions
     @Option(

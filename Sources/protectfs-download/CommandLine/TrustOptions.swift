@@ -30,7 +30,7 @@ struct TrustOptions: ParsableArguments {
     }
 }
 
-/// How connections are made, by whoever runs the list.
+/// How the process that runs the list makes connections.
 struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Time limit for making a connection (default: 30s).", valueName: "time"))
     var connectTimeout: DurationArgument?

@@ -13,7 +13,7 @@ struct DoctorFacts {
     struct CoreDumps: Equatable {
         /// `core_pattern`, one line.
         let pattern: String
-        /// The soft limit of whoever started us, in bytes; nil: unlimited.
+        /// The soft limit that we inherited, in bytes; nil: unlimited.
         let limit: UInt64?
     }
     var coreDumps: Reading<CoreDumps> = .known(CoreDumps(pattern: "", limit: 0))
@@ -83,7 +83,7 @@ struct DoctorFinding: Equatable {
     let level: Level
     /// What is, in one line.
     let text: String
-    /// How it is mended, in one line.
+    /// How to fix it, in one line.
     let fix: String?
 
     static func ok(_ check: String, _ text: String) -> DoctorFinding {

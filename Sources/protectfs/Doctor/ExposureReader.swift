@@ -34,8 +34,8 @@ enum ExposureReader {
         }
     }
 
-    /// Who may write to a directory may put another one in the place of what is in it, but for the sticky bit. A group that
-    /// is one's own, as many distributions give everybody, is nobody else.
+    /// A user who may write to a directory may replace its entries, unless the sticky bit is set. The user's own private group, which many
+    /// distributions create, does not count as other users.
     private static func exposure(ofParent path: FilePath) -> [DoctorFacts.Exposure] {
         look(at: path) { status in
             let mode = status.st_mode & 0o7777

@@ -77,7 +77,7 @@ final class EditSession {
         }
     }
 
-    /// Events come before the end of who caused them.
+    /// Events of a program come before its end.
     private func ended() -> Int32? {
         var status: Int32 = 0
         guard waitpid(editor, &status, WNOHANG) == editor else { return nil }

@@ -45,7 +45,7 @@ struct SealedPlaintext: ~Copyable {
         }
     }
 
-    /// Puts it at `number`, for the program that this process is about to become. Whatever was there is closed.
+    /// Puts it at `number`, for the program that this process is about to become. A descriptor that was there is closed.
     func place(at number: Int32) throws(Failure) {
         guard dup2(descriptor, number) == number else {
             throw Failure(.systemRefused, "descriptor \(number): \(Errno.current.spoken)")

@@ -67,7 +67,7 @@ enum PasscodeReader {
         }
     }
 
-    /// One passcode from a descriptor, byte by byte: what stands behind it is for who reads next.
+    /// One passcode from a descriptor, byte by byte: the bytes behind it are for the next reader.
     static func line(of descriptor: Int32) throws(Failure) -> SecretBytes {
         try usable(SecretLine.readArriving(on: descriptor, upTo: maximum))
     }
@@ -81,7 +81,7 @@ enum PasscodeReader {
         guard let window = Askpass.ofDisplay else {
             throw Failure(.usage, "there is no terminal to ask for a passcode", hint: insteadHint)
         }
-        // Whoever types a passcode can see who asks.
+        // The person who types a passcode should see which program asks.
         StandardError.line(.note, "there is no terminal: \(quoted(window.program)) asks for the passcode")
         return try ask(prompt, in: window, "name another program: --askpass PROGRAM; or \(insteadHint)")
     }

@@ -36,7 +36,7 @@ struct PassphraseOption: ParsableArguments {
         return secret
     }
 
-    /// Said to who sits there and waits.
+    /// Printed for a person at a terminal.
     static func noteWait() {
         if isatty(2) == 1 {
             StandardError.line(.note, "the key is derived from the passphrase, which takes some seconds")

@@ -6,7 +6,7 @@ enum RecoveryCodeReader {
     /// Bytes that are read, at most: a code, and any spaces that a person puts between.
     private static let maximum = 256
 
-    /// From the descriptor, else from the terminal; there a typo can be mended twice.
+    /// From the descriptor, else from the terminal, which allows two typos.
     ///
     /// The terminal echoes it: nobody types 32 symbols from paper blind, and a code that is right is spent, with the new one
     /// on the same screen.

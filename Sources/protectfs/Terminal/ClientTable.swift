@@ -1,6 +1,6 @@
 import DataProtection
 
-/// Who has protected files of a keybag open, as a table.
+/// The programs that have protected files of a keybag open, as a table.
 struct ClientTable {
     private let clients: [KeybagClient]
 

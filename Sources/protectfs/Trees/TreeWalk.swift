@@ -3,8 +3,8 @@ import Glibc
 
 /// A directory and everything below it, directories before what is in them. Links are not followed.
 ///
-/// Each directory is opened in the one above it, by one name that is not followed. So whoever swaps directories and links meanwhile
-/// does not get anything visited elsewhere; what is done to an item must go by its ``NamedItem/entry``. A tree may be of any depth.
+/// Each directory is opened in the one above it, by one name that is not followed. So an attacker who swaps directories and links meanwhile cannot
+/// redirect the walk; every operation on an item must use its ``NamedItem/entry``. A tree may be of any depth.
 struct TreeWalk {
     /// What to do after an item.
     enum Step {

@@ -83,7 +83,7 @@ struct QueueRun: ParsableCommand {
                 reporting: { if keepingLost || !$0.isDoneElsewhere { report($0, outcome) } })
         }
         var results = try perform(isMeant)
-        // An upgrade ends. Who has a file open need not.
+        // An upgrade ends. A program that has a file open may never close it.
         while !keepingLost, results.contains(where: \.isDoneElsewhere) {
             progress.show(text: "another process is at it")
             usleep(200_000)
