@@ -6,7 +6,8 @@
 package enum PBKDF2 {
     /// What `iterations` rounds make of a password; this takes as long as they make it.
     ///
-    /// HMAC pads what is shorter than 64 bytes with zeros, so `a` and `a\0` give the same key. Callers that take passwords refuse a zero byte.
+    /// HMAC pads a password of less than 64 bytes with zeros, so `a` and `a\0` give the same key. Stored password hashes refuse a zero byte. A
+    /// keybag does not: `a\0` opens what `a` opens, and nothing else.
     ///
     /// - Parameters:
     ///   - salt: at most as long as `Int32` can say, and not secret.
