@@ -129,6 +129,13 @@ final class LowerTree: Sendable {
         return found
     }
 
+    /// - Throws: ESTALE if something else has the name of a node by now: the kernel then looks the name up again. A node whose last name was
+    ///   removed through the mount passes.
+    func requireNamed(_ node: FuseNode) throws(Errno) {
+        if nodes.withLock({ $0.table.isRemoved(node) }) { return }
+        _ = try status(of: node)
+    }
+
     /// The regular file that a node is, opened for reading, or as `flags` say.
     func file(_ node: FuseNode, flags: Int32 = O_RDONLY) throws(Errno) -> LowerFile {
         if let kept = kept.withLock({ $0[node] }) { return try kept.openedAgain(flags) }

@@ -36,6 +36,7 @@ extension MountedTree {
 
     func setAttribute(_ name: String, of node: FuseNode, to value: [UInt8], flags: Int32) throws(Errno) {
         guard name.hasPrefix("user.") else { throw .notSupported }
+        try requireNamed(node)
         let kind = try attributes(of: node).status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFDIR else { throw .notPermitted }
         guard name == DirectoryDefault.attribute else {
@@ -53,6 +54,7 @@ extension MountedTree {
 
     func removeAttribute(_ name: String, of node: FuseNode) throws(Errno) {
         guard name.hasPrefix("user.") else { throw .notSupported }
+        try requireNamed(node)
         let kind = try attributes(of: node).status.st_mode & S_IFMT
         if kind == S_IFREG, name == DirectoryDefault.attribute {
             _ = try attribute(name, of: node)

@@ -206,6 +206,7 @@ extension MountedTree {
     }
 
     func change(_ node: FuseNode, _ change: FuseChange, handle: UInt64?) throws(Errno) -> FuseAttributes {
+        if handle == nil { try requireNamed(node) }
         if let size = change.size {
             try commitLeft(node)
             if let handle { try openAgain(handle, of: node, flags: O_RDWR) }

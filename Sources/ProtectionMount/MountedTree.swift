@@ -198,8 +198,14 @@ final class MountedTree: FuseFileSystem {
 
     func open(_ node: FuseNode, flags: Int32) throws(Errno) -> FuseHandle {
         try commitLeft(node)
+        try requireNamed(node)
         return try files.open(try file(node, openedFor: flags), as: node, flags: flags)
     }
+
+    /// Before anything is done with a file by its name: a write into an open file that no longer has the name would be lost.
+    ///
+    /// - Throws: as ``LowerTree/requireNamed(_:)``.
+    func requireNamed(_ node: FuseNode) throws(Errno) { if files.isOpen(node) { try tree.requireNamed(node) } }
 
     /// - Parameter flags: of the program that opens it.
     func file(_ node: FuseNode, openedFor flags: Int32) throws(Errno) -> LowerFile {

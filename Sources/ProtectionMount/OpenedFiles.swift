@@ -148,6 +148,8 @@ final class OpenedFiles: Sendable {
         pages.closes(node)
     }
 
+    func isOpen(_ node: FuseNode) -> Bool { ofNodes.withLock { $0[node] != nil } }
+
     /// An open file of this node, which may have no name any more; nil if nobody has it open.
     func lower(of node: FuseNode) throws(Errno) -> LowerFile? {
         // Under the lock: a handle is closed after it was taken out here, and its descriptor may be another file's then.

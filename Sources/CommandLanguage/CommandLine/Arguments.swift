@@ -47,8 +47,11 @@ package struct PathArgument: ExpressibleByArgument {
 extension PathArgument {
     /// Where the file is stored, or is to be: it may have been named in a mount. For everything but the plaintext.
     ///
+    /// - Parameter followsLast: as for `StoredPlace.of`.
     /// - Throws: `mountUnanswered`.
-    package func stored() throws(DataProtectionError) -> FilePath { try StoredPlace.of(path) }
+    package func stored(followsLast: Bool = true) throws(DataProtectionError) -> FilePath {
+        try StoredPlace.of(path, followsLast: followsLast)
+    }
 }
 
 /// One path of a list, or a long run of them.
@@ -72,10 +75,10 @@ extension [PathsArgument] {
     /// All of them.
     package var paths: [FilePath] { flatMap(\.paths) }
 
-    /// Where they are stored: as ``PathArgument/stored()``.
-    package func stored() throws(DataProtectionError) -> [FilePath] {
+    /// Where they are stored: as ``PathArgument/stored(followsLast:)``.
+    package func stored(followsLast: Bool = true) throws(DataProtectionError) -> [FilePath] {
         var stored: [FilePath] = []
-        for path in paths { stored.append(try StoredPlace.of(path)) }
+        for path in paths { stored.append(try StoredPlace.of(path, followsLast: followsLast)) }
         return stored
     }
 }

@@ -149,7 +149,13 @@ extension Keybag {
         _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64, noted note: UnlockUnderWay? = nil
     ) throws(DataProtectionError) -> Bool {
         // Before anything that would evict keys if it failed.
-        if keys.extent == .onlyFirstUnlock { try refuseOlder(keys) }
+        if keys.extent == .onlyFirstUnlock {
+            do throws(DataProtectionError) { try refuseOlder(keys) } catch {
+                // Not an older keybag, if a rotation has just replaced it.
+                if let now = try? file.load().copy, now.entries != keys.entries { return false }
+                throw error
+            }
+        }
         let hadC = try state() != .beforeFirstUnlock
         do throws(DataProtectionError) {
             return try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in

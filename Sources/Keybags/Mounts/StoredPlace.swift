@@ -16,8 +16,12 @@ package enum StoredPlace {
     /// Where the file of a path is stored; the path itself if it is in no mount. Links are followed, and the file need not exist. In a mount the
     /// result begins at an open directory: see ``SystemPackage/FilePath/isBelowDescriptor``.
     ///
+    /// - Parameter followsLast: false: if the last component is a symbolic link, the result names the link, for an operation that replaces or
+    ///   refuses links.
     /// - Throws: `mountUnanswered`.
-    package static func of(_ path: FilePath) throws(DataProtectionError) -> FilePath {
+    package static func of(
+        _ path: FilePath, followsLast: Bool = true
+    ) throws(DataProtectionError) -> FilePath {
         if path.isBelowDescriptor { return path }
         if try MountTable.own().isEmpty { return path }
         // Ask the mount's server first: if it is stopped, open(2) would block for ever. A link into the mount is not noticed here.
@@ -25,7 +29,7 @@ package enum StoredPlace {
             _ = try directory(below: mount)
         }
         var (place, name): (FilePath, FilePath.Component?) = (path, nil)
-        var found = open(place)
+        var found = !followsLast && isLink(path) ? nil : open(place)
         if found == nil, let last = path.lastComponent, last.kind == .regular {
             (place, name) = (path.directory, last)
             found = open(place)
@@ -35,6 +39,11 @@ package enum StoredPlace {
         if let name { stored.append(name) }
         if stored != path { known.withLock { $0.names[stored] = path } }
         return stored
+    }
+
+    private static func isLink(_ path: FilePath) -> Bool {
+        var status = stat()
+        return path.withPlatformString { lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
     private static func open(_ path: FilePath) -> LowerFile? { try? LowerFile(path, flags: LowerFile.pathOnly) }

@@ -40,14 +40,15 @@ struct BackUp: ParsableCommand {
         let keybag = try keybag.open()
         // Before anybody types, and before anything is made.
         let roots = try paths.stored()
+        let directory = try directory.stored()
         for root in roots { _ = try NamedItem(following: root) }
-        if roots.isEmpty, !newKeybag, (try? Backup(at: directory.path, for: .restore)) != nil {
+        if roots.isEmpty, !newKeybag, (try? Backup(at: directory, for: .restore)) != nil {
             throw Failure(.usage, "name files or directories to back up", hint: "protectfs backup --help")
         }
-        if newKeybag || !NamedItem.exists(directory.path.appending("keybag")) {
+        if newKeybag || !NamedItem.exists(directory.appending("keybag")) {
             try AttemptedOperation.backUp.requireUnlocked(keybag)
         }
-        let backup = try Backup(at: directory.path, for: .backup, warn: ProtectionWarning.print)
+        let backup = try Backup(at: directory, for: .backup, warn: ProtectionWarning.print)
         try makeKeybag(of: keybag, in: backup)
         let pass = try BackupPass(keybag, into: backup, removesDeleted: delete)
         Interruption.watch()

@@ -29,7 +29,7 @@ struct Class: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let paths = try arguments.stored()
+        let paths = try arguments.stored(followsLast: !rekey)
         if paths.count > 1, let name = arguments.paths.last.flatMap({ String(validating: $0) }),
             let protectionClass = ProtectionClass(name: name)
         {

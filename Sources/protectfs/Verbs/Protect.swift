@@ -25,7 +25,7 @@ struct Protect: ParsableCommand {
     @OptionGroup var keybag: KeybagOption
 
     func run() throws {
-        let items = try ConversionItems(paths.stored(), isRecursive: recursive)
+        let items = try ConversionItems(paths.stored(followsLast: false), isRecursive: recursive)
         let keybag = try keybag.open()
         try requireKey(of: keybag, for: items.items)
         let names = UnprotectableNames(keybag: keybag.directory)

@@ -40,18 +40,19 @@ struct Restore: ParsableCommand {
     func run() throws {
         let keybag = try keybag.open()
         try AttemptedOperation.restore.requireUnlocked(keybag)
-        let backup = try Backup(at: directory.path, for: .restore)
+        let directory = try directory.stored()
+        let backup = try Backup(at: directory, for: .restore)
         let secret = try passphrase.read()
         PassphraseOption.noteWait()
         let opened = try backup.open(passphrase: secret)
         let pass = try RestorePass(
             backup, opened, into: keybag, dryRun ? .onlyTrying : replace ? .replacing : .new)
         Interruption.watch()
-        let files = [directory.path.appending("files")]
+        let files = [directory.appending("files")]
         let report = BackupReport(
             dryRun ? .trial : .restore, isJSON: json,
             total: isatty(2) == 1 && paths.isEmpty ? BackupReport.bytes(below: files) : 0)
-        try pass.run(paths.paths, to: target.path, while: Interruption.goesOn) { report.add($0) }
+        try pass.run(paths.paths, to: target.stored(), while: Interruption.goesOn) { report.add($0) }
         if paths.isEmpty, Interruption.goesOn() {
             let options = (replace ? ["--replace"] : []) + (dryRun ? ["--dry-run"] : [])
             report.add { try SecretsProgram(keybag: keybag).restore(from: backup, opened, options) }

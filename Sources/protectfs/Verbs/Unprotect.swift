@@ -30,7 +30,7 @@ struct Unprotect: ParsableCommand {
 
     func run() throws {
         if salvage { return try salvageAll() }
-        let items = try ConversionItems(paths.stored(), isRecursive: recursive)
+        let items = try ConversionItems(paths.stored(followsLast: false), isRecursive: recursive)
         let keybags = Keybags(keybag)
         let outcome = items.outcome
         let progress = Progress("unprotecting", total: items.items.allSatisfy { $0.kind == .file } ? items.bytes : 0)
@@ -71,7 +71,7 @@ struct Unprotect: ParsableCommand {
     private func salvageAll() throws {
         let keybags = Keybags(keybag)
         let outcome = Outcome()
-        for path in try paths.stored() {
+        for path in try paths.stored(followsLast: false) {
             do throws(DataProtectionError) {
                 let result = try keybags.reading(path) { keybag throws(DataProtectionError) in
                     try keybag.salvage(path)

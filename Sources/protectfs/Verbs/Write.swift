@@ -53,7 +53,7 @@ struct Write: ParsableCommand {
 
     func run() throws {
         Interruption.watch()
-        let path = try file.stored()
+        let path = try file.stored(followsLast: append)
         // The note of a segment has the name of its log, which leads to the mount and not to the stored file.
         if segments, path.isBelowDescriptor {
             throw Failure(

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+/// What happens to stored files while a mount shows them.
+@Suite("mount: changes to the stored files", .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
+struct MountStoredTests {
+    private let bed: MountBed
+    private var sandbox: CommandSandbox { bed.sandbox }
+    init() throws {
+        bed = try MountBed()
+        try bed.store(MountBed.contents, at: "complete")
+    }
+
+    @Test(
+        "A file is replaced below while a program reads it: what is written to its name at once is not lost",
+        arguments: [
+            "\"$PROTECTFS\" class --rekey point/f", "\"$PROTECTFS\" unprotect point/f",
+            "echo other | \"$PROTECTFS\" write point/f", "mv d/other d/f",
+        ])
+    func replaced(change: String) throws {
+        try sandbox.protectedFile("d/f", Data("original\n".utf8), "first-unlock")
+        try sandbox.protectedFile("d/other", Data("another\n".utf8), "first-unlock")
+        try bed.mount("--read-write")
+        let done = try sandbox.shell(
+            """
+            exec 9<point/f; cat <&9
+            \(change); echo $?
+            echo new >point/f; echo $?
+            chmod 600 point/f; setfattr -n user.mark -v there point/f
+            cat point/f; sleep 1.5; cat point/f
+            "$PROTECTFS" cat d/f 2>/dev/null || cat d/f
+            stat -c %a d/f; getfattr --only-values -n user.mark d/f
+            """)
+        #expect(done.text == "original\n0\n0\nnew\nnew\nnew\n600\nthere", "\(done.errors)")
+    }
+
+    @Test("A file that is replaced below and stays open is read as it was, and has its attributes")
+    func stillOpen() throws {
+        try sandbox.protectedFile("d/f", Data("original\n".utf8), "first-unlock")
+        try bed.mount("--read-write")
+        let done = try bed.script(
+            """
+            file = os.open('f', os.O_RDONLY)
+            run('class', '--rekey', '../d/f')
+            print(os.pread(file, 99, 0), os.fstat(file).st_size)
+            time.sleep(1.2)
+            print(os.pread(file, 99, 0), os.fstat(file).st_size, open('f').read())
+            """)
+        #expect(done.text == "b'original\\n' 9\nb'original\\n' 9 original\n\n", "\(done.errors)")
+    }
+
+    @Test("A link in a mount, or that leads into one, is replaced or refused as everywhere", arguments: ["point", "d"])
+    func links(directory: String) throws {
+        if directory == "d" { try bed.mountInPlace("--read-write") } else { try bed.mount("--read-write") }
+        let done = try sandbox.shell(
+            """
+            ln -s "$PWD/\(directory)/first-unlock" outside
+            for link in \(directory)/link outside; do
+                for verb in "protect --yes" unprotect "class --rekey"; do "$PROTECTFS" $verb $link 2>/dev/null; echo $?; done
+                echo new | "$PROTECTFS" write $link; echo $?
+                "$PROTECTFS" cat $link
+            done
+            test -h \(directory)/link || test -h outside || echo replaced
+            "$PROTECTFS" cat \(directory)/complete | cmp - complete && "$PROTECTFS" cat \(directory)/first-unlock
+            echo more | "$PROTECTFS" write --append \(directory)/none; "$PROTECTFS" cat \(directory)/none
+            """)
+        #expect(done.text == "77\n77\n77\n0\nnew\n77\n77\n77\n0\nnew\nreplaced\nc\nd\nmore\n", "\(done.errors)")
+    }
+
+    @Test("A backup into a mount, also of what it shows, ends and can be restored, also into the mount", arguments: ["point", "d"])
+    func backup(directory: String) throws {
+        try sandbox.put(CommandSandbox.passphrase, at: "passphrase")
+        if directory == "d" { try bed.mountInPlace("--read-write") } else { try bed.mount("--read-write") }
+        let done = try sandbox.shell(
+            """
+            "$PROTECTFS" backup --to \(directory)/backup --passphrase-fd 3 \(directory) 3<passphrase; echo $?
+            "$PROTECTFS" restore \(directory)/backup --to \(directory)/back --passphrase-fd 3 3<passphrase; echo $?
+            cmp "\(directory)/back$PWD/d/complete" complete; echo $?
+            fusermount3 -u \(directory)
+            "$PROTECTFS" restore d/backup --to out --passphrase-fd 3 3<passphrase; echo $?
+            "$PROTECTFS" cat "out$PWD/d/complete" | cmp - complete; echo $?
+            """)
+        #expect(done.text == "0\n0\n0\n0\n0\n", "\(done.errors)")
+    }
+}
