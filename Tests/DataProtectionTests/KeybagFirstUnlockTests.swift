@@ -50,6 +50,17 @@ struct KeybagFirstUnlockTests {
         #expect(try bag.keybag.state() == .locked)
     }
 
+    @Test("Keys that a rotation has replaced meanwhile are opened again; the keybag is not called an older copy")
+    func rotationMeanwhile() throws {
+        let bag = try TestKeybag(state: .unlocked)
+        let keys = try bag.openedKeys(.onlyFirstUnlock)
+        let counter = bag.keybag.transition.read().counter
+        try bag.rotate()
+        #expect(try !bag.keybag.load(keys, seconds: nil, ifCounterIs: counter))
+        try unlockOnly(bag)
+        #expect(try bag.keybag.state() == .unlocked)
+    }
+
     @Test("A wrong passcode loads nothing, and counts")
     func wrongPasscode() throws {
         let bag = try TestKeybag()

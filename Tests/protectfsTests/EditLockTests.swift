@@ -135,6 +135,23 @@ struct EditLockTests {
         try bed.expectNoPlaintext()
     }
 
+    @Test("A rotation before or after the lock is no change by somebody else", arguments: [true, false])
+    func rotated(isBefore: Bool) throws {
+        try bed.make("file", "one")
+        let rotate = "rotate --root . --passcode-fd 3 3<passcode >/dev/null"
+        try sandbox.put(CommandSandbox.passcode, at: "passcode")
+        let done = try bed.edit(
+            "file",
+            by: """
+                \(isBefore ? "\"$PROTECTFS\" \(rotate)" : "")
+                "$PROTECTFS" lock; until_gone "$1"; echo "two $MARKER" >"$1"; until_there file.edited; until_gone "$1"
+                unlock; \(isBefore ? "" : "\"$PROTECTFS\" \(rotate)")
+                """)
+        #expect(done.status == 0, "\(done.errors)")
+        #expect(try bed.contents("file") == bed.text("two"))
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("file.edited")))
+    }
+
     @Test("An unless-open file loses its copy too, and is written to while locked")
     func unlessOpen() throws {
         try bed.make("file", "one", "unless-open")

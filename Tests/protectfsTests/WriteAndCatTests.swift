@@ -13,6 +13,20 @@ struct WriteAndCatTests {
 
     private func bytes(_ count: Int) -> Data { Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }) }
 
+    @Test("Names that are no UTF-8 and look alike are different files, also in a long list")
+    func namesThatLookAlike() throws {
+        let done = try sandbox.shell(
+            """
+            one=$(printf 'x\\377') two=$(printf 'x\\376')
+            echo 1 | "$PROTECTFS" write "$one"; echo 2 | "$PROTECTFS" write "$two"; echo 3 | "$PROTECTFS" write three
+            "$PROTECTFS" cat "$two" "$one"; "$PROTECTFS" cat -- "$one" "$two"
+            for number in $(seq 80); do set -- "$@" three; done
+            "$PROTECTFS" cat "$two" "$@" "$one" "$two" | uniq
+            "$PROTECTFS" cat "$two" "$two.none" "$one.none" 2>&1 | grep -c 'no such file'
+            """)
+        #expect(done.text == "2\n1\n1\n2\n2\n3\n1\n2\n2\n", "\(done.errors)")
+    }
+
     @Test("What was written is read", arguments: sizes)
     func roundTrip(size: Int) throws {
         let data = bytes(size)

@@ -13,34 +13,18 @@ package struct PathArgument: ExpressibleByArgument {
 
     package init?(argument: String) {
         guard !argument.isEmpty, LongArgumentLists.expand(argument) == nil else { return nil }
-        isOfDirectory = ["", ".", ".."].contains(argument.split(separator: "/", omittingEmptySubsequences: false).last)
-        guard argument.unicodeScalars.contains("\u{FFFD}") else {
+        if RawArguments.isNeeded(for: argument) {
+            guard let bytes = RawArguments.bytes(of: argument) else { return nil }
+            path = FilePath(platformString: bytes + [0])
+            isOfDirectory = Self.isOfDirectory(RawArguments.text(bytes))
+        } else {
             path = FilePath(argument)
-            return
+            isOfDirectory = Self.isOfDirectory(argument)
         }
-        // Of two names that look alike neither is taken.
-        let raw = Self.rawArguments(lookingLike: argument)
-        guard raw.count == 1, let bytes = raw.first else { return nil }
-        path = FilePath(platformString: bytes + [0])
     }
 
-    private static func rawArguments(lookingLike argument: String) -> Set<[CChar]> {
-        var found: Set<[CChar]> = []
-        for index in 1..<max(1, Int(CommandLine.argc)) {
-            guard let start = CommandLine.unsafeArgv[index] else { continue }
-            let bytes = Array(UnsafeBufferPointer(start: start, count: strlen(start)))
-            // As it stands, or behind `--option=`.
-            var candidates = [bytes]
-            if let equals = bytes.firstIndex(of: CChar(UInt8(ascii: "="))) {
-                candidates.append(Array(bytes[(equals + 1)...]))
-            }
-            for candidate in candidates where text(candidate) == argument { found.insert(candidate) }
-        }
-        return found
-    }
-
-    private static func text(_ bytes: [CChar]) -> String {
-        String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    private static func isOfDirectory(_ text: String) -> Bool {
+        ["", ".", ".."].contains(text.split(separator: "/", omittingEmptySubsequences: false).last)
     }
 }
 

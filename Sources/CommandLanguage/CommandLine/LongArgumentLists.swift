@@ -12,7 +12,8 @@ package enum LongArgumentLists {
     private nonisolated(unsafe) static var runs: [[String]] = []
 
     /// The arguments for the parser. The first of a run may be an option's value, the first two the names of a verb: they stay.
-    package static func shortened(_ arguments: [String]) -> [String] {
+    package static func shortened(_ words: [String]) -> [String] {
+        let arguments = RawArguments.distinguished(words)
         guard arguments.count > shortest else { return arguments }
         var result: [String] = []
         var run: [String] = []
@@ -50,7 +51,7 @@ package enum LongArgumentLists {
 
     /// A message of the parser, with the first paths in place of a placeholder.
     package static func readable(_ message: String) -> String {
-        var text = message
+        var text = RawArguments.readable(message)
         for (index, run) in runs.enumerated() {
             text = text.split(separator: "\(mark)\(index)", omittingEmptySubsequences: false)
                 .joined(separator: "\(run.first ?? "")…")
