@@ -47,11 +47,17 @@ int protectfs_is_fixed(int fd) {
 #define STATX_MNT_ID 0x1000U
 #endif
 
-unsigned long long protectfs_mount_of(const char *path) {
+static unsigned long long mount_of(int fd, const char *path, int flags) {
     // The kernel's own structure, whose member for this has no name in older headers: bytes 144 to 151.
     struct statx status;
-    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &status) != 0 || !(status.stx_mask & STATX_MNT_ID)) return 0;
+    if (statx(fd, path, AT_STATX_DONT_SYNC | flags, STATX_MNT_ID, &status) != 0 || !(status.stx_mask & STATX_MNT_ID)) return 0;
     unsigned long long number;
     memcpy(&number, (const char *)&status + 144, sizeof number);
     return number;
+}
+
+unsigned long long protectfs_mount_of(const char *path) { return mount_of(AT_FDCWD, path, 0); }
+
+unsigned long long protectfs_mount_of_entry(int fd, const char *name) {
+    return mount_of(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
 }

@@ -349,6 +349,25 @@ struct MountDeathTests {
         #expect(done.text == "[75, 75, 75]\n", "\(done.errors)")
     }
 
+    @Test("A walk that comes to a mount whose server is stopped is status 75, and nothing waits for ever")
+    func stoppedBelow() throws {
+        try bed.mountInPlace("--read-write")
+        let done = try bed.script(
+            """
+            time.sleep(1.2)
+            process = server()
+            keeper = guardian(process)
+            for one in (process, keeper): stop(one)
+            passcode = ['--passcode-fd', '9']
+            os.lseek(9, 0, os.SEEK_SET)
+            verbs = [['verify', '--recursive', '.'], ['rotate', '--root', '.'] + passcode, ['ls', '-R', '.']]
+            print([subprocess.run([program] + words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, pass_fds=[9]).returncode
+                   for words in verbs])
+            for one in (keeper, process): os.kill(one, signal.SIGCONT)
+            """, isInside: false)
+        #expect(done.text == "[75, 75, 75]\n", "\(done.errors)")
+    }
+
     @Test("A lock knows of a stopped server although somebody has removed `run`; nothing is left of an erased keybag")
     func markedServer() throws {
         try bed.mount()

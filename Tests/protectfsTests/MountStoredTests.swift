@@ -67,7 +67,9 @@ struct MountStoredTests {
         #expect(done.text == "77\n77\n77\n0\nnew\n77\n77\n77\n0\nnew\nreplaced\nc\nd\nmore\n", "\(done.errors)")
     }
 
-    @Test("A backup into a mount, also of what it shows, ends and can be restored, also into the mount", arguments: ["point", "d"])
+    @Test(
+        "A backup into a mount, also of what it shows, ends and can be restored, also into the mount",
+        arguments: ["point", "d"])
     func backup(directory: String) throws {
         try sandbox.put(CommandSandbox.passphrase, at: "passphrase")
         if directory == "d" { try bed.mountInPlace("--read-write") } else { try bed.mount("--read-write") }

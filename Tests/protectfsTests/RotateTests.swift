@@ -176,6 +176,8 @@ struct RotateTests {
         let hint = "hint: if there are files of this keybag: protectfs rotate --resume --root 'tree/disk'\n"
         #expect(done.errors.contains(hint))
         #expect(done.errors.contains("error: not every file could be checked, so some may be lost"))
+        let warning = "warning: files hidden by the mount at 'tree/disk' are not searched: unmount it first\n"
+        #expect(done.errors.components(separatedBy: warning).count == 2, "\(done.errors)")
     }
 
     @Test(

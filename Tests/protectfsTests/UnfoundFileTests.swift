@@ -52,7 +52,7 @@ struct UnfoundFileTests {
         let process = sandbox.start(
             "/bin/sh", ["-c", "exec strace -f -qq -o /dev/null \(inject) \(command)"], input: FileHandle.nullDevice)
         try process.run()
-        #expect(try waits { calls(below: process.processIdentifier).contains(call.number) }, "\(command)")
+        #expect(waits { calls(below: process.processIdentifier).contains(call.number) }, "\(command)")
         return process
     }
 
@@ -141,7 +141,7 @@ struct UnfoundFileTests {
         let (from, to) = (sandbox.path("tree/zz-last/file"), sandbox.path("tree/aa-first/file"))
         try FileManager.default.moveItem(atPath: from, toPath: to)
         release(process)
-        #expect(try waits { text(sandbox.path("status")) == "77\n" })
+        #expect(waits { text(sandbox.path("status")) == "77\n" })
         #expect(text(sandbox.path("said")).contains("1 file would be lost"))
     }
 }

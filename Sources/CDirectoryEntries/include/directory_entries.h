@@ -34,4 +34,7 @@ int protectfs_is_fixed(int fd);
 // or FUSE file system. 0 if there is nothing, or before Linux 5.8.
 unsigned long long protectfs_mount_of(const char *path);
 
+// The same for `name` in the directory `fd`, which is not followed if it is a link.
+unsigned long long protectfs_mount_of_entry(int fd, const char *name);
+
 #endif

@@ -69,4 +69,10 @@ extension LowerDirectory {
             }
         }
     }
+
+    /// ``MountTable/Mount/id`` of the mount that a name is on; a link is not followed, and no server of a file system is asked. Nil before Linux 5.8.
+    package func mount(of name: FilePath.Component) -> UInt64? {
+        let number = name.withPlatformString { protectfs_mount_of_entry(descriptor, $0) }
+        return number == 0 ? nil : number
+    }
 }

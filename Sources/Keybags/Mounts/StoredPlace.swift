@@ -41,6 +41,18 @@ package enum StoredPlace {
         return stored
     }
 
+    /// Asks the server of the mount that is at a name, if one is: a stopped server would block every look at the name for ever.
+    ///
+    /// - Parameter mounts: of ``MountTable/own()``.
+    /// - Throws: `mountUnanswered`.
+    package static func requireAnswer(
+        at name: FilePath.Component, in directory: LowerDirectory, of mounts: [MountTable.Mount]
+    ) throws(DataProtectionError) {
+        let number = directory.mount(of: name)
+        guard let mount = mounts.last(where: { $0.id == number }) else { return }
+        _ = try self.directory(below: mount)
+    }
+
     private static func isLink(_ path: FilePath) -> Bool {
         var status = stat()
         return path.withPlatformString { lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFLNK

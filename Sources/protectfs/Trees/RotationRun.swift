@@ -51,6 +51,8 @@ final class RotationRun {
     /// Those that are not, or of which it is not known.
     private(set) var remainingCount = 0
     private(set) var unknownCount = 0
+    /// Whether another run has searched the same before, and has warned of what it met.
+    var isRepeated = false
     /// Whether the keybag was locked meanwhile.
     private(set) var isLocked = false
 
@@ -128,7 +130,13 @@ final class RotationRun {
         let isRoot = roots.contains { root in
             (try? NamedItem(following: root)).map { ($0.device, $0.inode) == (place.device, place.inode) } ?? false
         }
-        if isRoot { return }
+        if isRoot {
+            if stored == item.path, task == .look, !isRepeated {
+                let mount = quoted(item.path)
+                StandardError.line(.warning, "files hidden by the mount at \(mount) are not searched: unmount it first")
+            }
+            return
+        }
         if stored != item.path, let elsewhere = stored.canonical, elsewhere != item.path.canonical,
             canonical.contains(where: { elsewhere.starts(with: $0) })
         {

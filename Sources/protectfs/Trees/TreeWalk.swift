@@ -67,6 +67,7 @@ struct TreeWalk {
         _ top: LowerDirectory, _ device: dev_t, _ failures: Outcome?, _ visit: (NamedItem) -> Step
     ) throws(DataProtectionError) -> Bool {
         var descent = Descent(top)
+        let mounts = try MountTable.own()
         // The names that are left in each directory on the way down.
         var waiting = [try top.names()[...]]
         while let last = waiting.indices.last {
@@ -77,6 +78,7 @@ struct TreeWalk {
             }
             let directory = descent.directory
             do throws(DataProtectionError) {
+                if !mounts.isEmpty { try StoredPlace.requireAnswer(at: name, in: directory, of: mounts) }
                 guard let item = try NamedItem(DirectoryEntry(name, in: directory)) else { continue }
                 let below = try stored(below: item, on: device)
                 if below == nil, item.kind == .directory, item.device != device, !crossesFileSystems {

@@ -154,6 +154,7 @@ struct Rotate: ParsableCommand {
             // What is moved while it is looked for can be passed by: to where the search has been.
             let again = RotationRun(
                 .look, keybag: keybag, threads: roots.jobs.threads, isJSON: false, total: RewrapPass.total(paths))
+            again.isRepeated = true
             again.visit(paths)
             try refuseLoss(again, run, keybag)
         }
