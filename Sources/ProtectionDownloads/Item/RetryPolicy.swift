@@ -1,4 +1,3 @@
-import DurableFiles
 import TrustedHTTP
 
 /// When a download is tried again. A decision without clock or chance: both are given.
@@ -22,9 +21,9 @@ public struct RetryPolicy: Hashable, Sendable {
     public init() {}
 
     /// What ``decide(_:failures:began:now:jitter:)`` never goes beyond, in milliseconds.
-    var longestWait: Double { max(maximumSeconds, longestDelay.inSeconds) * 1000 }
+    var longestWait: Double { max(maximumSeconds, longestDelay / .seconds(1)) * 1000 }
 
-    private var maximumSeconds: Double { maximumTime?.inSeconds ?? .infinity }
+    private var maximumSeconds: Double { maximumTime.map { $0 / .seconds(1) } ?? .infinity }
 
     /// Why a try has ended.
     enum Failure: Hashable, Sendable {
@@ -56,7 +55,7 @@ public struct RetryPolicy: Hashable, Sendable {
         guard isWorthRetrying(failure) else { return .fail }
         guard failures < maximumFailures else { return .giveUp }
         let exponent = Double(min(max(failures, 1) - 1, 40))
-        var delay = min(firstDelay.inSeconds * pow(2, exponent), longestDelay.inSeconds)
+        var delay = min(firstDelay / .seconds(1) * pow(2, exponent), longestDelay / .seconds(1))
         delay *= 0.5 + 0.5 * min(max(jitter, 0), 1)
         if case .status(_, let text?) = failure, let asked = Self.seconds(retryAfter: text, now: now / 1000) {
             // As long as that nobody waits, whatever the time is.
@@ -109,8 +108,8 @@ extension RetryPolicy: Codable {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(maximumFailures, forKey: .maximumFailures)
         try values.encode(maximumTime?.components.seconds ?? .max, forKey: .maximumSeconds)
-        try values.encode(firstDelay.inSeconds, forKey: .firstDelay)
-        try values.encode(longestDelay.inSeconds, forKey: .longestDelay)
+        try values.encode(firstDelay / .seconds(1), forKey: .firstDelay)
+        try values.encode(longestDelay / .seconds(1), forKey: .longestDelay)
     }
 
     /// More than a year counts as a year: no number is too large.
