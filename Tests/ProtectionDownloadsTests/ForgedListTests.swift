@@ -25,14 +25,7 @@ import Testing
 
     /// Runs the list until so many bytes of one answer were sent, and ends it there.
     private func stop(after count: Int) async throws {
-        let queue = try bed.queue()
-        let running = Task { try await queue.run() }
-        bed.server.beforeEachPiece { sent in
-            guard sent >= count else { return }
-            running.cancel()
-            try await Task.sleep(for: .seconds(20))
-        }
-        try await running.value
+        try await bed.run(bed.queue(), untilSent: count)
         bed.server.beforeEachPiece(nil)
     }
 

@@ -66,9 +66,9 @@ import Testing
         request.checks = [.digest(.sha256, try Digest.sha256(bytes)), .length(UInt64(bytes.count))]
         let queue = try bed.queue()
         let download = try await queue.add(request)
-        try await stop(queue, bed, after: 250_000)
+        try await bed.run(queue, untilSent: 250_000)
         try bed.keybag.lock()
-        try await stop(try bed.queue(), bed, after: 100_000)
+        try await bed.run(bed.queue(), untilSent: 100_000)
         bed.server.beforeEachPiece(nil)
         try await bed.runUntilIdle()
         let waiting = try await queue.download(download.id)
@@ -88,22 +88,11 @@ import Testing
         #expect(bed.server.requests.count == 3)
     }
 
-    /// Runs a list until so many bytes of one answer were sent, and ends it there.
-    private func stop(_ queue: DownloadQueue, _ bed: DownloadBed, after count: Int) async throws {
-        let running = Task { try await queue.run() }
-        bed.server.beforeEachPiece { sent in
-            guard sent >= count else { return }
-            running.cancel()
-            try await Task.sleep(for: .seconds(20))
-        }
-        try await running.value
-    }
-
     @Test func unlockedItGoesOnInTheSameFile() async throws {
         let bed = try bed()
         let queue = try bed.queue()
         let download = try await queue.add(bed.request())
-        try await stop(queue, bed, after: 250_000)
+        try await bed.run(queue, untilSent: 250_000)
         let there = try await queue.download(download.id)
         #expect(there.received == 250_000)
         #expect(there.state == .queued)
@@ -256,7 +245,7 @@ import Testing
         let bed = try bed()
         let queue = try bed.queue()
         let download = try await queue.add(bed.request())
-        try await stop(queue, bed, after: 250_000)
+        try await bed.run(queue, untilSent: 250_000)
         #expect(try bed.names().count == 1)
         try await queue.cancel(download.id)
         #expect(try bed.names() == [])

@@ -115,3 +115,22 @@ func noise(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     }
     return bytes
 }
+
+extension DownloadBed {
+    /// Runs a list until the server has sent so many bytes of one answer, and ends it there.
+    func run(_ queue: DownloadQueue, untilSent count: Int) async throws {
+        // It begins when the server knows where to stop: it might have everything before.
+        let (start, begin) = AsyncStream<Void>.makeStream()
+        let running = Task {
+            for await _ in start { break }
+            try await queue.run()
+        }
+        server.beforeEachPiece { sent in
+            guard sent >= count else { return }
+            running.cancel()
+            try await Task.sleep(for: .seconds(20))
+        }
+        begin.yield()
+        try await running.value
+    }
+}
