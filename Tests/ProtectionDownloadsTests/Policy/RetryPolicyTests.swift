@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import TrustedHTTP
 
@@ -65,6 +66,23 @@ import TrustedHTTP
                 policy.decide(broken, failures: 1, began: 0, now: 0, jitter: 1) == .retry(at: delay),
                 "\(first) \(longest)")
         }
+    }
+
+    @Test("A list keeps the policy in seconds, and no number in it is too large")
+    func stored() throws {
+        var policy = RetryPolicy()
+        (policy.maximumTime, policy.firstDelay) = (nil, .milliseconds(10))
+        let text = String(decoding: try JSONEncoder().encode(policy), as: UTF8.self)
+        for part in ["\"maximumSeconds\":9223372036854775807", "\"firstDelay\":0.01", "\"longestDelay\":600"] {
+            #expect(text.contains(part), "\(text)")
+        }
+        #expect(try JSONDecoder().decode(RetryPolicy.self, from: Data(text.utf8)) == policy)
+        let huge = #"""
+            {"maximumFailures":30,"maximumSeconds":-9223372036854775808,"firstDelay":1e300,"longestDelay":-1e300}
+            """#
+        let read = try JSONDecoder().decode(RetryPolicy.self, from: Data(huge.utf8))
+        #expect(read.maximumTime == .seconds(Int64.min))
+        #expect(read.firstDelay == .seconds(366 * 86_400) && read.longestDelay == .zero)
     }
 
     @Test func whatWaitingChanges() {
