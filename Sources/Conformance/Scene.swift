@@ -1,4 +1,5 @@
 import DataProtection
+import Glibc
 import SystemPackage
 
 /// One cell, tried: a directory with a file in it, brought to a moment, and looked at again afterwards.
@@ -105,7 +106,7 @@ final class Scene {
         try subject.enter(.unlocked)
         func otherwise(_ what: String) -> Finding { .other("\(finding.words), but \(what)") }
 
-        let names = try DirectoryListing.names(of: directory)
+        let names = try settledNames()
         let expected = ((contents == nil ? [] : ["file"]) + others).sorted()
         guard names == expected else { return otherwise("there are the files \(names) instead of \(expected)") }
         guard let contents else { return finding }
@@ -116,6 +117,17 @@ final class Scene {
         let found = try finalClass == nil ? RawFile.bytes(of: file) : backstage.read(file)
         guard found == contents else { return otherwise("the file holds something else then") }
         return finding
+    }
+
+    /// The names in the directory. A server of libfuse(3) keeps a file that was replaced while open under a hidden name until
+    /// the kernel has told it of the close, for which close(2) does not wait; so it has ten seconds for that.
+    private func settledNames() throws -> [String] {
+        let limit = ContinuousClock.now + .seconds(10)
+        while true {
+            let names = try DirectoryListing.names(of: directory)
+            guard names.contains(where: { $0.hasPrefix(".fuse_hidden") }), .now < limit else { return names }
+            usleep(10_000)
+        }
     }
 }
 
