@@ -84,4 +84,27 @@ struct MountStoredTests {
             """)
         #expect(done.text == "0\n0\n0\n0\n0\n", "\(done.errors)")
     }
+
+    @Test("Exports and RNCryptor files may be named in a mount", arguments: ["point", "d"])
+    func exports(directory: String) throws {
+        try sandbox.put(CommandSandbox.passphrase, at: "passphrase")
+        _ = try sandbox.makeRecoveryCode()
+        try sandbox.unlock()
+        if directory == "d" { try bed.mountInPlace("--read-write") } else { try bed.mount("--read-write") }
+        let done = try sandbox.shell(
+            """
+            printf value | "$PROTECTFS" secret add --service s --account a; echo $?
+            "$PROTECTFS" secret export \(directory)/secrets; echo $?
+            "$PROTECTFS" secret import --replace \(directory)/secrets; echo $?
+            "$PROTECTFS" class \(directory)/secrets
+            "$PROTECTFS" rncryptor seal \(directory)/first-unlock --password-fd 3 3<passphrase 2>/dev/null; echo $?
+            "$PROTECTFS" rncryptor open \(directory)/first-unlock.rncryptor -o \(directory)/opened --password-fd 3 3<passphrase; echo $?
+            "$PROTECTFS" class \(directory)/opened; cat \(directory)/opened
+            "$PROTECTFS" recovery export \(directory)/keybag; echo $?
+            "$PROTECTFS" init --keybag \(directory)/new --passcode-fd 3 3<passphrase 2>/dev/null; echo $?; test ! -e d/new
+            "$PROTECTFS" recovery export outside && cmp \(directory)/keybag outside && cmp d/keybag outside; echo $?
+            """)
+        #expect(
+            done.text == "0\n0\n0\ncomplete\n0\n0\ncomplete\nc\n0\n64\n0\n", "\(done.text) \(done.errors)")
+    }
 }

@@ -6,7 +6,8 @@ import SystemPackage
 /// Where the stored file is that a mount shows as plaintext: what works on protected files works on that one, wherever somebody names it.
 package enum StoredPlace {
     private struct Known {
-        /// The directories of mounts that were asked for, by the device of the mount. They stay open as long as the process.
+        /// The directories of mounts that were asked for, by the source of the mount, which is random: a device number is soon another mount's.
+        /// They stay open as long as the process.
         var directories: [String: (directory: LowerDirectory, isOver: Bool)] = [:]
         /// What people call a path that begins at one of them.
         var names: [FilePath: FilePath] = [:]
@@ -78,11 +79,11 @@ package enum StoredPlace {
     private static func directory(
         below mount: MountTable.Mount
     ) throws(DataProtectionError) -> (directory: LowerDirectory, isOver: Bool) {
-        if let found = known.withLock({ $0.directories[mount.device] }) { return found }
+        if let found = known.withLock({ $0.directories[mount.source] }) { return found }
         let asked = try DirectoryBelow.ask(mount)
         return known.withLock { known in
-            if let found = known.directories[mount.device] { return found }
-            known.directories[mount.device] = asked
+            if let found = known.directories[mount.source] { return found }
+            known.directories[mount.source] = asked
             known.names[asked.directory.path] = mount.point
             return asked
         }

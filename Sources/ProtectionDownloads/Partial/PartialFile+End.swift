@@ -54,12 +54,14 @@ extension PartialFile {
     ///
     /// - Returns: nil if that cannot be done now, and what is there goes the way of larger ones.
     func writeWhole() throws(DownloadError) -> (file: WholeFile, published: PublishedFile)? {
-        guard isInMemory, request.replacesExisting || !OwnDirectory.exists(request.target), !replacesStronger else {
-            return nil
-        }
+        guard isInMemory else { return nil }
         do throws(DataProtectionError) {
+            let target = try request.target.stored()
+            guard request.replacesExisting || !OwnDirectory.exists(target), !replacesStronger(target) else {
+                return nil
+            }
             let file = try WholeFile(
-                buffer.bytes, for: request.target, as: request.protectionClass, keybag: store.keybag)
+                buffer.bytes, for: target, as: request.protectionClass, keybag: store.keybag)
             return (file, published(file.fileID, temporary: []))
         } catch .because(KeybagFailure.locked) {
             return nil
@@ -72,8 +74,8 @@ extension PartialFile {
     }
 
     /// Whether the file that is replaced has a stronger class, which the new one gets when it has the name.
-    private var replacesStronger: Bool {
-        guard let old = try? LowerFile.forHeads(of: request.target),
+    private func replacesStronger(_ target: FilePath) -> Bool {
+        guard let old = try? LowerFile.forHeads(of: target),
             let least = InheritedClass.least(inPlaceOf: old, store.keybag)
         else { return false }
         return least > request.protectionClass
@@ -85,7 +87,7 @@ extension PartialFile {
         let path = name.path(part.number)
         try close()
         // Its name may have gone, or be another file's by now.
-        let fileID = try mapping { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path) }
+        let fileID = try mapping { () throws(DataProtectionError) in try ProtectedFile.fileID(at: path.stored()) }
         guard fileID == part.fileID else { throw lost(path) }
         return published(fileID, temporary: path.bytes)
     }

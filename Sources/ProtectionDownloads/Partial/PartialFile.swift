@@ -229,8 +229,8 @@ final class PartialFile {
         try store.note(next, of: id, isLasting: false)
         // From here on there may be a file, also where an error says that it was not made.
         storage = .closed(next)
-        let path = name.path(last.number)
         do throws(DataProtectionError) {
+            let path = try name.path(last.number).stored()
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)

@@ -11,7 +11,11 @@ struct PartialName: Hashable, Sendable {
 
     /// Where the part of that number is.
     func path(_ number: Int) -> FilePath {
-        target.directory.appending(FilePath(bytes: prefix + Array("\(number)".utf8)).lastComponent!)
+        target.directory.appending(component(number))
+    }
+
+    private func component(_ number: Int) -> FilePath.Component {
+        FilePath(bytes: prefix + Array("\(number)".utf8)).lastComponent!
     }
 
     private var prefix: [UInt8] {
@@ -20,9 +24,11 @@ struct PartialName: Hashable, Sendable {
     }
 
     /// The numbers of all parts that are in the directory.
-    func numbers() throws(DataProtectionError) -> [Int] {
+    func numbers() throws(DataProtectionError) -> [Int] { try numbers(in: StoredPlace.of(target.directory)) }
+
+    private func numbers(in directory: FilePath) throws(DataProtectionError) -> [Int] {
         let prefix = prefix
-        return try DirectoryListing.components(of: target.directory).map(\.bytes).compactMap {
+        return try DirectoryListing.components(of: directory).map(\.bytes).compactMap {
             $0.starts(with: prefix) ? Int(String(decoding: $0.dropFirst(prefix.count), as: UTF8.self)) : nil
         }
     }
@@ -40,7 +46,9 @@ struct PartialName: Hashable, Sendable {
     /// Looks into each directory once. One that cannot be read is none of anybody's trouble now.
     static func removeForgotten(_ names: [PartialName]) {
         for (directory, names) in Dictionary(grouping: names, by: \.target.directory) {
-            guard let all = try? DirectoryListing.components(of: directory).map(\.bytes) else { continue }
+            guard let all = try? DirectoryListing.components(of: StoredPlace.of(directory)).map(\.bytes) else {
+                continue
+            }
             let hidden = all.filter { $0.first == UInt8(ascii: ".") }
             for name in names {
                 let prefix = name.prefix
@@ -51,8 +59,9 @@ struct PartialName: Hashable, Sendable {
 
     /// Removes all parts but those that are to stay, and makes that last.
     func removeAll(but kept: [Int] = []) throws(DataProtectionError) {
-        let numbers = try numbers().filter { !kept.contains($0) }
-        for number in numbers { try AtomicReplace.remove(path(number)) }
-        if !numbers.isEmpty { try AtomicReplace.flushDirectory(target.directory) }
+        let directory = try StoredPlace.of(target.directory)
+        let numbers = try numbers(in: directory).filter { !kept.contains($0) }
+        for number in numbers { try AtomicReplace.remove(directory.appending(component(number))) }
+        if !numbers.isEmpty { try AtomicReplace.flushDirectory(directory) }
     }
 }

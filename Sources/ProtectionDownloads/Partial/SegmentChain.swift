@@ -20,7 +20,7 @@ struct SegmentChain {
         var parts: [(file: ProtectedFile, record: SegmentRecord)] = []
         // A process was killed before it made the file of a part without bytes, or before it knew which file that is.
         for record in records where record.synced > 0 {
-            let path = name.path(record.number)
+            let path = try name.path(record.number).stored()
             let file = try ProtectedFile.open(path, .readWrite, keybag: keybag, requireVerifiedOrigin: true)
             guard try file.openedID() == record.fileID else {
                 throw .damaged(path, .head, reason: "it is another file", offset: nil)

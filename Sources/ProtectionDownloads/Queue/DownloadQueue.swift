@@ -78,7 +78,7 @@ public actor DownloadQueue {
         if request.upload != nil {
             // A caller that cannot open the file must not choose where it goes.
             _ = try protected { () throws(DataProtectionError) in
-                try ProtectedFileBody(request.target, keybag: store.keybag)
+                try ProtectedFileBody(request.target.stored(), keybag: store.keybag)
             }
         } else {
             try checkTarget(of: request)
@@ -211,19 +211,19 @@ public actor DownloadQueue {
 
     /// What would only be found out when everything has come: whether a file can get that name, as things are now.
     ///
-    /// - Throws: `noDirectory`, `targetExists`; `protection` for a directory, and a name that is too long.
+    /// - Throws: `noDirectory`, `targetExists`; `protection` for a directory, a name that is too long, and a mount that does not answer.
     private static func checkTarget(of request: DownloadRequest) throws(DownloadError) {
-        let target = request.target
+        let target = try protected { () throws(DataProtectionError) in try request.target.stored() }
         var status = stat()
         guard target.directory.withPlatformString({ stat($0, &status) }) == 0, status.isDirectory else {
-            throw .noDirectory(target.directory)
+            throw .noDirectory(request.target.directory)
         }
         guard target.withPlatformString({ lstat($0, &status) }) == 0 else {
             if errno == ENOENT { return }
             throw .protection(.system(target, operation: "lstat", Errno(rawValue: errno)))
         }
         if status.isDirectory { throw .protection(.notRegularFile(target)) }
-        if !request.replacesExisting { throw .targetExists(target) }
+        if !request.replacesExisting { throw .targetExists(request.target) }
     }
 
     func changing<R: Sendable>(

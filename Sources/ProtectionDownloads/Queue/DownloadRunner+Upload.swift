@@ -23,7 +23,7 @@ extension DownloadRunner {
         if let body = bodies[id] { return body }
         closedBodies.remove(id)
         let body = try await BlockingWork.run { [keybag] in
-            let body = try ProtectedFileBody(request.target, keybag: keybag)
+            let body = try ProtectedFileBody(request.target.stored(), keybag: keybag)
             try body.requireAdder(of: request, keybag)
             return body
         }

@@ -73,14 +73,20 @@ enum EndOfTry {
         case .retiredIntegrityKey(let id):
             .failedForGood(DownloadFailure(.integrityKey, "the integrity key \(id) was retired"))
         case .protection(.because(KeybagFailure.locked)): .locked
-        case .protection(.damaged(let path, _, let reason, _)): .lost(DownloadFailure(.lost, "\(path): \(reason)"))
+        case .protection(.damaged(let path, _, let reason, _)):
+            .lost(DownloadFailure(.lost, "\(StoredPlace.shown(path)): \(reason)"))
         case .protection(.busy(let path)):
-            .failed(.connection(isTransient: true), DownloadFailure(.disk, "somebody else has \(path) open"))
+            .failed(
+                .connection(isTransient: true),
+                DownloadFailure(.disk, "somebody else has \(StoredPlace.shown(path)) open"))
+        case .protection(.because(KeybagFailure.mountUnanswered)):
+            .failed(.connection(isTransient: true), DownloadFailure(.disk, "\(error)"))
         case .protection(.system(let path, let operation, let errno)):
-            Self.end(of: errno, DownloadFailure(.disk, "\(operation) \(path): \(errno)"))
+            Self.end(of: errno, DownloadFailure(.disk, "\(operation) \(StoredPlace.shown(path)): \(errno)"))
         case .protection(.because(FileFailure.handleFailed(let path, let errno))):
-            .failedForGood(DownloadFailure(.disk, "\(path): \(errno)"))
-        case .protection(.exists(let path)): .failedForGood(DownloadFailure(.targetExists, "\(path) exists"))
+            .failedForGood(DownloadFailure(.disk, "\(StoredPlace.shown(path)): \(errno)"))
+        case .protection(.exists(let path)):
+            .failedForGood(DownloadFailure(.targetExists, "\(StoredPlace.shown(path)) exists"))
         case .storeDamaged(_, let reason): .failedForGood(DownloadFailure(.disk, reason))
         case .store(let path, let code, let reason):
             .failedForGood(DownloadFailure(.disk, "the list \(path) cannot be used: \(reason) (\(code))"))

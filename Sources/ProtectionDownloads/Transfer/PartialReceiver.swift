@@ -59,7 +59,7 @@ final class PartialReceiver: AnswerReceiver, @unchecked Sendable {  // one threa
             let words = "the server has \(length) bytes, and \(expected) were expected"
             throw enough(.failedForGood(DownloadFailure(.checksum, words)))
         }
-        if let failure = DiskSpace.failure(for: toCome, in: request.target.directory) {
+        if let failure = DiskSpace.failure(for: toCome, in: try request.target.stored().directory) {
             throw enough(.failedForGood(failure))
         }
     }

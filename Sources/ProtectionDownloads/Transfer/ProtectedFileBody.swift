@@ -61,7 +61,8 @@ public final class ProtectedFileBody: HTTPBody {
     private func requireSame() throws {
         guard try file.openedID() == id else {
             throw DownloadError.failed(
-                DownloadFailure(.damaged, "\(path) is another file than when the upload began: add it again"))
+                DownloadFailure(
+                    .damaged, "\(StoredPlace.shown(path)) is another file than when the upload began: add it again"))
         }
         try judgement.withLock { judgement in
             guard let known = judgement else { return }

@@ -17,25 +17,28 @@ struct Publication {
 
     /// - Throws: `protection`, *busy*: it can be tried again.
     func perform() throws(DownloadError) -> End {
-        let temporary = FilePath(bytes: file.temporary)
         do throws(DataProtectionError) {
+            let temporary = try FilePath(bytes: file.temporary).stored()
+            let target = try request.target.stored()
             if !file.temporary.isEmpty, try isMeant(temporary) {
                 try ProtectedFile.publish(
-                    temporary, as: request.target, replacing: request.replacesExisting,
+                    temporary, as: target, replacing: request.replacesExisting,
                     raiseTo: request.protectionClass, keybag: keybag)
                 return .done
             }
             // Renamed by a process that was killed before it could say so. Its note is in the queue since before that.
-            guard try isMeant(request.target) else {
+            guard try isMeant(target) else {
                 if file.temporary.isEmpty { return .neverNamed }
                 return .failed(DownloadFailure(.lost, "what was downloaded has been removed"))
             }
-            try AtomicReplace.flushDirectory(request.target.directory)
+            try AtomicReplace.flushDirectory(target.directory)
             // Only this file's part of the queue, which may be long; and what of it is left is for the next unlock.
             _ = try? keybag.performQueuedWork(only: { $0.path == request.target }, keepingLost: false)
             return .done
         } catch .busy(let path) {
             throw .protection(.busy(path))
+        } catch .because(KeybagFailure.mountUnanswered(let point, let errno)) {
+            throw .protection(.because(KeybagFailure.mountUnanswered(point, errno)))
         } catch {
             return .failed(Self.failure(error))
         }
@@ -60,9 +63,9 @@ struct Publication {
 
     private static func failure(_ error: DataProtectionError) -> DownloadFailure {
         switch error {
-        case .exists(let path): DownloadFailure(.targetExists, "\(path) has appeared meanwhile")
+        case .exists(let path): DownloadFailure(.targetExists, "\(StoredPlace.shown(path)) has appeared meanwhile")
         case .system(let path, let operation, let errno):
-            DownloadFailure(.disk, "\(operation) \(path): \(errno)")
+            DownloadFailure(.disk, "\(operation) \(StoredPlace.shown(path)): \(errno)")
         default: DownloadFailure(.disk, "\(error)")
         }
     }

@@ -4,9 +4,7 @@ import Glibc
 extension TargetOptions {
     /// The file that is to be, as an absolute path.
     func path(for url: URL) throws -> FilePath {
-        if let output { return try Self.absolute(output.path) }
-        let directory = try Self.absolute(directory?.path ?? ".")
-        return directory.appending(try Self.name(in: url))
+        try Self.lasting(output?.path ?? (directory?.path ?? ".").appending(Self.name(in: url)))
     }
 
     /// How the URL ends. Not a name that hides itself or leads elsewhere: whoever writes URLs does not choose our files.
@@ -19,7 +17,16 @@ extension TargetOptions {
         return name
     }
 
-    static func absolute(_ path: FilePath) throws(Failure) -> FilePath {
+    /// The same file as an absolute path, which does not end with a mount: a mount beside its directory shows the file under another name.
+    static func lasting(_ path: FilePath) throws -> FilePath {
+        let path = try absolute(path)
+        guard let name = path.lastComponent else { return path }
+        let place = try StoredPlace.of(path.directory)
+        guard place.isBelowDescriptor else { return path }
+        return (try? place.resolvedName())?.appending(name) ?? path
+    }
+
+    private static func absolute(_ path: FilePath) throws(Failure) -> FilePath {
         if path.isAbsolute { return path.lexicallyNormalized() }
         guard let current = getcwd(nil, 0) else {
             throw Failure(.notFound, "the current directory: \(Errno.current.spoken)")

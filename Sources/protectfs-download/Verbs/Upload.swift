@@ -5,7 +5,7 @@ extension DownloadUpload {
         guard let url = URL(string: url) else { throw Failure(.usage, "\(quoted(url)) is not a URL") }
         let queue = try keybag.downloads(connection.connections())
         var request = DownloadRequest(
-            uploading: try TargetOptions.absolute(file.path), to: url, by: method == .post ? .post : .put)
+            uploading: try TargetOptions.lasting(file.path), to: url, by: method == .post ? .post : .put)
         request.trust = try trust.trust()
         request.credentials = try credentials.given()(for: url)
         transfer.warn()

@@ -14,7 +14,8 @@ extension SecretExport {
 
     private func write(_ store: SecretStore, _ scope: SecretScope) throws -> SecretExportResult {
         do {
-            let writer = try ProtectedFileWriter(file.path, as: .complete, keybag: store.keybag, replacing: replace)
+            let writer = try ProtectedFileWriter(
+                file.stored(followsLast: false), as: .complete, keybag: store.keybag, replacing: replace)
             let result = try store.export(scope) { bytes in try writer.append(bytes) }
             try writer.finish()
             return result
@@ -32,15 +33,16 @@ extension SecretImport {
     private func bringIn() throws {
         let store = try SecretStore(appID: "protectfs", keybag: keybag.open())
         if file.path == "-" { return try read(store, from: 0, "standard input") }
-        guard try isProtected() else {
-            let descriptor = file.path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
+        let path = try file.stored()
+        guard try isProtected(path) else {
+            let descriptor = path.withPlatformString { open($0, O_RDONLY | O_CLOEXEC) }
             guard descriptor >= 0 else {
-                throw Failure(ExitStatus(.current), "\(quoted(file.path)): \(Errno.current.spoken)")
+                throw Failure(ExitStatus(.current), "\(quoted(path)): \(Errno.current.spoken)")
             }
             defer { close(descriptor) }
-            return try read(store, from: descriptor, quoted(file.path))
+            return try read(store, from: descriptor, quoted(path))
         }
-        let protected = try ProtectedFile.open(file.path, keybag: store.keybag)
+        let protected = try ProtectedFile.open(path, keybag: store.keybag)
         var offset: Int64 = 0
         try store.importSecrets(replacing: replace) { buffer in
             let count = try protected.read(into: buffer, at: offset)
@@ -49,8 +51,8 @@ extension SecretImport {
         }
     }
 
-    private func isProtected() throws(DataProtectionError) -> Bool {
-        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: file.path) } catch .notProtected { return false }
+    private func isProtected(_ path: FilePath) throws(DataProtectionError) -> Bool {
+        do throws(DataProtectionError) { _ = try ProtectedFileInfo(of: path) } catch .notProtected { return false }
         return true
     }
 

@@ -41,6 +41,11 @@ struct Init: ParsableCommand {
     func run() throws {
         let location = keybag.location
         try refuseExisting(location)
+        guard try !StoredPlace.of(location).isBelowDescriptor else {
+            throw Failure(
+                .usage, "\(quoted(location)) is in a mount, and a keybag there could not be read without the mount",
+                hint: "choose a directory outside of it")
+        }
         if tpm == true { _ = try Keybag.usableHardware(for: location) }
         let secret = try PasscodeReader.readNew(
             from: passcode.descriptor, askpass: passcode.askpass, prompt: "New passcode: ")

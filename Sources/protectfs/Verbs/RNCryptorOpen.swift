@@ -69,7 +69,7 @@ struct RNCryptorOpen: ParsableCommand {
     }
 
     private func protect(_ source: MessageSource, _ buffer: UnsafeMutableRawBufferPointer) throws {
-        let path = output.path
+        let path = try output.stored(followsLast: false)
         // Everything that can be said before somebody types a password, or a pipe is read.
         if NamedItem.exists(path), !replace { throw Self.exists(path) }
         if source.isFile { _ = try MessageOpening(source, through: buffer) }

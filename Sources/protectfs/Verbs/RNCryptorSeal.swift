@@ -35,7 +35,7 @@ struct RNCryptorSeal: ParsableCommand {
     }
 
     func run() throws {
-        let path = file.path
+        let path = try file.stored()
         if isToStandardOutput, StandardOutput.isTerminal {
             throw Failure(.usage, "an RNCryptor file is no text for a terminal", hint: "name a file: -o FILE")
         }
@@ -63,7 +63,9 @@ struct RNCryptorSeal: ParsableCommand {
 
     private func writer() throws(Failure) -> OrdinaryFileWriter {
         let path = output?.path ?? FilePath(bytes: file.path.bytes + Array(".rncryptor".utf8))
-        do throws(DataProtectionError) { return try OrdinaryFileWriter(path, replacing: replace) } catch {
+        do throws(DataProtectionError) {
+            return try OrdinaryFileWriter(StoredPlace.of(path, followsLast: false), replacing: replace)
+        } catch {
             throw Failure(replaceable: error)
         }
     }

@@ -19,7 +19,7 @@ struct RecoveryExport: ParsableCommand {
 
     func run() throws {
         do throws(DataProtectionError) {
-            try keybag.open().export(to: file.path, replacing: replace)
+            try keybag.open().export(to: file.stored(followsLast: false), replacing: replace)
         } catch .exists(let path) {
             throw Failure(replaceable: DataProtectionError.exists(path))
         }
