@@ -35,10 +35,9 @@ final class UnnotedClient: Sendable {
         }
     }
 
-    /// Not the file that locks and unlocks lock by flock(2), where that locks all bytes.
     private static func file(_ name: String, _ keybag: FilePath) -> LowerFile? {
-        let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-        guard let file else { return nil }
-        return name == TransitionFile.name && SharedFileSystem.locksBytesByFlock(file.descriptor) ? nil : file
+        name == TransitionFile.name
+            ? TransitionFile.forLongLocks(ofKeybag: keybag)
+            : try? LowerFile(keybag.appending(name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     }
 }

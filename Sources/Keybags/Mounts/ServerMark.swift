@@ -5,7 +5,7 @@ import SystemPackage
 /// How the server of a mount shows that it is alive even if its note is gone: a lock on a byte of `transition`, which is in no `run` and needs no
 /// space. FORMAT.md §2.13.
 ///
-/// There is none on NFS and SMB, where flock(2) locks all bytes: an unlock would wait as long as the mount is there.
+/// There is none where ``TransitionFile/forLongLocks(ofKeybag:)`` gives no file.
 final class ServerMark: Sendable {
     private let file: LowerFile
 
@@ -16,7 +16,8 @@ final class ServerMark: Sendable {
 
     /// Marks this process; nil where the file cannot be locked.
     init?(ofKeybag keybag: FilePath) {
-        guard let file = Self.file(keybag), (try? file.tryByteLock(Self.first + off_t(getpid()), .shared)) == true
+        guard let file = TransitionFile.forLongLocks(ofKeybag: keybag),
+            (try? file.tryByteLock(Self.first + off_t(getpid()), .shared)) == true
         else { return nil }
         self.file = file
     }
@@ -24,12 +25,8 @@ final class ServerMark: Sendable {
     /// The marked processes, by their numbers in their own PID namespace; 1,000 at most, so that a process that marks every number cannot hold up a
     /// lock.
     static func servers(ofKeybag keybag: FilePath) -> Set<Int32> {
-        let bytes = (try? file(keybag)?.bytesLockedElsewhere(in: first..<first + count, atMost: 1000)) ?? []
+        let file = TransitionFile.forLongLocks(ofKeybag: keybag)
+        let bytes = (try? file?.bytesLockedElsewhere(in: first..<first + count, atMost: 1000)) ?? []
         return Set(bytes.map { Int32($0 - first) })
-    }
-
-    private static func file(_ keybag: FilePath) -> LowerFile? {
-        let file = try? LowerFile(keybag.appending(TransitionFile.name), flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-        return file.flatMap { SharedFileSystem.locksBytesByFlock($0.descriptor) ? nil : $0 }
     }
 }

@@ -25,6 +25,13 @@ package struct TransitionFile: Sendable {
         try file.flushAll()
     }
 
+    /// Opens the file of a keybag for locks of bytes that are held for long; nil where it cannot be opened, and on NFS and SMB, where flock(2)
+    /// locks all bytes: an unlock would wait as long.
+    static func forLongLocks(ofKeybag keybag: FilePath) -> LowerFile? {
+        let file = try? LowerFile(keybag.appending(name), flags: O_RDONLY | flags)
+        return file.flatMap { SharedFileSystem.locksBytesByFlock($0.descriptor) ? nil : $0 }
+    }
+
     // MARK: looking
 
     /// What the file says now; nothing if it cannot be read. None is made, perhaps where a keybag has just been erased.
