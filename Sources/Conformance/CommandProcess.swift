@@ -40,7 +40,7 @@ final class CommandProcess {
         for (descriptor, number) in [(theirs, 0), (writer, 1), (errors, 2)] as [(Int32, Int32)] {
             posix_spawn_file_actions_adddup2(&actions, descriptor, number)
         }
-        // The end of another program's stream, kept open here, would keep whoever reads it waiting.
+        // If the end of another program's stream stayed open here, its reader would wait for ever.
         protectfs_spawn_with_standard_streams_only(&actions)
         let (arguments, variables) = (Self.pointers(words), Self.pointers(environment))
         defer { for pointer in arguments + variables { free(pointer) } }

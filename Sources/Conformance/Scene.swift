@@ -4,7 +4,7 @@ import SystemPackage
 
 /// One cell, tried: a directory with a file in it, brought to a moment, and looked at again afterwards.
 ///
-/// What must be there before, and what is there afterwards, is the library's business, whoever is held against the table.
+/// The library makes what must be there before, and looks at what is there afterwards, also where a command or a mount is tested.
 final class Scene {
     let subject: any Subject
     let backstage: LibrarySubject

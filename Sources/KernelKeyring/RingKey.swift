@@ -113,8 +113,8 @@ public struct RingKey: Hashable, Sendable {
 
     private func remove(_ key: KeySerial) {
         // Unlinked, it is found no more, and the keyring's quota comes back: the kernel's collector, which takes dead keys out
-        // of keyrings, keeps the four bytes that a link costs until the next start. Invalidated, its payload goes for
-        // whoever knows its serial; for that this thread has to possess it still. The search afterwards is the judge.
+        // of keyrings, keeps the four bytes that a link costs until the next start. Invalidated, its payload goes also for
+        // processes that know its serial; for that this thread has to possess it still. The search afterwards is the judge.
         let isPossessed = (try? KeySerial.threadKeyring.link(key)) != nil
         if isPossessed { try? KeySerial.userKeyring.unlink(key) }
         try? key.invalidate()

@@ -3,7 +3,7 @@ import ProtectionKeys
 /// What a client sends in place of the password. It opens the account, so it is as secret as the password: send it over TLS, and
 /// keep it nowhere.
 public struct ClientKey: ~Copyable, Sendable {
-    /// What it was made with, and what whoever is to make it again must know.
+    /// The parameters that it was made with. Making it again needs them.
     public let parameters: ClientKeyParameters
     /// 16, 20 or 32 bytes, as ``parameters`` say.
     public let secret: SecretBytes

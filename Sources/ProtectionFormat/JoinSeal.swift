@@ -1,6 +1,6 @@
 import ProtectionKeys
 
-/// Proves that whoever made a segment meant it for one log, and for no other: 28 bytes in the note that queues it. FORMAT.md §2.8.
+/// Proves that the writer of a segment meant it for one log, and for no other: 28 bytes in the note that queues it. FORMAT.md §2.8.
 ///
 ///     SEAL(head key of the segment, AAD(5, 0, path of the log), empty)
 ///

@@ -1,6 +1,6 @@
 /// A digest, or a MAC, of bytes that come piece by piece.
 ///
-/// MD5 and SHA-1 are there because servers publish such sums. They show accidents only: whoever alters a file can make another
+/// MD5 and SHA-1 are there because servers publish such sums. They show accidents only: an attacker who alters a file can make another
 /// one with the same sum.
 public struct RunningDigest: ~Copyable, @unchecked Sendable {  // the context has one owner
     /// What is made of the bytes.

@@ -180,7 +180,7 @@ final class WrittenFile: Sendable {
             // Closed meanwhile by its last handle, which has committed. RELEASE comes after close(2) has returned.
             if error == .badFileDescriptor { return }
             state.withLock { $0.isUncommitted = true }
-            record?.mark(node, .lost)  // it stays so for handles that are open, whoever serves them
+            record?.mark(node, .lost)  // also for open handles that another server serves later
             throw error
         }
         keepTime()

@@ -13,7 +13,7 @@ public enum RNCryptorError: Error, Hashable, Sendable {
     case wrongPasswordOrAltered
     /// What came the second time is not what was verified.
     case changedSinceVerified
-    /// The HMAC is right and the padding is not: whoever made the message did not follow the format.
+    /// The HMAC is right and the padding is not: the program that made the message did not follow the format.
     case malformed
     /// The message was sealed with a password, and keys were given.
     case needsPassword

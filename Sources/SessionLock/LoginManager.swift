@@ -96,7 +96,7 @@ final class LoginManager: BusListener {
             takeInhibitor()
             return [.woke]
         }
-        defer { inhibitor = nil }  // whoever handles the event has it now
+        defer { inhibitor = nil }  // the handler of the event has it now
         return [.willSleep(inhibitor ?? SleepInhibitor(descriptor: -1))]
     }
 
@@ -108,7 +108,7 @@ final class LoginManager: BusListener {
         return sessions.list(try listed(), afterSilence: true)
     }
 
-    /// That it is refused is no reason to follow nothing: whoever handles the sleep sees that it is not held up.
+    /// If it is refused, events are followed all the same: their handler sees that the sleep is not held up.
     private func takeInhibitor() {
         do throws(Errno) {
             let request = try connection.request(

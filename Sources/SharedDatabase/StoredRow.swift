@@ -25,8 +25,8 @@ package final class StoredRow {
     /// A value of bytes, or nil if there is none.
     package func data(_ column: Int) -> Data? { isNull(column) ? nil : value(column) ?? damaged(nil) }
 
-    /// A text; empty if it is none. Of what is no UTF-8, or goes on behind a zero byte, it is what GRDB makes of it: whoever must have
-    /// the very bytes looks the row up by them.
+    /// A text; empty if it is none. Of what is no UTF-8, or goes on behind a zero byte, it is what GRDB makes of it: to be sure of
+    /// the very bytes, look the row up by them.
     package func text(_ column: Int) -> String {
         let stored = row[column] as DatabaseValue
         guard case .string(let text) = stored.storage else { return damaged("") }

@@ -9,7 +9,7 @@ enum ModulePlace: Hashable, Sendable {
 
     static let devicePath = "/dev/tpmrm0"
 
-    /// The TPM of this machine. Only a build for the project's own tests looks for an emulator: whoever sets a variable must not become the
+    /// The TPM of this machine. Only a build for the project's own tests looks for an emulator: a program that sets a variable must not become the
     /// keeper of the secrets, and see the values that are derived from passcodes.
     static var ofMachine: ModulePlace {
         #if PROTECTFS_TESTING

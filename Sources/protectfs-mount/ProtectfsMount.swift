@@ -72,7 +72,7 @@ struct ProtectfsMount {
         _ = setrlimit(files, &limit)  // refused: then there are fewer, and open(2) says EMFILE
     }
 
-    /// Tells whoever waits on standard output that the mount is there, and lets go of the terminal.
+    /// Tells the program that waits on standard output that the mount is there, and lets go of the terminal.
     private static func leaveTerminal() {
         _ = write(1, "\n", 1)
         setsid()

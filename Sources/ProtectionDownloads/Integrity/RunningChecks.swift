@@ -67,7 +67,7 @@ final class RunningChecks {
                     "\(algorithm.rawValue) is \(Hexadecimal.text(actual)), and \(Hexadecimal.text(expected)) was expected"
                 )
             case .hmacSHA256(let id, let expected) where !areEqualInConstantTime(actual, expected):
-                // What it is instead would help whoever forges.
+                // The actual value would help a forger.
                 return DownloadFailure(.checksum, "the HMAC under the key \(id) is not the expected one")
             default: break
             }

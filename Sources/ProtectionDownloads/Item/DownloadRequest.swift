@@ -50,7 +50,7 @@ public struct DownloadRequest: Sendable {
     public private(set) var upload: Upload?
     /// In bytes per second. Downloads with the same limit share it.
     public var bandwidthLimit: UInt64?
-    /// Goes through it, whoever runs the list; without one through that of ``DownloadConnections``, if there is one.
+    /// The download goes through it in every process; without one through that of ``DownloadConnections``, if there is one.
     ///
     /// It is kept with the download, because a later runner would connect without it, and it may be there to hide the user.
     public var proxy: HTTPProxy?

@@ -35,7 +35,7 @@ final class GroupCommit: Sendable {
         var waiting: [Change] = []
         var isCommitting = false
         var isAlarmSet = false
-        /// There is no thread for an alarm: whoever commits goes on with what nobody waits for.
+        /// There is no thread for an alarm: the thread that commits does the work that nobody waits for.
         var isOverdue = false
     }
     /// Runs a body on a thread of its own.

@@ -24,7 +24,7 @@ struct StoreKeyFile: Sendable {
         if let loaded = try read() { return loaded }
         guard try isEmpty() else { throw .storeKeyLost(path) }
         try make()
-        // By whoever was first.
+        // By the process that was first.
         guard let loaded = try read() else { throw .storeKeyLost(path) }
         return loaded
     }

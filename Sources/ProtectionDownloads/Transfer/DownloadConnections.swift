@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How whoever runs the list connects: what holds for all downloads, and what must not be written down.
+/// How the process that runs the list connects: what holds for all downloads, and what must not be written down.
 public struct DownloadConnections: Sendable {
     /// How many downloads run at once; one at least.
     public var total = 16

@@ -55,7 +55,7 @@ extension SecretStore {
     public func importSecrets(
         replacing: Bool = false, from read: (UnsafeMutableRawBufferPointer) throws -> Int
     ) throws -> Int {
-        // All of it first: whoever writes meanwhile must not wait for a slow pipe.
+        // All of it first: writers must not wait for a slow pipe.
         let items = try withoutActuallyEscaping(read) { read in
             var lines = SecretLineReader(longest: Self.longestLine, read)
             return try Self.items(of: &lines)

@@ -45,7 +45,7 @@ package enum HTTPDate {
 }
 
 /// One request of libcurl's. Of one thread at a time.
-final class EasyHandle: @unchecked Sendable {  // whoever makes it hands it over to the engine's thread
+final class EasyHandle: @unchecked Sendable {  // its maker hands it over to the engine's thread
     let pointer: UnsafeMutableRawPointer
     private var list: UnsafeMutablePointer<curl_slist>?
     /// The first option that libcurl did not take.

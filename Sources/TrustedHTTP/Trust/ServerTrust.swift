@@ -20,7 +20,7 @@
 /// | `.system` | of a key | a chain to a system root | explicitly trusted |
 /// | `.system` | of the server's certificate | that certificate, self-signed | recoverable: `selfSigned` |
 /// | `.only([it])` | none or any that match | a certificate that is itself the anchor | trusted; explicitly trusted with pins |
-/// | `.pinned` | of the server's certificate or key | that certificate, whoever signed it | explicitly trusted |
+/// | `.pinned` | of the server's certificate or key | that certificate, by any issuer | explicitly trusted |
 /// | `.pinned` | of a whole certificate of the chain | a chain to that one, which was presented | explicitly trusted |
 ///
 /// So a pin narrows, as in RFC 7469 §2.6, OkHttp and curl's `--pinnedpubkey`; only ``Anchors/pinned`` lets it stand in for
@@ -55,7 +55,7 @@ public struct ServerTrust: Hashable, Sendable {
     public let pins: [PinGroup]
     /// Whether, and how, the name in the certificate is compared.
     public let hostCheck: HostCheck
-    /// Pins of certificates, or of keys, that are refused whoever vouches for them.
+    /// Pins of certificates, or of keys, that are refused even if a trusted authority has signed them.
     public let distrusted: Set<CertificatePin>
     /// Problems that are accepted at certain servers.
     public let exceptions: Set<TrustException>

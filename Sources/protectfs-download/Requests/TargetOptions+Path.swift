@@ -7,7 +7,7 @@ extension TargetOptions {
         try Self.lasting(output?.path ?? (directory?.path ?? ".").appending(Self.name(in: url)))
     }
 
-    /// How the URL ends. Not a name that hides itself or leads elsewhere: whoever writes URLs does not choose our files.
+    /// The last part of the URL. Not a hidden name, and none that leads elsewhere: the author of a URL does not choose our files.
     private static func name(in url: URL) throws(Failure) -> String {
         let last = url.path(percentEncoded: true).split(separator: "/", omittingEmptySubsequences: false).last ?? ""
         let name = String(last).removingPercentEncoding ?? ""

@@ -33,7 +33,7 @@ extension TrustOptions {
 }
 
 extension ConnectionOptions {
-    /// How whoever runs the list connects.
+    /// How the process that runs the list connects.
     func connections(proxy: String? = nil) throws -> DownloadConnections {
         var connections = DownloadConnections()
         connections.proxy = try proxy.map { try HTTPProxy($0) }

@@ -9,7 +9,7 @@ import FoundationEssentials
 ///     kim@example.org's password:                            internet password, protocol ssh
 ///     [sudo] password for kim:                               generic password of service sudo and that account
 ///
-/// Others choose a part of it: whoever gives a URL or a user's name, as the submodules of a repository do, and a server that asks
+/// Others choose a part of it: the author of a URL or a user's name, as the submodules of a repository do, and a server that asks
 /// by way of ssh, which puts `(kim@example.org) ` before that. So a question is one of these from its first character to its last,
 /// in one reading only, or about no secret. `Bad passphrase, try again` is none: the same answer would come for ever.
 enum AskpassQuestion: Hashable {

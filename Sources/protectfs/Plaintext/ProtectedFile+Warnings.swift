@@ -1,7 +1,7 @@
 import DataProtection
 
 extension ProtectedFile {
-    /// Warns of what whoever works on the plaintext should know: it may not be the newest, or another program has appended bytes.
+    /// Warns the user that the plaintext may not be the newest, or that another program has appended bytes.
     func warnOfFindings(_ path: FilePath) throws(DataProtectionError) {
         for finding in try findings() {
             switch finding {

@@ -115,7 +115,7 @@ struct Rotate: ParsableCommand {
             .hint, "make new ones: protectfs service-secret add\(KeybagOption.words(for: keybag.directory)) NAME")
     }
 
-    /// Who restores it one day finds every file that was rotated lost.
+    /// After restoring it, nobody could open a file that was rotated.
     private func warnOfExport(_ keybag: Keybag) {
         guard case .made = KeybagHealth(of: keybag.directory).export else { return }
         StandardError.line(.warning, "the last recovery export does not open the rotated files")
@@ -136,7 +136,7 @@ struct Rotate: ParsableCommand {
     // MARK: forgetting
 
     private func forget(_ keybag: Keybag, _ paths: [FilePath]) throws {
-        // Of before the look: whoever rotates meanwhile retires keys that it found in order.
+        // Of before the look: another rotation meanwhile retires keys that the look found in order.
         let generation = keybag.activeGeneration
         let retired = keybag.retiredGenerations.filter { $0 < generation }
         if retired.isEmpty {
