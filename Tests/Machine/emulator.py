@@ -154,10 +154,28 @@ class Terminal:
         return int(match[2]), match[1].strip()
 
 
+class Module:
+    """A TPM 2.0 by swtpm(8), which outlives the machine as a chip does: its state is in a file."""
+
+    def __init__(self, files):
+        self.socket, state = files / "tpm.socket", files / "tpm"
+        state.mkdir(exist_ok=True)
+        self.socket.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={state}", "--ctrl", f"type=unixio,path={self.socket}"],
+            stdin=subprocess.DEVNULL)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Machine:
     def __init__(self, files, options=""):
         """`files` has disk, kernel and initrd; `options` go to the kernel."""
         self.files = pathlib.Path(files)
+        self.module = Module(self.files)
+        connected(self.module.socket).close()
         sockets = {name: self.files / f"{name}.socket" for name in ("monitor", "agent", "terminal")}
         for path in sockets.values():
             path.unlink(missing_ok=True)
@@ -168,7 +186,9 @@ class Machine:
              "-serial", f"unix:{sockets['terminal']},server=on,wait=off",
              "-serial", f"file:{self.files}/kernel.log", "-qmp", f"unix:{sockets['monitor']},server=on,wait=off",
              "-device", "virtio-serial", "-chardev", f"socket,path={sockets['agent']},server=on,wait=off,id=agent",
-             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0", "-device", "virtio-rng-pci"],
+             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0", "-device", "virtio-rng-pci",
+             "-chardev", f"socket,path={self.module.socket},id=tpm", "-tpmdev", "emulator,id=module,chardev=tpm",
+             "-device", "tpm-crb,tpmdev=module"],
             stdin=subprocess.DEVNULL)
         self.monitor, self.agent = Monitor(sockets["monitor"]), GuestAgent(sockets["agent"])
         self.terminal = Terminal(sockets["terminal"])
@@ -201,5 +221,7 @@ class Machine:
         return path
 
     def end(self):
+        """As when the power is cut."""
         self.process.kill()
         self.process.wait()
+        self.module.end()
