@@ -1,4 +1,6 @@
+import DataProtection
 import Foundation
+import SystemPackage
 import Testing
 
 /// What happens to stored files while a mount shows them.
@@ -106,5 +108,17 @@ struct MountStoredTests {
             """)
         #expect(
             done.text == "0\n0\n0\ncomplete\n0\n0\ncomplete\nc\n0\n64\n0\n", "\(done.text) \(done.errors)")
+    }
+
+    @Test("One mount after another, with the same device number, in one process: each leads to its own directory")
+    func another() throws {
+        var places: [FilePath] = []
+        for directory in ["d", "e"] {
+            try sandbox.protectedFile("\(directory)/f", Data("\(directory)\n".utf8), "first-unlock")
+            #expect(try sandbox.run("mount", directory).status == 0)
+            places.append(try StoredPlace.of(FilePath(sandbox.path("\(directory)/f"))))
+            #expect(try sandbox.run("unmount", directory).status == 0)
+        }
+        #expect(try places.map { try $0.resolvedName().removingLastComponent().lastComponent } == ["d", "e"])
     }
 }
