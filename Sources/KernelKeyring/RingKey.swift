@@ -18,12 +18,28 @@ public struct RingKey: Hashable, Sendable {
         }
     }
 
-    /// Whether a key is there that this process may not search for or read (EACCES).
+    /// Whether a key is there, or may be, that this process may not search for or read (EACCES).
     public var isUnreadable: Bool {
         var byte: UInt8 = 0
         return withUnsafeMutableBytes(of: &byte) { byte in
-            do throws(Errno) { _ = try find().read(into: byte) } catch { return error == .permissionDenied }
+            do throws(Errno) { _ = try find().read(into: byte) } catch {
+                return error == .permissionDenied || (error == .requiredKeyNotAvailable && isHidden)
+            }
             return false
+        }
+    }
+
+    /// Whether the key may be there although a search says ENOKEY: the kernel says so also of a user keyring that may not be searched.
+    public var isHidden: Bool {
+        guard let members = try? KeySerial.userKeyring.members() else { return true }
+        return members.contains { $0.keyDescription() == description }
+    }
+
+    /// Whether `/proc/keys` has a living key of this name that is not in this process's user keyring: it is in that of another user namespace.
+    public var isElsewhere: Bool {
+        let members = (try? KeySerial.userKeyring.members()) ?? []
+        return ProcKeys.userKeys().contains {
+            $0.description == description && !$0.isDead && !members.contains($0.serial)
         }
     }
 
@@ -59,7 +75,7 @@ public struct RingKey: Hashable, Sendable {
 
     /// Removes the key: unlinks it, invalidates it, and looks again.
     ///
-    /// Call within ``RingWriter/run(_:)``. Returns when the search says ENOKEY and nothing else.
+    /// Call within ``RingWriter/run(_:)``. Returns when the search says ENOKEY and nothing else, and the keyring's list agrees.
     /// - Throws: the last error, if the key is still there.
     public func evict() throws(Errno) {
         var lastError = Errno.requiredKeyNotAvailable
@@ -67,7 +83,8 @@ public struct RingKey: Hashable, Sendable {
             do throws(Errno) {
                 remove(try find())
             } catch .requiredKeyNotAvailable {
-                return
+                guard isHidden else { return }
+                lastError = .permissionDenied
             } catch .keyExpired {
                 // The search does not name an expired key. Giving it a payload does, and wipes the old one.
                 lastError = .keyExpired

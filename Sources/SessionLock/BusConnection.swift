@@ -24,6 +24,23 @@ final class BusConnection {
             try check(bus == .system ? sd_bus_open_system(&handle) : sd_bus_open_user(&handle))
             self.handle = handle!
         }
+        try waitUntilReady()
+        try check(sd_bus_set_method_call_timeout(handle, Self.patience))
+    }
+
+    /// In microseconds. A bus that accepts a connection and does not answer must not keep the other one from being heard: sd-bus itself waits for 90
+    /// seconds, and logind for five before the machine sleeps.
+    private static let patience: UInt64 = 2_000_000
+
+    private func waitUntilReady() throws(Errno) {
+        let end = microseconds() + Self.patience
+        while true {
+            while try check(sd_bus_process(handle, nil)) > 0 {}
+            if try check(sd_bus_is_ready(handle)) > 0 { return }
+            let now = microseconds()
+            guard now < end else { throw .timedOut }
+            try check(sd_bus_wait(handle, end - now))
+        }
     }
 
     deinit { sd_bus_close_unref(handle) }
@@ -112,4 +129,11 @@ final class BusConnection {
 func check(_ result: Int32) throws(Errno) -> Int32 {
     guard result >= 0 else { throw Errno(rawValue: -result) }
     return result
+}
+
+/// CLOCK_MONOTONIC.
+func microseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
 }

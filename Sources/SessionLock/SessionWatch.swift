@@ -129,10 +129,4 @@ final class SessionWatch {
         }
         return descriptors[0].revents != 0
     }
-
-    private func microseconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
-    }
 }

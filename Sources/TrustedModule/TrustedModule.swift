@@ -90,6 +90,20 @@ package struct TrustedModule: Sendable {
         return try connection.read(object, authorization)
     }
 
+    /// Makes sure that an index is there. No value is sent, and no try is spent.
+    ///
+    /// - Throws: `otherModule`, `indexMissing`, `indexDiffers`.
+    package func requireIndex(_ index: Index) throws(TrustedModuleError) {
+        let connection = try ModuleConnection(to: place)
+        do throws(TrustedModuleError) {
+            guard try connection.name(of: connection.index(at: index.handle)) == index.name else { throw .indexDiffers }
+        } catch {
+            // Making a root key takes a TPM long: only to tell another TPM from an index that was destroyed.
+            if error == .indexMissing || error == .indexDiffers { _ = try connection.openRoot(named: index.root) }
+            throw error
+        }
+    }
+
     /// The label of the index at a handle; nil if no index is there.
     package func label(at handle: UInt32) throws(TrustedModuleError) -> [UInt8]? {
         let connection = try ModuleConnection(to: place)

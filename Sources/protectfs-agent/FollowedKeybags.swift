@@ -26,6 +26,8 @@ struct FollowedKeybags {
         let lock: ArmedLock?
         /// Whether the deadline is ours: somebody else may have armed an earlier one.
         let isOwn: Bool
+        /// What somebody else had armed for a later time.
+        let later: ArmedLock?
     }
 
     init(at directory: FilePath, all: Bool, log: Logger) throws(Ending) {
@@ -62,6 +64,8 @@ struct FollowedKeybags {
 
     private mutating func arm(_ keybag: Keybag, seconds: UInt32, due: Duration, _ before: [Armed]) {
         var lock: ArmedLock?
+        let found = before.first { $0.keybag.uuid == keybag.uuid && $0.isOwn && $0.lock == keybag.armedLock }
+        let later = found.map(\.later) ?? keybag.armedLock
         let went = attempt("arm", keybag) { () throws(DataProtectionError) in try keybag.armLock(seconds: seconds) }
         switch went {
         case .some(nil): return  // it was locked already, or is now
@@ -70,7 +74,7 @@ struct FollowedKeybags {
         }
         let isOurs = before.contains { $0.isOwn && $0.lock == lock && $0.keybag.uuid == keybag.uuid }
         let isNew = lock.map { due <= .nanoseconds(Int64(clamping: $0.deadline)) } ?? true
-        armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs))
+        armed.append(Armed(keybag: keybag, lock: lock, isOwn: isNew || isOurs, later: later))
     }
 
     /// Locks what is armed still. What an unlock by hand has ended stays unlocked.
@@ -99,9 +103,12 @@ struct FollowedKeybags {
     mutating func cancel() {
         for armed in armed where armed.isOwn && armed.lock != nil {
             let went = attempt("cancel the lock of", armed.keybag) { () throws(DataProtectionError) in
-                try armed.keybag.cancelArmedLock(armed.lock)
+                try armed.keybag.cancelArmedLock(armed.lock, restoring: armed.later)
             }
-            if went == true { log.info("'\(armed.keybag.directory)' stays unlocked") }
+            if went == true {
+                let until = armed.later == nil ? "" : ", until the lock that was armed before"
+                log.info("'\(armed.keybag.directory)' stays unlocked\(until)")
+            }
         }
         armed = []
     }

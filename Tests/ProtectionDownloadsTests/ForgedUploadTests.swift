@@ -112,4 +112,28 @@ import Testing
             #expect(throws: DownloadError.self) { try read() }
         }
     }
+
+    /// While locked, anybody with the user's id can exchange two names.
+    @Test("The file that was added is sent, and no other one that has its name by then, nor one that a link leads to")
+    func exchangedNames() async throws {
+        for isLink in [false, true] {
+            let bed = try DownloadBed()
+            try bed.put(bytes, as: .complete)
+            try bed.put(noise(1000), "diary", as: .complete)
+            let taker = Taker()
+            let queue = try DownloadQueue(bed.keybag, transport: taker)
+            let upload = try await queue.add(request(bed)).id
+            let place = bed.path("file").string
+            #expect(rename(place, bed.path("old").string) == 0)
+            #expect((isLink ? symlink("diary", place) : rename(bed.path("diary").string, place)) == 0)
+            try await queue.run(untilIdle: true)
+            #expect(taker.bodies.isEmpty)
+            #expect(try await queue.download(upload).state == .failed)
+            try FileManager.default.removeItem(atPath: place)
+            #expect(rename(bed.path("old").string, place) == 0)
+            try await queue.resume(upload)
+            try await queue.run(untilIdle: true)
+            #expect(taker.bodies == [bytes])
+        }
+    }
 }

@@ -29,6 +29,19 @@ struct NamespaceTests {
         #expect(try sandbox.shell(Self.inside + #"inside "$PROTECTFS" lock"#).status == 0, "nothing is left to lock")
     }
 
+    @Test("A lock that cannot reach the keys does not make their end forgotten")
+    func endStays() throws {
+        let done = try sandbox.shell(
+            Self.inside + #"""
+                printf '%s' "$1" >passcode; "$PROTECTFS" unlock --passcode-fd 0 <passcode
+                timeout -s INT 1 "$PROTECTFS" lock --grace 3600 2>/dev/null
+                inside "$PROTECTFS" lock 2>/dev/null; echo $?
+                "$PROTECTFS" status | grep -c 'locks in 59 min'
+                "$PROTECTFS" lock; echo $?
+                """#, ["sh", CommandSandbox.passcode])
+        #expect(done.text == "75\n1\n0\n", "\(done.text) \(done.errors)")
+    }
+
     @Test("A grace does not prolong the limited unlock in a namespace on whose end locks elsewhere rely")
     func graceInside() throws {
         let done = try sandbox.shell(

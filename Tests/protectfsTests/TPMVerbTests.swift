@@ -170,6 +170,7 @@ struct TPMVerbTests {
         }
         try put(Data(contentsOf: URL(fileURLWithPath: older)))
         expect(66, "an older copy was put back", try unlock())
+        #expect(try sandbox.run("tpm", "status").text.contains("an older copy was put back"))
         try put(newer)
         #expect(try unlock("new passcode").status == 0)
 
@@ -183,8 +184,11 @@ struct TPMVerbTests {
         let index = try #require(try emulator.indices().first)
         try emulator.run("nvundefine", "0x\(String(index, radix: 16))")
         expect(66, "it was destroyed", try unlock("new passcode"))
+        #expect(try sandbox.run("tpm", "status").text.contains("it was destroyed"))
+        #expect(try sandbox.run("doctor").text.contains("it was destroyed"))
         try emulator.run("clear")
         expect(66, "bound to another TPM, or this one was cleared", try unlock("new passcode"))
+        #expect(try sandbox.run("tpm", "status").text.contains("this one was cleared"))
         #expect(try emulator.failedTries() == 0)
         let record = try sandbox.run("status", "--json")
         #expect(record.text.contains("\"retryAfter\": 0") || record.text.contains("\"retryAfter\":0"))

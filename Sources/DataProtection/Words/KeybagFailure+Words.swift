@@ -61,8 +61,10 @@ extension KeybagFailure {
         case .keysIncomplete(let keybag):
             "only some class keys of keybag \(quoted(keybag)) are in the kernel keyring: some complete or unless-open files open"
         case .keysElsewhere(let keybag, let namespaces):
-            "keybag \(quoted(keybag)) was unlocked in user namespace "
-                + namespaces.map(String.init).joined(separator: " and ")
+            "keybag \(quoted(keybag)) was unlocked in "
+                + (namespaces.isEmpty
+                    ? "another user namespace"
+                    : "user namespace " + namespaces.map(String.init).joined(separator: " and "))
                 + " and not locked there; a lock here cannot evict keys there"
         case .tooManyNamespaces(let keybag, let namespaces):
             "keybag \(quoted(keybag)) was unlocked in \(spoken(namespaces.count, "other user namespace")) and not locked there; "
@@ -114,7 +116,7 @@ extension KeybagFailure {
             "to change its passcode: protectfs passcode\(ProposedKeybag.words(for: directory))"
         case .keyLost(_, _, _, isNewer: true): Self.olderKeybagHint
         case .keyringUnavailable(.diskQuotaExceeded):
-            "the kernel limits each user's keys, and an unlocked keybag takes about 340 bytes of 20,000: lock keybags that are not "
+            "the kernel limits each user's keys, and an unlocked keybag takes about 380 bytes of 20,000: lock keybags that are not "
                 + "used, or run: sudo sysctl kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"
         case .keyringUnavailable(.resourceTemporarilyUnavailable):
             "the kernel allows this user no more processes and threads: end some of them, or raise the limit: ulimit -u"

@@ -8,6 +8,13 @@ package enum OwnDirectory {
         if exists(path) { return }
         let parent = path.removingLastComponent()
         if !parent.isEmpty, parent != path { try make(parent) }
+        try makeLast(path)
+    }
+
+    /// Makes the directory in one that is there, 0700: where a keybag was erased meanwhile, nothing of it may come back.
+    package static func makeLast(_ path: FilePath) throws(DataProtectionError) {
+        if exists(path) { return }
+        let parent = path.removingLastComponent()
         do throws(DataProtectionError) {
             _ = try retrying(path, "mkdir") { path.withPlatformString { mkdir($0, 0o700) } }
             try AtomicReplace.flushDirectory(parent.isEmpty ? "." : parent)

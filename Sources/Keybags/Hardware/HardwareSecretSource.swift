@@ -18,6 +18,10 @@ package protocol HardwareSecretSource: Sendable {
     func secret(
         of index: TrustedModule.Index, labelsWithPrefix prefix: [UInt8], authorization: borrowing SecretBytes
     ) throws(HardwareRefusal) -> HardwareSecret
+    /// Makes sure that the secret is there, as far as that shows without its value. Nothing is counted.
+    func requirePresent(
+        _ index: TrustedModule.Index, labelsWithPrefix prefix: [UInt8]
+    ) throws(HardwareRefusal)
     /// Destroys the secret with this label. Does nothing if it is not there.
     func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal)
     /// What the hardware says of itself.
@@ -88,15 +92,27 @@ extension TrustedModule: HardwareSecretSource {
     ) throws(HardwareRefusal) -> HardwareSecret {
         let bytes: SecretBytes
         do throws(TrustedModuleError) { bytes = try secret(of: index, authorization: authorization) } catch {
-            guard error == .indexMissing || error == .indexDiffers else { throw refusal(error) }
-            // The same TPM. Every change of the passcode makes a new secret before it destroys the old one.
-            let labels: [[UInt8]]
-            do throws(TrustedModuleError) { labels = try self.labels() } catch { throw refusal(error) }
-            throw .problem(labels.contains { $0.starts(with: prefix) } ? .olderKeybag : .secretMissing)
+            throw refusal(error, labelsWithPrefix: prefix)
         }
         do throws(KeyError) { return try HardwareSecret(secret: bytes) } catch {
             throw .problem(.failed(command: "NV_Read", code: 0))
         }
+    }
+
+    package func requirePresent(
+        _ index: Index, labelsWithPrefix prefix: [UInt8]
+    ) throws(HardwareRefusal) {
+        do throws(TrustedModuleError) { try requireIndex(index) } catch {
+            throw refusal(error, labelsWithPrefix: prefix)
+        }
+    }
+
+    private func refusal(_ error: TrustedModuleError, labelsWithPrefix prefix: [UInt8]) -> HardwareRefusal {
+        guard error == .indexMissing || error == .indexDiffers else { return refusal(error) }
+        // The same TPM. Every change of the passcode makes a new secret before it destroys the old one.
+        let labels: [[UInt8]]
+        do throws(TrustedModuleError) { labels = try self.labels() } catch { return refusal(error) }
+        return .problem(labels.contains { $0.starts(with: prefix) } ? .olderKeybag : .secretMissing)
     }
 
     package func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal) {

@@ -206,10 +206,16 @@ extension Keybag {
         } catch { warn(.hardwareSecretLeft(directory, error)) }
     }
 
-    /// What the TPM says of itself, for people.
+    /// What the TPM says of itself, for people. No try is spent.
     ///
-    /// - Throws: `hardware`.
+    /// - Throws: `hardware`, also if the keybag is bound and its secret is not there.
     package func hardwareFacts() throws(DataProtectionError) -> HardwareFacts {
-        try withHardware { hardware throws(HardwareRefusal) in try hardware.facts() }
+        if let share = (try? hardwareShare(of: lastKnown)) ?? nil {
+            let prefix = try withKeys { () throws(KeyError) in try HardwareShare.labelPrefix(of: uuid) }
+            try withHardware { hardware throws(HardwareRefusal) in
+                try hardware.requirePresent(share.place, labelsWithPrefix: prefix)
+            }
+        }
+        return try withHardware { hardware throws(HardwareRefusal) in try hardware.facts() }
     }
 }

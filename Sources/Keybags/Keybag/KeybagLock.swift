@@ -38,7 +38,7 @@ extension Keybag {
                 let areThere = ring.holdsUnlocked
                 try ring.evict()
                 rings.remove()
-                record.noteEviction(foundKeys: areThere || wereThere)
+                record.noteEviction(foundKeys: areThere || wereThere, keepingEnd: mayBeElsewhere)
                 announce(.didBecomeUnavailable, record)
             }
         } catch {
@@ -52,6 +52,9 @@ extension Keybag {
         if let doubt { throw doubt }
         return lockReport(waiting: seconds)
     }
+
+    /// Whether keys may stay in another user namespace, which this lock cannot reach. Then the time at which they go must not be forgotten.
+    private var mayBeElsewhere: Bool { (try? rings.elsewhere().isEmpty) != true }
 
     /// Stops the unlocks that are under way of this keybag in other directories. Their keys come into the same ring. To be called before the keys
     /// are evicted for the last time.
@@ -95,7 +98,7 @@ extension Keybag {
                     refusal = error
                     return
                 }
-                record.noteEviction(foundKeys: false)
+                record.noteEviction(foundKeys: false, keepingEnd: mayBeElsewhere)
                 try rings.refuseElsewhere()
                 return
             }
@@ -126,11 +129,7 @@ extension Keybag {
     }
 
     /// The record with the limit of the keys in this namespace's keyring, and not of the last unlock anywhere.
-    func asItHoldsHere(_ record: TransitionRecord) -> TransitionRecord {
-        var own = record
-        if let expiry = rings.expiryHere { own.limit = expiry }
-        return own
-    }
+    func asItHoldsHere(_ record: TransitionRecord) -> TransitionRecord { rings.asItHoldsHere(record) }
 
     /// In how many seconds the kernel removes class keys A and B from the keyring of this namespace at the latest, while `armed` stands.
     package func secondsToExpiry(while armed: ArmedLock) -> Double {
@@ -210,10 +209,12 @@ extension TransitionRecord {
 
     /// Notes that class keys A and B are gone. If there were none to remove, they went at an earlier time, which stays.
     ///
-    /// - Parameter foundKeys: whether they were there until now.
-    package mutating func noteEviction(foundKeys: Bool) {
+    /// - Parameters:
+    ///   - foundKeys: whether they were there until now.
+    ///   - isKeepingEnd: whether keys that are elsewhere still end at the time that the record has.
+    package mutating func noteEviction(foundKeys: Bool, keepingEnd isKeepingEnd: Bool = false) {
         changedAt = foundKeys ? Clock.now() : lastChange ?? 0
-        (deadline, limit) = (0, 0)
+        if !isKeepingEnd { (deadline, limit) = (0, 0) }
     }
 }
 

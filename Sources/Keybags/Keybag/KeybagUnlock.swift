@@ -92,10 +92,17 @@ extension Keybag {
     ///   wait for a stopped process. `keyringUnavailable`, `system`.
     @discardableResult
     public func cancelArmedLock(_ armed: ArmedLock? = nil) throws(DataProtectionError) -> Bool {
+        try cancelArmedLock(armed, restoring: nil)
+    }
+
+    /// - Parameter later: a lock that somebody else had armed, and that `armed` came before: it stands again.
+    package func cancelArmedLock(
+        _ armed: ArmedLock?, restoring later: ArmedLock?
+    ) throws(DataProtectionError) -> Bool {
         try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in
             guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
             let deadline = record.deadline
-            record.deadline = 0
+            record.deadline = later?.deadline ?? 0
             let seconds = secondsToExpiry(record)
             do throws(Errno) {
                 try ring.write { () throws(Errno) in
@@ -107,7 +114,7 @@ extension Keybag {
                 record.noteEviction(foundKeys: false)
                 return false
             }
-            announce(.didBecomeAvailable, record)
+            announce(later == nil ? .didBecomeAvailable : .willBecomeUnavailable, record)
             return true
         }
     }

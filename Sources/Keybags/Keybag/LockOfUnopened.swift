@@ -58,6 +58,10 @@ package struct LockOfUnopened {
                         locked.ofOthers.append(stranger)
                     }
                 }
+                // Said by the kernel, and not only by the keybag's own record, which may be out of reach.
+                if found.contains(uuid), RingKeys(uuid).isUnlockedElsewhere {
+                    throw .because(KeybagFailure.keysElsewhere(keybag: Self.name(of: uuid), namespaces: []))
+                }
             } catch {
                 locked.failures.append(error)
             }
@@ -71,6 +75,11 @@ package struct LockOfUnopened {
             locked.ofOthers = []
         }
         return locked
+    }
+
+    /// What people call it: its directory, or else its link in the registry.
+    package static func name(of uuid: KeybagUUID) -> FilePath {
+        KeybagRegistry.target(of: uuid) ?? Locations.registry.appending(uuid.description)
     }
 
     /// Locks a keybag by its name, as `Keybag.lock(_:)` of the layer above does.
@@ -151,6 +160,8 @@ package struct LockOfUnopened {
                 try evict()
                 if isSafe { places.remove() }
             }
+            // Programs and mounts that have the keybag open follow as after any lock.
+            EventFile(of: directory).wake()
         }
         do throws(DataProtectionError) { try places.refuseElsewhere() } catch {
             if case .because(KeybagFailure.keysElsewhere) = error { throw error }

@@ -15,6 +15,16 @@ package struct EventFile: Sendable {
 
     private var path: FilePath { directory.path.appending(Self.name) }
 
+    /// Wakes every listener without an event: it asks the ring then.
+    package func wake() {
+        guard (try? directory.isUsable()) == true else { return }
+        let temporary = directory.path.appending("\(Self.name).new")
+        try? AtomicReplace.remove(temporary)
+        _ = try? LowerFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+        try? AtomicReplace.remove(temporary)
+        try? AtomicReplace.remove(path)
+    }
+
     /// What the file says; nil: nothing that could be understood.
     package func read() -> EventRecord? {
         guard let file = try? LowerFile(regular: path, flags: O_RDONLY | O_NOFOLLOW),

@@ -1,4 +1,5 @@
 import DurableFiles
+import Glibc
 import KernelKeyring
 import ProtectionFormat
 import ProtectionKeys
@@ -108,8 +109,20 @@ package struct RingKeys: Sendable {
 
     /// Whether it is certain that this key is not here: a remnant of it, or one that cannot be searched for, counts as here.
     private var isUnlockedAbsent: Bool {
-        do throws(Errno) { try unlocked.find() } catch { return error == .requiredKeyNotAvailable }
+        do throws(Errno) { try unlocked.find() } catch {
+            return error == .requiredKeyNotAvailable && (process != nil || !unlocked.key.isHidden)
+        }
         return false
+    }
+
+    /// Whether the key with A and B private is in the keyring of another user namespace. One that an unlock is about to put into this keyring is
+    /// elsewhere for a moment, too.
+    var isUnlockedElsewhere: Bool {
+        for look in 1...5 {
+            if look > 1 { usleep(10_000) }
+            if !unlocked.key.isElsewhere { return false }
+        }
+        return true
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.
@@ -148,11 +161,12 @@ package struct RingKeys: Sendable {
         let transition = TransitionFile(directory: keybag)
         let isUnlocked = clear(unlocked, transition)
         _ = clear(firstUnlock, transition)
-        guard isUnlocked, transition.read().isOverdue else { return }
+        let places = RingPlaces(directory: keybag)
+        guard isUnlocked, places.asItHoldsHere(transition.read()).isOverdue else { return }
         transition.ifFree {
-            guard transition.read().isOverdue else { return }
+            guard places.asItHoldsHere(transition.read()).isOverdue else { return }
             try? evict()
-            RingPlaces(directory: keybag).remove()
+            places.remove()
         }
     }
 

@@ -1,5 +1,6 @@
 import DurableFiles
 import Glibc
+import ProtectionFormat
 import ProtectionKeys
 import SystemPackage
 
@@ -103,6 +104,13 @@ package struct RingPlaces: Sendable {
     package var expiryHere: UInt64? {
         guard Clock.isOfMachine, let contents = try? read(), let here = try? Self.namespace() ?? 0 else { return nil }
         return contents.places.last { $0.namespace == here && Clock.mayBeThisBoot($0.bootID) }?.expiry
+    }
+
+    /// A record with the limit of the keys in this namespace's keyring, and not of the last unlock or lock anywhere.
+    package func asItHoldsHere(_ record: TransitionRecord) -> TransitionRecord {
+        var own = record
+        if let expiry = expiryHere { own.limit = expiry }
+        return own
     }
 
     /// Removes this process's namespace. Call after the keys have gone. A file that cannot be read stays as it is.

@@ -17,7 +17,7 @@ package struct ClassChangeIntent {
     /// - Throws: `system` where no note can be made; a class must not be raised without one.
     package init(_ file: LowerFile, in keybag: FilePath, lasting isLasting: Bool) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
-        try OwnDirectory.make(directory)
+        try OwnDirectory.makeLast(directory)
         let status = try file.status()
         let name = directory.appending("\(getpid()).\(UInt64.random(in: 0...UInt64.max))")
         // It appears whole and locked: nobody takes it for a dead process's before it says what it is about.

@@ -106,6 +106,15 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
     /// - Throws: `busy` if somebody writes to a file that has the name since this one was begun, `exists`, `system`; `locked` if a stronger class
     ///   is needed and its key is not there. There is no new file then, and the other one stays.
     public func finish() throws(DataProtectionError) {
+        try finish { () throws(DataProtectionError) in true }
+    }
+
+    /// The same, if that is true at the last moment before the file gets its name.
+    ///
+    /// - Throws: also `busy` if it is not.
+    package func finish(
+        where isWanted: () throws(DataProtectionError) -> Bool
+    ) throws(DataProtectionError) {
         try turn.withLock { isOver throws(DataProtectionError) in
             guard !isOver else { throw .because(FileFailure.notOpen(path, for: .write)) }
             isOver = true
@@ -115,6 +124,7 @@ public final class ProtectedFileWriter: @unchecked Sendable {  // `new` is only 
             var replaced = isReplacing ? try ReplacedFile.hold(new.unnamed.entry, new.keybag) : nil
             try keepClass(of: &replaced)
             defer { withExtendedLifetime(replaced) {} }
+            guard try isWanted() else { throw .busy(path) }
             try new.publish(replacing: isReplacing, promising: promised)?.perform()
         }
     }

@@ -55,7 +55,7 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
         _ bytes: [UInt8], of file: ProtectedFile, _ prefix: Prefix, _ salt: [UInt8], in keybag: Keybag
     ) throws(DataProtectionError) -> (LowerFile, QueueNote?) {
         let directory = keybag.directory.appending(QueueNote.directoryName)
-        try OwnDirectory.make(directory)
+        try OwnDirectory.makeLast(directory)
         let unnamed = try UnnamedFile(DirectoryEntry(Self.name(salt), in: LowerDirectory(directory)))
         _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
         try unnamed.file.write(bytes, at: 0)

@@ -24,7 +24,7 @@ package struct QueueNote {
     /// - Throws: `system` where none can be made: what it is about must not be begun then. EFBIG: ``maximumLength``.
     package init(_ work: QueueRecord, in keybag: FilePath) throws(DataProtectionError) {
         let directory = keybag.appending(Self.directoryName)
-        try OwnDirectory.make(directory)
+        try OwnDirectory.makeLast(directory)
         let place = try LowerDirectory(directory)
         let unnamed = try UnnamedFile(DirectoryEntry("note", in: place))
         _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }

@@ -59,6 +59,8 @@ public struct DownloadRequest: Sendable {
     /// What the program calls it, to find it again.
     public var name: String?
 
+    /// Which file an upload is of, 16 bytes: another one can take its name until it is sent.
+    var fileID: [UInt8]?
     /// The proof for the process that added an upload; nil in a request that is not read from the list, and in downloads.
     var adder: Adder?
 

@@ -25,6 +25,7 @@ struct StoredRequest: Codable {
     let proxy: String?
     let acceptedTypes: [String]?
     let upload: DownloadRequest.Upload?
+    let fileID: [UInt8]?
     let marked: StoredMark?
 
     init(_ request: DownloadRequest, _ marked: StoredMark? = nil) {
@@ -32,7 +33,7 @@ struct StoredRequest: Codable {
         trust = ServerTrust.Form(request.trust)
         (spaces, bandwidthLimit) = (request.spaces.map(StoredSpace.init), request.bandwidthLimit)
         proxy = request.proxy?.description
-        (acceptedTypes, upload) = (request.acceptedTypes, request.upload)
+        (acceptedTypes, upload, fileID) = (request.acceptedTypes, request.upload, request.fileID)
         url = request.url.absoluteString
         target = request.target.bytes
         headers = request.headers.map { Header(name: $0.name, value: $0.value) }
@@ -50,7 +51,7 @@ struct StoredRequest: Codable {
             let spaces = try? spaces.map({ try $0.space() }), let checks = try? checks.map({ try $0.check() })
         else { return nil }
         var request = DownloadRequest(url, FilePath(bytes: target), upload)
-        request.acceptedTypes = acceptedTypes ?? []
+        (request.acceptedTypes, request.fileID) = (acceptedTypes ?? [], fileID)
         request.headers = headers.map { HTTPHeader($0.name, $0.value) }
         (request.protectionClass, request.trust, request.spaces) = (protectionClass, trust, spaces)
         request.bandwidthLimit = bandwidthLimit

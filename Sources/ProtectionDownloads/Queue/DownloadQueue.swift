@@ -58,8 +58,7 @@ public actor DownloadQueue {
         let added = try await changing { store throws(DownloadError) in
             let checked: [Result<DownloadRequest, DownloadError>] = requests.map { request in
                 Result { () throws(DownloadError) in
-                    try Self.check(request, store)
-                    return request
+                    try Self.checked(request, store)
                 }
             }
             let good = checked.compactMap { try? $0.get() }
@@ -73,17 +72,21 @@ public actor DownloadQueue {
         return added.map { $0.map { Download($0, self, live: nil) } }
     }
 
-    private static func check(_ request: DownloadRequest, _ store: DownloadStore) throws(DownloadError) {
+    private static func checked(
+        _ request: DownloadRequest, _ store: DownloadStore
+    ) throws(DownloadError) -> DownloadRequest {
+        var request = request
         try request.check()
         if request.upload != nil {
             // A caller that cannot open the file must not choose where it goes.
-            _ = try protected { () throws(DataProtectionError) in
-                try ProtectedFileBody(request.target.stored(), keybag: store.keybag)
+            request.fileID = try protected { () throws(DataProtectionError) in
+                try ProtectedFileBody(request.target.stored(), keybag: store.keybag).id
             }
         } else {
             try checkTarget(of: request)
         }
         _ = try store.integrityKeys(for: request.checks)
+        return request
     }
 
     /// All downloads, in the order in which they were added.

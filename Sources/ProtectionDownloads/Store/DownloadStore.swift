@@ -22,6 +22,8 @@ final class DownloadStore: Sendable {
     private let commits: GroupCommit
     /// Its own connection: who reads does not wait for a flush.
     private let reading: DatabaseQueue
+    /// The inode of the list that is open.
+    private let inode: ino_t?
     private let keyFile: StoreKeyFile
     private let key = Mutex<StoreKeyFile.Loaded?>(nil)
     /// Where credentials for all are kept, once that was needed.
@@ -38,7 +40,7 @@ final class DownloadStore: Sendable {
         directory = keybag.directory.appending(DownloadsDirectory.name)
         keyFile = StoreKeyFile(keybag: keybag)
         try protected { [directory] () throws(DataProtectionError) in
-            try OwnDirectory.make(directory)
+            try OwnDirectory.makeLast(directory)
             try StoreMachine.claim(directory)
         }
         let path = directory.appending(Self.databaseName)
@@ -49,6 +51,21 @@ final class DownloadStore: Sendable {
         reading = try shared { [path] () throws(SharedDatabaseError) in
             try SharedDatabase.openToRead(path, label: "protectfs.downloads.reading")
         }
+        inode = Self.inode(of: path)
+    }
+
+    private static func inode(of path: FilePath) -> ino_t? {
+        var status = stat()
+        return path.withPlatformString { stat($0, &status) } == 0 ? status.st_ino : nil
+    }
+
+    /// SQLite goes on for ever with a list that was erased with its keybag, and nobody else would see what it says.
+    private func requireInPlace() throws(DownloadError) {
+        if let inode, Self.inode(of: path) == inode { return }
+        guard OwnDirectory.exists(keybag.directory) else {
+            throw .protection(.because(KeybagFailure.keybagNotFound(keybag.directory)))
+        }
+        throw .protection(.system(path, operation: "stat", .noSuchFileOrDirectory))
     }
 
     /// What is noted of time: milliseconds since 1970.
@@ -60,17 +77,20 @@ final class DownloadStore: Sendable {
 
     /// Reads in one transaction.
     func read<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) { try reading.read(body) }
+        try requireInPlace()
+        return try Self.translating(path) { try reading.read(body) }
     }
 
     /// Changes in one transaction. When this returns it lasts; when it throws nothing has changed.
     func write<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) { try commits(isLasting: true, body) }
+        try requireInPlace()
+        return try Self.translating(path) { try commits(isLasting: true, body) }
     }
 
     /// The same, but a power cut may take it back: no flush, and those of later changes make it last too. A kill takes nothing back.
     func writeWithoutFlush<R>(_ body: (Database) throws -> R) throws(DownloadError) -> R {
-        try Self.translating(path) { try commits(isLasting: false, body) }
+        try requireInPlace()
+        return try Self.translating(path) { try commits(isLasting: false, body) }
     }
 
     /// The same, but together with the next change, or a moment later. A reader that looks before that does not see it.

@@ -59,9 +59,9 @@ enum EndOfTry {
     /// The server has answered with a status that says no.
     static func refused(_ response: HTTPResponse) -> EndOfTry {
         let kind: DownloadFailure.Kind = [401, 403, 407].contains(response.status) ? .credentials : .refused
-        return .failed(
-            .status(response.status, retryAfter: response["Retry-After"]),
-            DownloadFailure(kind, "the server says \(response.status)", status: response.status))
+        var failure = DownloadFailure(kind, "the server says \(response.status)", status: response.status)
+        failure.server = response.url.host().map { Origin.authority($0, response.url.port ?? 443) }
+        return .failed(.status(response.status, retryAfter: response["Retry-After"]), failure)
     }
 
     private static func end(of error: DownloadError) -> EndOfTry {

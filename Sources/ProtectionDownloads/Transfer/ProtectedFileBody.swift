@@ -14,7 +14,7 @@ public final class ProtectedFileBody: HTTPBody {
     private let file: ProtectedFile
     private let path: FilePath
     /// Of the file that was opened. Another one can be written in its place, under its name, and would be read through the same handle.
-    private let id: [UInt8]
+    let id: [UInt8]
     /// Judges a file by its class, each time that it has another one; nil: the caller has chosen it.
     private let judgement = Mutex<Judgement?>(nil)
     /// In bytes, when it was opened. Bytes that are appended later are not sent.
@@ -38,12 +38,14 @@ public final class ProtectedFileBody: HTTPBody {
     ///
     /// - Throws: `failed`; `locked`.
     func requireAdder(of request: DownloadRequest, _ keybag: Keybag) throws {
-        let judge: @Sendable (ProtectionClass) throws -> Void = { protectionClass in
+        let judge: @Sendable (ProtectionClass) throws -> Void = { [id] protectionClass in
             guard [.complete, .completeUnlessOpen].contains(protectionClass) else { return }
             if let adder = request.adder,
                 try adder.mark.isGood(for: adder.text, of: request.target, keybag)
             {
-                return
+                if request.fileID == id { return }
+                let other = "\(request.target) is not the file that was added, or an earlier version added it"
+                throw DownloadError.failed(DownloadFailure(.damaged, "\(other): add it again"))
             }
             throw DownloadError.failed(
                 DownloadFailure(

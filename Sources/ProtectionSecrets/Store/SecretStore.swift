@@ -55,7 +55,7 @@ public final class SecretStore: Sendable {
         let directory = keybag.directory.appending(SecretsKeys.directoryName)
         let path = directory.appending("secrets.sqlite")
         do throws(DataProtectionError) {
-            try OwnDirectory.make(directory)
+            try OwnDirectory.makeLast(directory)
             try StoreMachine.claim(directory)
         } catch {
             throw .protection(error)

@@ -35,8 +35,7 @@ extension Failure {
             case .untrusted: "see what it presents: protectfs download probe \(quoted(url))"
             case .credentials:
                 if let url = download.request?.url, let host = url.host() {
-                    "give them: --user NAME; or keep them: protectfs download credentials add "
-                        + "\(quoted(Origin.authority(host, url.port ?? 443))) --user NAME"
+                    Self.hint(for: Origin.authority(host, url.port ?? 443), (error as? DownloadError)?.failure?.server)
                 } else {
                     plain.hint
                 }
@@ -46,6 +45,15 @@ extension Failure {
             default: plain.hint
             }
         self.init(plain.status, url.isEmpty ? plain.message : "\(quoted(url)): \(plain.message)", hint: hint)
+    }
+}
+
+extension Failure {
+    /// What `--user` gives is for the server of the URL only, and not for one that it redirects to.
+    private static func hint(for asked: String, _ server: String?) -> String {
+        let keep = "protectfs download credentials add \(quoted(server ?? asked)) --user NAME"
+        return server == nil || server == asked
+            ? "give them: --user NAME; or keep them: \(keep)" : "a redirect led to \(quoted(server ?? "")): \(keep)"
     }
 }
 

@@ -86,6 +86,7 @@ struct SecretGet: SecretVerb {
         if passphrase, attributes.identity == nil { throw ValidationError("--passphrase goes with --identity") }
         guard let name else { return try attributes.checkThatTheyName() }
         if name.isEmpty { throw ValidationError("the name is empty") }
+        try AttributeOptions.requireUTF8(name)
         if !attributes.isEmpty { throw ValidationError("give a name or options such as --service, not both") }
     }
 }

@@ -25,6 +25,7 @@ struct AttributeOptions: ParsableArguments {
     }
 
     func validate() throws {
+        for case let name? in [service, account, host, scheme, path, realm, identity] { try Self.requireUTF8(name) }
         if let port, !(0...65_535 ~= port) { throw ValidationError("--port: 0 to 65535") }
         if identity != nil, [service, account, host, scheme, path, realm].contains(where: { $0 != nil }) || port != nil
         {
@@ -32,6 +33,16 @@ struct AttributeOptions: ParsableArguments {
         }
         if service != nil, [host, scheme, path, realm].contains(where: { $0 != nil }) || port != nil {
             throw ValidationError("a service has no host: --service (and --account), or --host")
+        }
+    }
+}
+
+extension AttributeOptions {
+    /// Swift puts U+FFFD in the place of bytes that are not UTF-8, so two names would be one secret; of two that look alike it sees placeholders
+    /// with a NUL.
+    static func requireUTF8(_ name: String) throws {
+        if name.unicodeScalars.contains(where: { $0 == "\u{FFFD}" || $0 == "\0" }) {
+            throw ValidationError("the names of secrets are UTF-8")
         }
     }
 }

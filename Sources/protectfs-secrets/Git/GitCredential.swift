@@ -11,7 +11,7 @@ struct GitCredential: ~Copyable {
 
     /// Reads lines `key=value`, up to an empty one or the end. Keys that are not known are ignored, as git asks.
     ///
-    /// - Throws: status 64 for a line without `=`.
+    /// - Throws: status 64 for a line without `=`, and for a value that is not UTF-8: what it looks like could be another's.
     init(from descriptor: Int32) throws {
         var lines = SecretLineReader(longest: SecretStore.maximumValueLength + 64) { buffer in
             try DescriptorPiece.read(descriptor, into: buffer, "standard input")
@@ -21,15 +21,19 @@ struct GitCredential: ~Copyable {
             guard let end = line.withUnsafeBytes({ $0.firstIndex(of: UInt8(ascii: "=")) }) else {
                 throw Failure(.usage, "a line of git's has no \"=\"")
             }
-            func text(_ range: Range<Int>) -> String {
-                line.withUnsafeBytes { String(decoding: UnsafeRawBufferPointer(rebasing: $0[range]), as: UTF8.self) }
+            func text(_ range: Range<Int>) -> String? {
+                line.withUnsafeBytes { String(validating: UnsafeRawBufferPointer(rebasing: $0[range]), as: UTF8.self) }
             }
             let value = end + 1..<count
+            func name() throws(Failure) -> String {
+                guard let name = text(value) else { throw Failure(.usage, "a value of git's is not UTF-8") }
+                return name
+            }
             switch text(0..<end) {
-            case "protocol": scheme = text(value)
-            case "host": host = text(value)
-            case "path": path = text(value)
-            case "username": username = text(value)
+            case "protocol": scheme = try name()
+            case "host": host = try name()
+            case "path": path = try name()
+            case "username": username = try name()
             case "password": password = line.slice(value)
             default: break
             }

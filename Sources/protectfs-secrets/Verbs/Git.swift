@@ -37,7 +37,8 @@ extension SecretGitCredential {
         // A newline would begin another answer.
         let isOneLine = password.withUnsafeBytes { !$0.contains(UInt8(ascii: "\n")) && !$0.contains(0) }
         guard isOneLine, !account.utf8.contains(UInt8(ascii: "\n")) else {
-            throw Failure(.refused, "the secret \(record.name.words) has a newline in it, and cannot be given to git")
+            throw Failure(
+                .refused, "the secret \(record.name.words) has a newline or a NUL in it, and cannot be given to git")
         }
         try StandardOutput.write("username=\(account)\npassword=")
         try StandardOutput.write(password, newline: true)

@@ -137,7 +137,10 @@ final class EditedFile {
         // While there is this writer nobody writes to the file in place.
         guard let writer = try writer(), try isAsWeKnowIt(last) else { return false }
         try Pieces.forEach(of: text) { piece throws(DataProtectionError) in try writer.append(piece) }
-        do throws(DataProtectionError) { try writer.finish() } catch {
+        do throws(DataProtectionError) {
+            // Somebody may have replaced the file while this text was written.
+            try writer.finish { () throws(DataProtectionError) in try isAsWeKnowIt(last) }
+        } catch {
             switch error {
             case .exists, .busy: return false  // somebody has put another file there meanwhile
             default: break

@@ -7,6 +7,8 @@ struct LockRemains {
     private let failures: [DataProtectionError]
     /// Keybags of which keys have gone, and which could not be opened.
     private let unopened: [KeybagUUID]
+    /// What remains of the keybag in a directory that could not be opened. Nothing where its programs cannot be asked either.
+    private let directory: (path: FilePath, report: LockReport?)?
 
     /// Waits a second at most for the programs that have files of each keybag open.
     ///
@@ -14,7 +16,12 @@ struct LockRemains {
     ///   - keybags: whose keys have gone.
     ///   - failures: what of the lock is not proven, or did not succeed.
     ///   - unopened: keybags whose keys have gone, too, and which could not be opened: nobody can be asked.
-    init(_ keybags: [Keybag], _ failures: [DataProtectionError], unopened: [KeybagUUID] = []) {
+    ///   - directory: of a keybag whose keys have gone, and which could not be opened.
+    init(
+        _ keybags: [Keybag], _ failures: [DataProtectionError], unopened: [KeybagUUID] = [],
+        in directory: FilePath? = nil
+    ) {
+        self.directory = directory.map { ($0, LockReport.remains(ofUnopened: $0, waiting: 1)) }
         reports = keybags.map { (keybag: $0, report: $0.lockReport(waiting: 1)) }
         self.failures = failures
         self.unopened = unopened
@@ -26,7 +33,9 @@ struct LockRemains {
             for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
         }
         if asJSON {
-            try JSON.object([("keybags", .array(reports.map(members) + unopened.map(members)))]).print()
+            let ofDirectory = directory.map { [members($0.path, $0.report)] } ?? []
+            let all = reports.map { members($0.keybag, $0.report) } + unopened.map(members) + ofDirectory
+            try JSON.object([("keybags", .array(all))]).print()
         } else {
             say()
             if isatty(2) == 1 { sayFirstUnlock() }
@@ -45,14 +54,21 @@ struct LockRemains {
             StandardError.line(
                 .warning, "programs with files of keybag \(uuid) cannot be asked what they have: it cannot be opened")
         }
+        if let directory, directory.report == nil {
+            StandardError.line(
+                .warning,
+                "programs with files of keybag \(quoted(directory.path)), and mounts of them, cannot be asked what they have"
+            )
+        }
         if isIncomplete { StandardError.line(.warning, "not every program could be asked") }
     }
 
     private func refuseRemains() throws(Failure) {
-        guard reports.contains(where: { !$0.report.isClean }) else {
-            guard let uuid = unopened.first else { return }
+        guard allReports.contains(where: { !$0.isClean }) else {
+            let unasked = directory.flatMap { $0.report == nil ? quoted($0.path) : nil } ?? unopened.first?.description
+            guard let unasked else { return }
             throw Failure(
-                .notNow, "the keys were evicted, but programs with files of keybag \(uuid) may still hold plaintext",
+                .notNow, "the keys were evicted, but programs with files of keybag \(unasked) may still hold plaintext",
                 hint: "end the programs that used its files, or make the keybag available again")
         }
         let silent = silentOrHolding.count { !$0.hasAnswered }
@@ -75,11 +91,12 @@ struct LockRemains {
             hint: "end these programs, then lock again; they are listed by: protectfs status --clients")
     }
 
-    private var silentOrHolding: [KeybagClient] { reports.flatMap(\.report.clients) }
-    private var mounts: [UnansweredMount] { reports.flatMap(\.report.mounts) }
+    private var allReports: [LockReport] { reports.map(\.report) + [directory?.report].compactMap { $0 } }
+    private var silentOrHolding: [KeybagClient] { allReports.flatMap(\.clients) }
+    private var mounts: [UnansweredMount] { allReports.flatMap(\.mounts) }
 
     /// Whether perhaps somebody was not asked.
-    private var isIncomplete: Bool { !reports.allSatisfy(\.report.areAll) }
+    private var isIncomplete: Bool { !allReports.allSatisfy(\.areAll) }
 
     private func say(_ client: KeybagClient) {
         if !client.hasAnswered {
@@ -125,27 +142,47 @@ struct LockRemains {
 
     private func members(_ keybag: Keybag, _ report: LockReport) -> JSON {
         let isOpen = Self.opensFirstUnlock(keybag)
-        let doubt = doubt(of: keybag.directory)
+        let reason = reason(of: keybag.directory)
         return .object(
             [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
-                ("clean", .bool(report.isClean && doubt == nil)), ("proven", .bool(doubt == nil)),
-                ("reason", doubt.map { .string($0.word) } ?? .null),
+                ("clean", .bool(report.isClean && reason == nil)), ("proven", .bool(reason == nil)),
+                ("reason", reason.map(JSON.string) ?? .null),
                 ("firstUnlock", .string(isOpen ? "open" : "locked")),
                 ("clients", .array(report.clients.map(\.json))), ("mounts", .array(report.mounts.map(\.json))),
             ])
     }
 
+    private func members(_ path: FilePath, _ report: LockReport?) -> JSON {
+        let reason = reason(of: path)
+        return .object(
+            [("uuid", .null)] + JSON.members(of: path, named: "directory") + [
+                ("clean", .bool(report?.isClean == true && reason == nil)), ("proven", .bool(reason == nil)),
+                ("reason", reason.map(JSON.string) ?? .null), ("firstUnlock", .null),
+                ("clients", .array(report?.clients.map(\.json) ?? [])),
+                ("mounts", .array(report?.mounts.map(\.json) ?? [])),
+            ])
+    }
+
     /// Of a keybag that could not be opened.
     private func members(_ uuid: KeybagUUID) -> JSON {
-        .object([
-            ("uuid", .string("\(uuid)")), ("directory", .null), ("clean", .bool(false)), ("proven", .bool(true)),
-            ("reason", .null), ("firstUnlock", .null), ("clients", .array([])), ("mounts", .array([])),
+        let reason = reason(of: LockOfUnopened.name(of: uuid))
+        return .object([
+            ("uuid", .string("\(uuid)")), ("directory", .null), ("clean", .bool(false)),
+            ("proven", .bool(reason == nil)),
+            ("reason", reason.map(JSON.string) ?? .null),
+            ("firstUnlock", .null), ("clients", .array([])), ("mounts", .array([])),
         ])
     }
 
-    /// Why an unlock that is under way may load its keys again; nil: none can.
-    private func doubt(of directory: FilePath) -> LockDoubt? {
-        for case .because(KeybagFailure.lockUnproven(directory, let doubt)) in failures { return doubt }
+    /// Why keys may be there, or come back; nil: they have gone.
+    private func reason(of directory: FilePath) -> String? {
+        for case .because(let failure as KeybagFailure) in failures {
+            switch failure {
+            case .lockUnproven(directory, let doubt): return doubt.word
+            case .keysElsewhere(directory, _): return "elsewhere"
+            default: continue
+            }
+        }
         return nil
     }
 }

@@ -68,6 +68,7 @@ struct Lock: ParsableCommand {
         let locked = try Keybag.lockEach()
         let evicted = "the keys of every keybag were evicted (\(locked.keybags.count))"
         var failures = locked.failures
+        var directory: FilePath?
         if case .because(KeybagFailure.keybagNotFound) = error, keybag.isExplicit || locked.keybags.isEmpty {
             // The name may be mistyped, so that the keybag that was meant is not known to be locked.
             if !locked.keybags.isEmpty { StandardError.line(.warning, evicted) }
@@ -77,19 +78,10 @@ struct Lock: ParsableCommand {
             StandardError.line(.warning, "so \(evicted)")
             if let hint = error.hint { StandardError.line(.hint, hint) }
             stopUnlock(&failures)
+            directory = KeybagOption.opened
         }
         for stranger in locked.ofOthers { stranger.tell() }
-        try LockRemains([], failures).tell(asJSON: json, requireClean: false)
-        try refuseUnknown()
-    }
-
-    /// Programs are found by the keybag, and it cannot be opened.
-    private func refuseUnknown() throws(Failure) {
-        guard requireClean else { return }
-        throw Failure(
-            .notNow,
-            "the keys were evicted, but programs with files of \(quoted(KeybagOption.opened)) cannot be asked what they still have",
-            hint: "end the programs that used its files")
+        try LockRemains([], failures, in: directory).tell(asJSON: json, requireClean: requireClean)
     }
 
     /// Whether the keybag that this command is about belongs to another user, whose keys are in another ring.
@@ -137,8 +129,9 @@ struct Lock: ParsableCommand {
             }
         }
         for stranger in locked.ofOthers { stranger.tell() }
-        try LockRemains(keybags, failures, unopened: locked.unopened).tell(asJSON: json, requireClean: requireClean)
-        if isUnopened { try refuseUnknown() }
+        try LockRemains(
+            keybags, failures, unopened: locked.unopened, in: isUnopened ? KeybagOption.opened : nil
+        ).tell(asJSON: json, requireClean: requireClean)
     }
 
     private func lock(_ keybag: Keybag, after seconds: UInt32) throws {
@@ -147,14 +140,15 @@ struct Lock: ParsableCommand {
         do throws(DataProtectionError) { found = try keybag.armLock(seconds: seconds) } catch {
             return try tell(keybag) { _ throws(DataProtectionError) in throw error }  // it was locked at once
         }
-        guard var armed = found else {
+        guard let own = found else {
             return try tell(keybag) { _ throws(DataProtectionError) in }  // there is nothing to lock
         }
+        var armed = own
         while armed.secondsLeft > 0 {
             if !keybag.isStanding(armed) {
-                // Somebody else may have armed a lock that is due earlier: it is this one, only sooner.
-                guard let earlier = keybag.armedLock, earlier.deadline < armed.deadline else { break }
-                armed = earlier
+                // Somebody else may have armed a lock that is due earlier: it is this one, only sooner; or ended that, so that this one stands again.
+                guard let standing = keybag.armedLock, standing.deadline <= own.deadline else { break }
+                armed = standing
                 continue
             }
             guard Interruption.sleep(seconds: min(armed.secondsLeft, 1)) else {

@@ -105,6 +105,16 @@ final class FakeHardware: HardwareSecretSource {
         }
     }
 
+    func requirePresent(
+        _ index: TrustedModule.Index, labelsWithPrefix prefix: [UInt8]
+    ) throws(HardwareRefusal) {
+        try step { () throws(HardwareRefusal) in
+            let places = memory.places.withLock { $0 }
+            if places[index.handle]?.label == index.name { return }
+            throw .problem(places.values.contains { $0.label.starts(with: prefix) } ? .olderKeybag : .secretMissing)
+        }
+    }
+
     func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal) {
         try step { () throws(HardwareRefusal) in
             memory.places.withLock { if $0[handle]?.label == label { $0[handle] = nil } }

@@ -157,4 +157,45 @@ struct DownloadRunTests {
         #expect(done.text.contains(".a.protectfs-download-") != lengthIsKnown)
         #expect(!done.text.split(separator: "\n").contains("a"))
     }
+
+    @Test("run: a log that nobody reads holds nothing up, and it ends when it is told to")
+    func unreadLog() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let url = bed.server.url("/a").absoluteString
+        let added = try bed.download("add", "--only-anchor", "authority.pem", url)
+        #expect(added.status == 0)
+        let done = try bed.sandbox.shell(
+            """
+            exec python3 -c '
+            import os, subprocess, time
+            read, write = os.pipe()
+            os.set_blocking(write, False)
+            try:
+                while True: os.write(write, bytes(4096))
+            except BlockingIOError: os.set_blocking(write, True)
+            run = subprocess.Popen([os.environ["PROTECTFS"], "download", "run", "--verbose"], stderr=write)
+            for _ in range(2000):
+                if os.path.exists("a"): break
+                time.sleep(0.01)
+            run.terminate()
+            print(run.wait(timeout=20))
+            '
+            """)
+        #expect(done.text == "0\n", "\(done.text) \(done.errors)")
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
+    }
+
+    @Test("A keybag that is erased meanwhile: get ends and says so, and nothing of the keybag comes back")
+    func erased() async throws {
+        try bed.server.answer("/a", Answer(length: 200_000).with(\.holdAfter, 100_000))
+        let get = try start("get", bed.server.url("/a").absoluteString, "--only-anchor", "authority.pem")
+        #expect(try await bed.server.waitUntilHeld())
+        #expect(try bed.sandbox.run("erase", "--yes").status == 0)
+        try bed.server.release()
+        get.waitUntilExit()
+        #expect(get.terminationStatus != 0)
+        #expect(!FileManager.default.fileExists(atPath: bed.sandbox.keybagDirectory))
+        let made = try bed.sandbox.run("init", "--passcode-fd", "3", passcodes: Data("new".utf8))
+        #expect(made.status == 0, "\(made.errors)")
+    }
 }

@@ -157,4 +157,20 @@ struct SecretGitTests {
         let done = try sandbox.shell(ask)
         #expect(done.status == 0 && done.text.contains("(ED25519)"), "\(done.errors)")
     }
+
+    @Test("A name that is not UTF-8 is refused: it would look like another one, and take its secret")
+    func otherBytes() throws {
+        let done = try sandbox.shell(
+            #"""
+            for name in "$(printf '\377')" "$(printf '\376')"; do
+                printf value | "$PROTECTFS" secret set --service "$name" 2>/dev/null; echo $?
+                "$PROTECTFS" secret get "$name" 2>/dev/null; echo $?
+                printf 'protocol=https\nhost=example.org\nusername=%s\npassword=p\n\n' "$name" |
+                    bin/git-credential-protectfs store 2>/dev/null; echo $?
+            done
+            printf value | "$PROTECTFS" secret set --service "$(printf '\377')" --account "$(printf '\376')" 2>/dev/null; echo $?
+            "$PROTECTFS" secret find
+            """#)
+        #expect(done.text == "64\n64\n64\n64\n64\n64\n64\n", "\(done.text) \(done.errors)")
+    }
 }
