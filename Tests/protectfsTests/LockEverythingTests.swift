@@ -229,31 +229,6 @@ struct LockEverythingTests {
         #expect(done.text == "0\n0\ntext\nmore\n75\n", "\(done.errors)")
     }
 
-    @Test(
-        "A lock of a keybag that is damaged reaches the programs and mounts that have it open",
-        .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
-    func damagedBeneath() throws {
-        let done = try script(
-            #"""
-            cp "${PROTECTFS%/*}/protectfs-mount" .; run mkdir d p
-            printf text | pfs write --class complete --keybag "$PWD/one" d/f
-            pfs mount --keybag "$PWD/one" d p; echo $?
-            run python3 -c '
-            import errno, os, subprocess
-            file = os.open("p/f", os.O_RDONLY)
-            print(os.pread(file, 9, 0))
-            for number in 0, 1:
-                with open("one/keybag.%d" % number, "wb") as copy: copy.write(b"junk")
-            lock = ["./protectfs", "lock", "--require-clean", "--keybag", os.getcwd() + "/one"]
-            print(subprocess.run(lock, stderr=subprocess.DEVNULL).returncode, flush=True)
-            try: print(os.pread(file, 9, 0))
-            except OSError as error: print(errno.errorcode[error.errno])
-            '
-            run fusermount3 -u p
-            """#)
-        #expect(done.text == "0\nb'text'\n0\nENOKEY\n", "\(done.text) \(done.errors)")
-    }
-
     @Test("Keys in another user namespace are not called locked, also where the keybag cannot be found")
     func elsewhereUnfound() throws {
         let done = try script(
@@ -269,16 +244,15 @@ struct LockEverythingTests {
     func unsearchable() throws {
         let done = try script(
             #"""
+            ring=$(run keyctl id @u)
             for mask in 0x37370000 0x36360000; do
-                run sh -c "keyctl setperm \$(keyctl id @u) $mask"
+                run keyctl setperm "$ring" $mask
                 pfs status --keybag one >/dev/null 2>&1; echo $?
                 pfs lock --keybag one >/dev/null 2>&1; echo $?
-                run sh -c "keyctl setperm \$(keyctl id @u) 0x3f3f0000"
+                run keyctl setperm "$ring" 0x3f3f0000
                 state one
             done
             """#)
-        let lines = done.text.split(separator: "\n")
-        #expect(lines.count == 6 && lines[2] == "unlocked" && lines[5] == "unlocked", "\(done.text) \(done.errors)")
-        #expect([0, 1, 3, 4].allSatisfy { lines[$0] != "0" }, "\(done.text) \(done.errors)")
+        #expect(done.text == "75\n75\nunlocked\n75\n75\nunlocked\n", "\(done.text) \(done.errors)")
     }
 }

@@ -100,6 +100,20 @@ struct MountUserTests {
         #expect(done.errors.contains("cat: -: Required key not available"), "\(done.errors)")
     }
 
+    /// Not as root: such a lock takes the keys of every keybag of the user.
+    @Test("A lock of a keybag that is damaged reaches the mount all the same")
+    func damagedKeybag() throws {
+        let done = try run(
+            """
+            mkdir d point; mv file d; "$PROTECTFS" mount d point; exec 3<point/file; head -c 4 <&3; echo
+            for number in 0 1; do echo junk >'\(user.keybag.directory)'/keybag.$number; done
+            "$PROTECTFS" lock --require-clean 2>/dev/null; echo $?; cat <&3; "$PROTECTFS" unmount point
+            """)
+        guard let done else { return }
+        #expect(done.text == "text\n0\n", "\(done)\(done.errors)")
+        #expect(done.errors.contains("cat: -: Required key not available"), "\(done.errors)")
+    }
+
     @Test("An ordinary user's killed server and guardian: lock names who can still read, and unmount cleans up")
     func killedServer() throws {
         let done = try run(
