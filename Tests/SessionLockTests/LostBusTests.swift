@@ -1,5 +1,7 @@
 import Foundation
+import Glibc
 import PrivateBus
+import SystemPackage
 import Testing
 
 @testable import SessionLock
@@ -14,6 +16,27 @@ struct LostBusTests {
             Issue.record("\(String(describing: error))")
             return
         }
+    }
+
+    /// sd-bus itself would wait for 90 seconds, in which nobody hears the other bus.
+    @Test("A bus that accepts a connection and does not answer is given up")
+    func mute() throws {
+        let path = "/tmp/protectfs-mute-\(UUID().uuidString)"
+        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer {
+            close(socket)
+            unlink(path)
+        }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let isBound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(isBound == 0 && listen(socket, 8) == 0)
+        #expect(throws: Errno.timedOut) { _ = try BusConnection(to: .session, at: "unix:path=\(path)") }
     }
 
     @Test("Without a system bus, or without logind on it, screensavers are followed", arguments: [true, false])

@@ -29,6 +29,19 @@ struct AgentTests {
         #expect(bed.ringLine?.prefix(8) == key)
     }
 
+    @Test("Unlock within the grace ends the agent's lock alone: one that was armed by hand for later stands again")
+    func unlockLeavesOthers() throws {
+        let bed = try AgentBed("--grace", "100")
+        let byHand = try #require(try bed.keybag.armLock(seconds: 1000))
+        for _ in 1...2 {
+            try bed.bus.lock("1")
+            #expect(waits(for: { bed.keybag.armedLock.map { $0.deadline < byHand.deadline } ?? false }))
+            try bed.bus.unlock("1")
+            #expect(waits(for: { bed.keybag.armedLock == byHand }))
+        }
+        #expect(try bed.isArmed && bed.state == .unlocked)
+    }
+
     @Test("Unlock after the grace brings no key back")
     func unlockTooLate() throws {
         let bed = try AgentBed("--grace", "0")
