@@ -214,7 +214,9 @@ extension TransitionRecord {
     ///   - isKeepingEnd: whether keys that are elsewhere still end at the time that the record has.
     package mutating func noteEviction(foundKeys: Bool, keepingEnd isKeepingEnd: Bool = false) {
         changedAt = foundKeys ? Clock.now() : lastChange ?? 0
-        if !isKeepingEnd { (deadline, limit) = (0, 0) }
+        if !isKeepingEnd { limit = 0 }
+        // A lock that was armed for these keys has come, too.
+        if !isKeepingEnd || foundKeys { deadline = 0 }
     }
 }
 

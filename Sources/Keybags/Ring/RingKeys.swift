@@ -162,9 +162,14 @@ package struct RingKeys: Sendable {
         let isUnlocked = clear(unlocked, transition)
         _ = clear(firstUnlock, transition)
         let places = RingPlaces(directory: keybag)
-        guard isUnlocked, places.asItHoldsHere(transition.read()).isOverdue else { return }
+        func isOverdue() -> Bool {
+            // What the last unlock anywhere has noted, and what that of this ring has.
+            let record = transition.read()
+            return record.isOverdue || places.asItHoldsHere(record).isOverdue
+        }
+        guard isUnlocked, isOverdue() else { return }
         transition.ifFree {
-            guard places.asItHoldsHere(transition.read()).isOverdue else { return }
+            guard isOverdue() else { return }
             try? evict()
             places.remove()
         }
