@@ -1,3 +1,4 @@
+import Glibc
 public import SystemPackage
 
 /// A named key in the user keyring that all sessions of this uid read, and that can be made to vanish.
@@ -85,6 +86,7 @@ public struct RingKey: Hashable, Sendable {
             } catch .requiredKeyNotAvailable {
                 guard isHidden else { return }
                 lastError = .permissionDenied
+                usleep(2000)  // another process may be about to unlink a key that it has invalidated
             } catch .keyExpired {
                 // The search does not name an expired key. Giving it a payload does, and wipes the old one.
                 lastError = .keyExpired

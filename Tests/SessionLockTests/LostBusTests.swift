@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 import PrivateBus
-import SystemPackage
 import Testing
 
 @testable import SessionLock
@@ -36,7 +35,10 @@ struct LostBusTests {
             }
         }
         try #require(isBound == 0 && listen(socket, 8) == 0)
-        #expect(throws: Errno.timedOut) { _ = try BusConnection(to: .session, at: "unix:path=\(path)") }
+        do {
+            _ = try BusConnection(to: .session, at: "unix:path=\(path)")
+            Issue.record("it has connected")
+        } catch { #expect(error == .timedOut) }
     }
 
     @Test("Without a system bus, or without logind on it, screensavers are followed", arguments: [true, false])
