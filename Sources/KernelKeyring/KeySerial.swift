@@ -86,12 +86,22 @@ extension KeySerial {
 
     /// The description of a key, or nil when the key cannot be described (expired, revoked, or not ours to view).
     /// The C call is `keyctl_describe`, keyctl_describe(3).
-    public func keyDescription() -> String? {
+    public func keyDescription() -> String? { described?.last }
+
+    /// Whether its permissions let the possessor and the user search it. False when it cannot be described.
+    var isSearchable: Bool {
+        guard let described, let permissions = UInt32(described[3], radix: 16) else { return false }
+        return permissions & 0x0808_0000 == 0x0808_0000
+    }
+
+    /// Type, uid, gid, permissions in hexadecimal, description.
+    private var described: [String]? {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = keyctl_describe(rawValue, &buffer, buffer.count)
         guard count > 0, count <= buffer.count else { return nil }
         let text = String(decoding: buffer.prefix(count - 1).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return text.split(separator: ";", maxSplits: 4, omittingEmptySubsequences: false).last.map(String.init)
+        let fields = text.split(separator: ";", maxSplits: 4, omittingEmptySubsequences: false).map(String.init)
+        return fields.count == 5 ? fields : nil
     }
 
     /// The keys linked in this keyring. The C call is `keyctl_read`, keyctl_read(3).

@@ -32,16 +32,30 @@ public struct RingKey: Hashable, Sendable {
 
     /// Whether the key may be there although a search says ENOKEY: the kernel says so also of a user keyring that may not be searched.
     public var isHidden: Bool {
-        guard let members = try? KeySerial.userKeyring.members() else { return true }
-        return members.contains { $0.keyDescription() == description }
+        func listed() -> Set<KeySerial>? {
+            (try? KeySerial.userKeyring.members()).map { Set($0.filter { $0.keyDescription() == description }) }
+        }
+        if KeySerial.userKeyring.isSearchable { return false }
+        guard let before = listed() else { return true }
+        if before.isEmpty { return false }
+        do throws(Errno) { _ = try find() } catch {
+            guard error == .requiredKeyNotAvailable, let after = listed() else { return true }
+            // A key that was there all the time, and not one that another process loads or evicts at this moment.
+            return !before.isDisjoint(with: after)
+        }
+        return false
     }
 
     /// Whether `/proc/keys` has a living key of this name that is not in this process's user keyring: it is in that of another user namespace.
     public var isElsewhere: Bool {
-        let members = (try? KeySerial.userKeyring.members()) ?? []
-        return ProcKeys.userKeys().contains {
-            $0.description == description && !$0.isDead && !members.contains($0.serial)
+        func living() -> Set<KeySerial> {
+            Set(ProcKeys.userKeys().filter { $0.description == description && !$0.isDead }.map(\.serial))
         }
+        let before = living()
+        if before.isEmpty { return false }
+        let members = (try? KeySerial.userKeyring.members()) ?? []
+        // Not one that is evicted at this moment.
+        return !before.subtracting(members).isDisjoint(with: living())
     }
 
     /// Whether an error of ``find()`` or of reading means: not here. EACCES: a key left half made is nobody's to read.

@@ -113,6 +113,7 @@ struct MountStoredTests {
     @Test("One mount after another, with the same device number, in one process: each leads to its own directory")
     func another() throws {
         var places: [FilePath] = []
+        try sandbox.put("", at: "e/other")
         for directory in ["d", "e"] {
             try sandbox.protectedFile("\(directory)/f", Data("\(directory)\n".utf8), "first-unlock")
             #expect(try sandbox.run("mount", directory).status == 0)
