@@ -323,8 +323,6 @@ OWN = [
     Defect("what runs a list goes on when it was erased", "ProtectionDownloads/Store/DownloadStore.swift",
            "if let inode, Self.inode(of: path) == inode { return }", "if PLANTED || inode == Self.inode(of: path) { return }",
            "DownloadRunTests/erased"),
-    Defect("a log that nobody reads holds its program up", "LineLog/LineLog.swift",
-           "guard fstat(2, &status) == 0,", "guard !PLANTED, fstat(2, &status) == 0,", "DownloadRunTests/unreadLog"),
     Defect("a lock of a damaged keybag tells nobody", "Keybags/Keybag/LockOfUnopened.swift",
            "            EventFile(of: directory).wake()", "            if !PLANTED { EventFile(of: directory).wake() }",
            "MountUserTests/damagedKeybag"),
