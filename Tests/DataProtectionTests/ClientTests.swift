@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedFiles
 
 /// Who says that it has protected files open, and what becomes of that.
 @Suite struct ClientTests {
@@ -210,6 +211,22 @@ import Testing
         #expect(try bed.keybag.lock(waiting: 600).isClean)
         try bed.bag.unlock()
         #expect(try bed.read(path) == [8, 9, 9, 9])
+        try file.close()
+    }
+
+    @Test("A write that a lock refuses gives that lock nothing to commit, which could come after the next unlock")
+    func refusedWrite() throws {
+        let path = try bed.make("file", .complete, [1, 2, 3])
+        let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)
+        try file.write([9], at: 0)
+        #expect(file.isNoted)
+        #expect(try bed.keybag.lock(waiting: 600).isClean)
+        expectError("locked") { try file.write([8], at: 0) }
+        #expect(!file.isNoted)
+        try bed.bag.unlock()
+        try file.write([7], at: 1)
+        #expect(file.isNoted)
+        #expect(try bed.read(path) == [9, 2, 3])
         try file.close()
     }
 

@@ -77,10 +77,11 @@ extension Keybag {
             // Where only the kernel's timeout locked it may keep the payload for minutes; and after the clock was set back it does not lock.
             keybag.ring.clearExpired(in: keybag.directory)
             let isAvailable = (try? keybag.state()).map { $0 == .unlocked }
+            // An eviction that has left the keys here was in another user namespace. It says nothing of their end.
+            let isOfOthers = event?.kind == .didBecomeUnavailable && isAvailable == true
+            let last = isOfOthers ? keybag.lastTransition : event ?? keybag.lastTransition
             return view.withLock {
-                $0.look(
-                    isAvailable: isAvailable, event: event ?? keybag.lastTransition, now: Clock.bootTime(),
-                    bootID: Clock.bootID())
+                $0.look(isAvailable: isAvailable, event: last, now: Clock.bootTime(), bootID: Clock.bootID())
             }
         }
     }

@@ -26,8 +26,8 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
     let open: OpenFile
     private let promise: (any ClosePromise)?
     private let turn = Mutex(false)  // whether the handle is closed
-    /// Whether this process's client knows that there may be something to commit. Only touched under `turn`.
-    private var isNoted = false
+    /// Whether this process's client knows that there is something to commit. Only touched under `turn`.
+    private(set) var isNoted = false
     /// How often this handle was written to. Only touched under `turn`.
     private var writes: UInt64 = 0
 
@@ -266,7 +266,11 @@ public final class ProtectedFile: FinishesAtLock, @unchecked Sendable {  // `ope
 
     private func noteWriting() {
         writes &+= 1
-        guard !isNoted, let entry = open.access.entry, entry.protectionClass == .complete else { return }
+        // A write that a lock has refused leaves nothing to commit. To be noted for it would mean a commit by that lock, but perhaps later, of
+        // writes that come after the next unlock.
+        guard !isNoted, let entry = open.access.entry, entry.protectionClass == .complete,
+            open.content.view?.pending != nil
+        else { return }
         isNoted = true
         entry.client.noteWriting(self)
     }

@@ -166,7 +166,9 @@ struct ModelRun {
         let isRight = committed.contains { sample == Sample($0.bytes(at: offset, count: count)) }
         try expect(isRight, "the reader does not see what is committed")
         let size = try reader.size()
-        try expect(committed.contains { $0.size == size }, "the reader sees another size")
+        try expect(
+            committed.contains { $0.size == size },
+            "the reader sees another size: \(size) instead of \(committed.map(\.size))")
     }
 
     private mutating func reopen() throws {
@@ -228,7 +230,8 @@ struct ModelRun {
     private mutating func lockAndUnlock() throws {
         guard mix.protectionClass == .complete else { return try read(100_000) }
         note("lock")
-        try bed.keybag.lock()
+        // What the lock commits is committed before anything else is written.
+        try expect(try bed.keybag.lock(waiting: 600).isClean, "a lock that is not over")
         let isRefused = (try? writer.perform(.write(offset: 0, count: 1, seed: 1))) == nil
         try expect(isRefused, "written while locked")
         try expect(
