@@ -112,6 +112,14 @@ extension KeybagFailure {
 extension DataProtectionError {
     /// Whether an unlock would help.
     package var isLocked: Bool { if case .because(KeybagFailure.locked) = self { true } else { false } }
+
+    /// Whether it is over when somebody else has finished, so that the same can be tried again without a change of anything.
+    package var isPassing: Bool {
+        switch self {
+        case .busy, .because(KeybagFailure.mountUnanswered): true
+        default: false
+        }
+    }
 }
 
 extension HardwareProblem {

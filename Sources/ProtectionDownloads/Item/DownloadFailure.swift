@@ -39,7 +39,7 @@ public struct DownloadFailure: Error, Hashable, Sendable, Codable {
     public var status: Int?
     /// The host that has no address, if that is the reason: its name is wrong, or there is no network.
     public var unknownHost: String?
-    /// The server that refused, as `host` or `host:port`: a redirect may have led to it.
+    /// The server that refused, or is not trusted, as `host` or `host:port`: a redirect may have led to it.
     public internal(set) var server: String?
 
     /// A failure.

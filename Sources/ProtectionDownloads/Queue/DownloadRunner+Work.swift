@@ -184,8 +184,8 @@ extension DownloadRunner {
                 case .neverNamed: try store.takeBackPublishing(id)
                 }
             }
-        } catch DownloadError.protection(.busy), DownloadError.protection(.because(KeybagFailure.mountUnanswered)) {
-            // Somebody looks at the file at this moment. It is tried again, by the next look at the list.
+        } catch DownloadError.protection(let error) where error.isPassing {
+            // It is tried again, by the next look at the list.
             try? await Task.sleep(for: .seconds(1))
         }
     }

@@ -35,8 +35,10 @@ enum EndOfTry {
         switch error {
         case .refused(let reason): return EndOfTry(reason)
         case .cancelled: return .stopped
-        case .serverNotTrusted(let verdict, _):
-            return .failedForGood(DownloadFailure(.untrusted, "the server is not trusted: \(verdict)"))
+        case .serverNotTrusted(let verdict, let chain):
+            var failure = DownloadFailure(.untrusted, "the server is not trusted: \(verdict)")
+            failure.server = Origin.authority(chain.host, chain.port)
+            return .failedForGood(failure)
         case .credentialsUnavailable(_, let error as DownloadError): return EndOfTry(error)
         case .credentialsUnavailable:
             return .failed(.connection(isTransient: true), DownloadFailure(.credentials, words))
@@ -79,7 +81,7 @@ enum EndOfTry {
             .failed(
                 .connection(isTransient: true),
                 DownloadFailure(.disk, "somebody else has \(StoredPlace.shown(path)) open"))
-        case .protection(.because(KeybagFailure.mountUnanswered)):
+        case .protection(let failure) where failure.isPassing:
             .failed(.connection(isTransient: true), DownloadFailure(.disk, "\(error)"))
         case .protection(.system(let path, let operation, let errno)):
             Self.end(of: errno, DownloadFailure(.disk, "\(operation) \(StoredPlace.shown(path)): \(errno)"))

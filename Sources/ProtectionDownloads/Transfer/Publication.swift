@@ -15,7 +15,7 @@ struct Publication {
         case neverNamed
     }
 
-    /// - Throws: `protection`, *busy*: it can be tried again.
+    /// - Throws: `protection`, with something passing: it can be tried again.
     func perform() throws(DownloadError) -> End {
         do throws(DataProtectionError) {
             let temporary = try FilePath(bytes: file.temporary).stored()
@@ -35,10 +35,8 @@ struct Publication {
             // Only this file's part of the queue, which may be long; and what of it is left is for the next unlock.
             _ = try? keybag.performQueuedWork(only: { $0.path == request.target }, keepingLost: false)
             return .done
-        } catch .busy(let path) {
-            throw .protection(.busy(path))
-        } catch .because(KeybagFailure.mountUnanswered(let point, let errno)) {
-            throw .protection(.because(KeybagFailure.mountUnanswered(point, errno)))
+        } catch let error where error.isPassing {
+            throw .protection(error)
         } catch {
             return .failed(Self.failure(error))
         }

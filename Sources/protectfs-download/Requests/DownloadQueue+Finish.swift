@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 extension DownloadQueue {
     /// Runs the list, or follows who does, until these are over; shows how far they are, and says what has failed.
     func finish(_ downloads: [Download], _ outcome: Outcome, asJSON isJSON: Bool) async throws {
@@ -32,7 +34,8 @@ extension Failure {
         let url = download.request.map { $0.url.absoluteString } ?? ""
         let hint: String? =
             switch (error as? DownloadError)?.failure?.kind {
-            case .untrusted: "see what it presents: protectfs download probe \(quoted(url))"
+            case .untrusted:
+                Self.hint(forUntrusted: (error as? DownloadError)?.failure?.server, askedFor: download.request?.url)
             case .credentials:
                 if let url = download.request?.url, let host = url.host() {
                     Self.hint(for: Origin.authority(host, url.port ?? 443), (error as? DownloadError)?.failure?.server)
@@ -49,6 +52,15 @@ extension Failure {
 }
 
 extension Failure {
+    private static func hint(forUntrusted server: String?, askedFor url: URL?) -> String {
+        let asked = url.flatMap { url in url.host().map { Origin.authority($0, url.port ?? 443) } }
+        let probe = "see what it presents: protectfs download probe "
+        if let server, server.lowercased() != asked?.lowercased() {
+            return "a redirect led to \(quoted(server)); " + probe + quoted(server)
+        }
+        return probe + quoted(url?.absoluteString ?? "")
+    }
+
     /// What `--user` gives is for the server of the URL only, and not for one that it redirects to.
     private static func hint(for asked: String, _ server: String?) -> String {
         let keep = "protectfs download credentials add \(quoted(server ?? asked)) --user NAME"

@@ -33,8 +33,13 @@ struct LockRemains {
             for problem in KeybagHealth(of: keybag.directory).problems { problem.tell() }
         }
         if asJSON {
-            let ofDirectory = directory.map { [members($0.path, $0.report)] } ?? []
-            let all = reports.map { members($0.keybag, $0.report) } + unopened.map(members) + ofDirectory
+            var all = reports.map { keybag, report in
+                members(
+                    keybag.uuid, named: keybag.directory, in: keybag.directory, report,
+                    opensFirstUnlock: Self.opensFirstUnlock(keybag))
+            }
+            all += unopened.map { members($0, named: LockOfUnopened.name(of: $0), in: nil, nil) }
+            if let (path, report) = directory { all.append(members(nil, named: path, in: path, report)) }
             try JSON.object([("keybags", .array(all))]).print()
         } else {
             say()
@@ -140,38 +145,28 @@ struct LockRemains {
         (try? keybag.status().openClasses.contains(.completeUntilFirstUserAuthentication)) ?? false
     }
 
-    private func members(_ keybag: Keybag, _ report: LockReport) -> JSON {
-        let isOpen = Self.opensFirstUnlock(keybag)
-        let reason = reason(of: keybag.directory)
+    /// Of one keybag.
+    ///
+    /// - Parameters:
+    ///   - uuid: nil where its keybag could not be opened.
+    ///   - name: what the failures call it.
+    ///   - directory: nil where it was not found.
+    ///   - report: nil where nobody can be asked.
+    ///   - opensFirstUnlock: nil: not known.
+    private func members(
+        _ uuid: KeybagUUID?, named name: FilePath, in directory: FilePath?, _ report: LockReport?,
+        opensFirstUnlock: Bool? = nil
+    ) -> JSON {
+        let reason = reason(of: name)
         return .object(
-            [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
-                ("clean", .bool(report.isClean && reason == nil)), ("proven", .bool(reason == nil)),
-                ("reason", reason.map(JSON.string) ?? .null),
-                ("firstUnlock", .string(isOpen ? "open" : "locked")),
-                ("clients", .array(report.clients.map(\.json))), ("mounts", .array(report.mounts.map(\.json))),
-            ])
-    }
-
-    private func members(_ path: FilePath, _ report: LockReport?) -> JSON {
-        let reason = reason(of: path)
-        return .object(
-            [("uuid", .null)] + JSON.members(of: path, named: "directory") + [
-                ("clean", .bool(report?.isClean == true && reason == nil)), ("proven", .bool(reason == nil)),
-                ("reason", reason.map(JSON.string) ?? .null), ("firstUnlock", .null),
-                ("clients", .array(report?.clients.map(\.json) ?? [])),
-                ("mounts", .array(report?.mounts.map(\.json) ?? [])),
-            ])
-    }
-
-    /// Of a keybag that could not be opened.
-    private func members(_ uuid: KeybagUUID) -> JSON {
-        let reason = reason(of: LockOfUnopened.name(of: uuid))
-        return .object([
-            ("uuid", .string("\(uuid)")), ("directory", .null), ("clean", .bool(false)),
-            ("proven", .bool(reason == nil)),
-            ("reason", reason.map(JSON.string) ?? .null),
-            ("firstUnlock", .null), ("clients", .array([])), ("mounts", .array([])),
-        ])
+            [("uuid", uuid.map { .string("\($0)") } ?? .null)]
+                + (directory.map { JSON.members(of: $0, named: "directory") } ?? [("directory", .null)]) + [
+                    ("clean", .bool(report?.isClean == true && reason == nil)), ("proven", .bool(reason == nil)),
+                    ("reason", reason.map(JSON.string) ?? .null),
+                    ("firstUnlock", opensFirstUnlock.map { .string($0 ? "open" : "locked") } ?? .null),
+                    ("clients", .array(report?.clients.map(\.json) ?? [])),
+                    ("mounts", .array(report?.mounts.map(\.json) ?? [])),
+                ])
     }
 
     /// Why keys may be there, or come back; nil: they have gone.

@@ -96,6 +96,19 @@ struct DownloadExitStatusTests {
         #expect(try bed.server.received().isEmpty)
     }
 
+    @Test("76: a redirect led to a server that is not trusted; it is that one which has to be looked at")
+    func untrustedElsewhere() throws {
+        _ = try bed.server.makeCertificate("named", ["issuer": "authority", "names": ["downloads.test"]])
+        let port = try bed.server.listen("named", chain: ["named"])
+        try bed.server.answer("/a", .redirect(to: bed.server.url("/b", port: port).absoluteString))
+        let done = try bed.get("/a")
+        #expect(done.status == 76, "\(done.errors)")
+        let place = "localhost:\(port)"
+        let words = ["hint: a redirect led to ", place, "; see what it presents: protectfs download probe ", place]
+        #expect(done.errors.replacing("'", with: "").contains(words.joined()), "\(done.errors)")
+        #expect(try bed.server.requests().map(\.target) == ["/a"])
+    }
+
     @Test("75: given up; 66: the server has no such file")
     func givenUp() throws {
         try bed.server.answer("/a", Answer(status: 503))

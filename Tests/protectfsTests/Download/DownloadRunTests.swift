@@ -192,6 +192,12 @@ struct DownloadRunTests {
         #expect(try await bed.server.waitUntilHeld())
         #expect(try bed.sandbox.run("erase", "--yes").status == 0)
         try bed.server.release()
+        // A minute is long enough to call it hanging.
+        for _ in 0..<600 where get.isRunning { try await Task.sleep(for: .milliseconds(100)) }
+        if get.isRunning {
+            kill(get.processIdentifier, SIGKILL)
+            Issue.record("get has not ended")
+        }
         get.waitUntilExit()
         #expect(get.terminationStatus != 0)
         #expect(!FileManager.default.fileExists(atPath: bed.sandbox.keybagDirectory))
