@@ -46,16 +46,14 @@ public struct RingKey: Hashable, Sendable {
         return false
     }
 
-    /// Whether `/proc/keys` has a living key of this name that is not in this process's user keyring: it is in that of another user namespace.
-    public var isElsewhere: Bool {
-        func living() -> Set<KeySerial> {
-            Set(ProcKeys.userKeys().filter { $0.description == description && !$0.isDead }.map(\.serial))
-        }
-        let before = living()
-        if before.isEmpty { return false }
-        let members = (try? KeySerial.userKeyring.members()) ?? []
-        // Not one that is evicted at this moment.
-        return !before.subtracting(members).isDisjoint(with: living())
+    /// The living keys of this name in `/proc/keys` that are not in this process's user keyring.
+    ///
+    /// A key that stays among them is in the user keyring of another user namespace. One that is being loaded, or whose process has just ended, is
+    /// among them for a moment.
+    public var elsewhere: Set<KeySerial> {
+        let living = ProcKeys.userKeys().filter { $0.description == description && !$0.isDead }.map(\.serial)
+        if living.isEmpty { return [] }
+        return Set(living).subtracting((try? KeySerial.userKeyring.members()) ?? [])
     }
 
     /// Whether an error of ``find()`` or of reading means: not here. EACCES: a key left half made is nobody's to read.

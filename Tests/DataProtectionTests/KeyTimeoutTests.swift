@@ -35,6 +35,8 @@ struct KeyTimeoutTests {
         #expect(KeyTimeout.nextLook([now + 1], now: now) == now + pause)
         #expect(KeyTimeout.nextLook([now - Self.second], now: now) == now + pause)
         #expect(KeyTimeout.nextLook([now - 5 * Self.second], now: now) == nil, "it was of another key")
+        #expect(KeyTimeout.nextLook([.max], now: now) == .max, "a forged number")
+        #expect(KeyTimeout.nextLook([.max - 4 * Self.second, 1], now: now) == .max - 4 * Self.second)
     }
 
     @Test("The kernel keeps to it: the key of an armed lock is there until the deadline")

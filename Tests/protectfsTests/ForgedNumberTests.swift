@@ -75,6 +75,24 @@ struct ForgedNumberTests {
         #expect(!spoken(time: number).isEmpty)
     }
 
+    @Test("In transition and rings, when a program opens a file and listens", arguments: numbers)
+    func openFile(number: UInt64) throws {
+        let write = "(sleep 0.3; echo x) | \"$PROTECTFS\" write --class unless-open \"$1\""
+        for (index, name) in ["deadline", "limit", "rings"].enumerated() {
+            try sandbox.unlock()
+            if name == "rings" {
+                try RingPlaces(directory: directory).add(expiry: number)
+            } else {
+                var record = TransitionRecord()
+                record.bootID = Clock.bootID()
+                (record.deadline, record.limit) = index == 0 ? (number, 0) : (0, number)
+                try store(record.encoded, "transition")
+            }
+            let done = try sandbox.shell(write, ["sh", name])
+            #expect(done.status == 0, "\(name): \(done.status) \(done.errors)")
+        }
+    }
+
     @Test("In attempts", arguments: numbers)
     func attempts(number: UInt64) throws {
         for sequence in [1, (1 << 62) - 1] as [UInt64] {

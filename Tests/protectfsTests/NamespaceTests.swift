@@ -45,6 +45,23 @@ struct NamespaceTests {
         #expect(done.text == "75\n1\n0\nunlocked\nlocks\nlocked\n", "\(done.text) \(done.errors)")
     }
 
+    @Test("A copy of the keybag, or one without its record of namespaces, does not know of the keys; the kernel does")
+    func unrecorded() throws {
+        let done = try sandbox.shell(
+            Self.inside + #"""
+                cp -a keybag copy; printf '%s' "$1" >passcode; "$PROTECTFS" unlock --passcode-fd 0 <passcode
+                for option in --require-clean --grace=1 --json; do
+                    inside "$PROTECTFS" lock --keybag copy $option 2>/dev/null; echo $?
+                done
+                inside "$PROTECTFS" status --keybag copy | grep -c 'still unlocked in another user namespace'
+                inside "$PROTECTFS" erase --yes --keybag copy 2>/dev/null; echo $?; [ -s copy/keybag.0 ]; echo $?
+                rm keybag/rings; inside "$PROTECTFS" lock 2>/dev/null; echo $?
+                "$PROTECTFS" lock; echo $?; inside "$PROTECTFS" lock --keybag copy; echo $?
+                inside "$PROTECTFS" erase --yes --keybag copy 2>/dev/null; echo $?
+                """#, ["sh", CommandSandbox.passcode])
+        #expect(done.text == "75\n75\n75\n1\n75\n0\n75\n0\n0\n0\n", "\(done.text) \(done.errors)")
+    }
+
     @Test("A grace does not prolong the limited unlock in a namespace on whose end locks elsewhere rely")
     func graceInside() throws {
         let done = try sandbox.shell(

@@ -7,9 +7,10 @@ import SystemPackage
 enum UserNamespace {
     /// Where to type `lock`, so that the keys in one of `namespaces` go: `lock there too: nsenter … --target 12 protectfs lock`.
     ///
-    /// - Parameter namespaces: inode numbers, as in `/proc/PID/ns/user`.
+    /// - Parameter namespaces: inode numbers, as in `/proc/PID/ns/user`; none: only the kernel knows of the keys.
     static func lockHint(_ namespaces: [UInt64], _ lock: String) -> String {
         if namespaces.contains(RingPlaces.initialNamespace) { return "lock outside this namespace: \(lock)" }
+        if namespaces.isEmpty { return "lock there too: \(lock)" }
         if let enter = entering(namespaces) { return "lock there too: \(enter)\(lock)" }
         // Nothing proves that a namespace has ended: a descriptor or a mount can hold it, and its number can be reused.
         return "lock there too: \(lock); no process in it is visible here, "

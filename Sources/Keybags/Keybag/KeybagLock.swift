@@ -50,11 +50,13 @@ extension Keybag {
         followUp.perform(in: directory, warn: warn)
         try turn.requireProof(of: directory)
         if let doubt { throw doubt }
+        // Not before the doubt: an unlock that is stopped has keys elsewhere, too.
+        try ring.refuseElsewhere(of: directory)
         return lockReport(waiting: seconds)
     }
 
     /// Whether keys may stay in another user namespace, which this lock cannot reach. Then the time at which they go must not be forgotten.
-    private var mayBeElsewhere: Bool { (try? rings.elsewhere().isEmpty) != true }
+    private var mayBeElsewhere: Bool { (try? rings.elsewhere().isEmpty) != true || ring.isUnlockedElsewhere }
 
     /// Stops the unlocks that are under way of this keybag in other directories. Their keys come into the same ring. To be called before the keys
     /// are evicted for the last time.
@@ -100,6 +102,7 @@ extension Keybag {
                 }
                 record.noteEviction(foundKeys: false, keepingEnd: mayBeElsewhere)
                 try rings.refuseElsewhere()
+                try ring.refuseElsewhere(of: directory)
                 return
             }
             armed = ArmedLock(deadline: record.deadline)

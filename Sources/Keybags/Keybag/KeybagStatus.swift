@@ -69,8 +69,12 @@ extension Keybag {
         throw doubt ?? .because(KeybagFailure.keysUnreadable(keybag: directory))
     }
 
-    /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`.
-    package var namespacesWithKeys: [UInt64] { (try? rings.elsewhere()) ?? [] }
+    /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`. 0: one of which only the kernel
+    /// knows.
+    package var namespacesWithKeys: [UInt64] {
+        let recorded = (try? rings.elsewhere()) ?? []
+        return recorded.isEmpty && ring.isUnlockedElsewhere ? [0] : recorded
+    }
 
     /// When class keys A and B of a keybag that need not be opened were loaded, in seconds since 1970; nil: they are not there. Looks at no disk.
     ///

@@ -57,10 +57,7 @@ package struct LockOfUnopened {
                     if let stranger = try Self.lock(unopened: uuid, keysWereThere: keysWereThere) {
                         locked.ofOthers.append(stranger)
                     }
-                }
-                // Said by the kernel, and not only by the keybag's own record, which may be out of reach.
-                if found.contains(uuid), RingKeys(uuid).isUnlockedElsewhere {
-                    throw .because(KeybagFailure.keysElsewhere(keybag: Self.name(of: uuid), namespaces: []))
+                    try RingKeys(uuid).refuseElsewhere(of: Self.name(of: uuid))
                 }
             } catch {
                 locked.failures.append(error)
@@ -136,9 +133,15 @@ package struct LockOfUnopened {
     package static func lock(
         unopened directory: FilePath
     ) throws(DataProtectionError) -> (areRingsKnown: Bool, doubt: LockDoubt?) {
-        try settle(unopened: directory) { () throws(DataProtectionError) in
-            for uuid in try RingKeys.keybagsInRing() { try RingKeys(uuid).evict() }
+        var found: Set<KeybagUUID> = []
+        let settled = try settle(unopened: directory) { () throws(DataProtectionError) in
+            for uuid in try RingKeys.keybagsInRing() {
+                found.insert(uuid)
+                try RingKeys(uuid).evict()
+            }
         }
+        for uuid in found { try RingKeys(uuid).refuseElsewhere(of: name(of: uuid)) }
+        return settled
     }
 
     private static func settle(

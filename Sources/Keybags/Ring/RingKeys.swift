@@ -115,14 +115,25 @@ package struct RingKeys: Sendable {
         return false
     }
 
-    /// Whether the key with A and B private is in the keyring of another user namespace. One that an unlock is about to put into this keyring is
-    /// elsewhere for a moment, too.
-    var isUnlockedElsewhere: Bool {
-        for look in 1...5 {
-            if look > 1 { usleep(10_000) }
-            if !unlocked.key.isElsewhere { return false }
+    /// Whether the key with A and B private is in the keyring of another user namespace, as far as `/proc/keys` shows. It takes a second to be sure
+    /// that it is.
+    package var isUnlockedElsewhere: Bool {
+        if process != nil { return false }
+        var elsewhere = unlocked.key.elsewhere
+        for _ in 1...20 where !elsewhere.isEmpty {
+            usleep(50_000)
+            elsewhere.formIntersection(unlocked.key.elsewhere)
         }
-        return true
+        return !elsewhere.isEmpty
+    }
+
+    /// Refuses to call a keybag locked whose key with A and B private is in the keyring of another user namespace, as the kernel shows. The record in
+    /// its directory does not know of what another copy of the keybag was unlocked for: ``RingPlaces/refuseElsewhere()``.
+    ///
+    /// - Parameter keybag: the keybag's directory.
+    /// - Throws: `keysElsewhere`.
+    package func refuseElsewhere(of keybag: FilePath) throws(DataProtectionError) {
+        if isUnlockedElsewhere { throw .because(KeybagFailure.keysElsewhere(keybag: keybag, namespaces: [])) }
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.

@@ -17,11 +17,12 @@ package enum KeyTimeout {
     /// When to see whether a key that is there has expired. The kernel removes it within a second after its end.
     ///
     /// - Parameters:
-    ///   - ends: when it is to go, in nanoseconds of CLOCK_BOOTTIME; 0: never. One that is long past was for another key.
+    ///   - ends: when it is to go, in nanoseconds of CLOCK_BOOTTIME; 0: never. One that is long past was for another key. Any numbers: nobody
+    ///     authenticates them.
     ///   - now: of the same clock.
     /// - Returns: nil: nothing will happen by itself.
     package static func nextLook(_ ends: [UInt64], now: UInt64) -> UInt64? {
         let (patience, pause): (UInt64, UInt64) = (5_000_000_000, 200_000_000)
-        return ends.filter { $0 != 0 && now < $0 + patience }.min().map { max($0, now + pause) }
+        return ends.filter { $0 != 0 && (now < $0 || now - $0 < patience) }.min().map { max($0, now + pause) }
     }
 }

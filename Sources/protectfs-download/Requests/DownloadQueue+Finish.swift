@@ -45,6 +45,10 @@ extension Failure {
             case .connection where (error as? DownloadError)?.failure?.unknownHost != nil:
                 "check the name, and the network; the same command tries again; or forget it: "
                     + "protectfs download cancel \(download.id)"
+            case .gaveUp, .disk, .targetExists:
+                plain.hint
+                    ?? "what arrived is kept; to continue: protectfs download resume \(download.id); "
+                    + "to delete it: protectfs download cancel \(download.id)"
             default: plain.hint
             }
         self.init(plain.status, url.isEmpty ? plain.message : "\(quoted(url)): \(plain.message)", hint: hint)

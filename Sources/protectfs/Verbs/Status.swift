@@ -78,7 +78,8 @@ struct Status: ParsableCommand {
                 : status.summary
             var lines = [listed(keybag.directory) + Array(": \(summary)".utf8)]
             for namespace in keybag.namespacesWithKeys {
-                lines.append(Array("still unlocked in user namespace \(namespace)".utf8))
+                let name = namespace == 0 ? "another user namespace" : "user namespace \(namespace)"
+                lines.append(Array("still unlocked in \(name)".utf8))
             }
             if let wait = status.retryAfter, wait > .zero {
                 lines.append(Array("next passcode in \(spoken(wait))".utf8))

@@ -112,8 +112,14 @@ struct DownloadExitStatusTests {
     @Test("75: given up; 66: the server has no such file")
     func givenUp() throws {
         try bed.server.answer("/a", Answer(status: 503))
-        #expect(try bed.get("/a", "--retries", "1").status == 75)
+        let done = try bed.get("/a", "--retries", "1")
+        #expect(done.status == 75)
+        let resume = try #require(done.errors.firstMatch(of: #/protectfs download resume ([0-9a-f]+)/#)?.1)
         #expect(try bed.get("/missing").status == 66)
+        try bed.server.answer("/a", Answer(length: 1000))
+        #expect(try bed.download("resume", String(resume)).status == 0)
+        #expect(try bed.download("run", "--until-idle").status == 0)
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
     }
 
     @Test("75, at once: a host that has no address; the download is paused, and told how it goes on")
