@@ -101,8 +101,8 @@ extension DownloadRunner {
             case .fail: try store.fail(id, with: failure)
             case .giveUp:
                 store.makeWaiting()
-                let record = try store.record(id)
-                let words = "given up after \(record.attempts) tries: \(failure.message)"
+                let count = try store.record(id).attempts
+                let words = "given up after \(count) \(count == 1 ? "try" : "tries"): \(failure.message)"
                 try store.fail(id, with: DownloadFailure(.gaveUp, words, status: failure.status))
             }
         }

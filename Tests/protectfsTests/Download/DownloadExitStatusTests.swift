@@ -114,6 +114,7 @@ struct DownloadExitStatusTests {
         try bed.server.answer("/a", Answer(status: 503))
         let done = try bed.get("/a", "--retries", "1")
         #expect(done.status == 75)
+        #expect(done.errors.contains("given up after 1 try: "), "\(done.errors)")
         let resume = try #require(done.errors.firstMatch(of: #/protectfs download resume ([0-9a-f]+)/#)?.1)
         #expect(try bed.get("/missing").status == 66)
         try bed.server.answer("/a", Answer(length: 1000))
