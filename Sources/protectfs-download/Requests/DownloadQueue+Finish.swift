@@ -46,9 +46,7 @@ extension Failure {
                 "check the name, and the network; the same command tries again; or forget it: "
                     + "protectfs download cancel \(download.id)"
             case .gaveUp, .disk, .targetExists:
-                plain.hint
-                    ?? "what arrived is kept; to continue: protectfs download resume \(download.id); "
-                    + "to delete it: protectfs download cancel \(download.id)"
+                plain.hint ?? Self.hint(forKept: download)
             default: plain.hint
             }
         self.init(plain.status, url.isEmpty ? plain.message : "\(quoted(url)): \(plain.message)", hint: hint)
@@ -56,6 +54,14 @@ extension Failure {
 }
 
 extension Failure {
+    /// A download keeps what has arrived, and an upload its entry.
+    private static func hint(forKept download: Download) -> String {
+        let isUpload = download.request?.upload != nil
+        return (isUpload ? "it stays in the list" : "what arrived is kept")
+            + "; to continue: protectfs download resume \(download.id); "
+            + "to \(isUpload ? "forget" : "delete") it: protectfs download cancel \(download.id)"
+    }
+
     private static func hint(forUntrusted server: String?, askedFor url: URL?) -> String {
         let asked = url.flatMap { url in url.host().map { Origin.authority($0, url.port ?? 443) } }
         let probe = "see what it presents: protectfs download probe "
