@@ -36,7 +36,7 @@ package struct Bell: Sendable {
         }
         let file = temporary?.withPlatformString { Glibc.open($0, flags, 0o600) } ?? -1
         guard let temporary, file >= 0 else {
-            // No room, no descriptor, or no random number. That it goes is heard too.
+            // No room, no descriptor, or no random number. That the bell goes is heard too.
             _ = path.withPlatformString { unlink($0) }
             return
         }
@@ -45,7 +45,9 @@ package struct Bell: Sendable {
         futimens(file, [stroke, stroke])
         close(file)
         let isRung = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
-        if !isRung { _ = temporary.withPlatformString { unlink($0) } }
+        if isRung { return }
+        _ = temporary.withPlatformString { unlink($0) }
+        _ = path.withPlatformString { unlink($0) }
     }
 }
 
