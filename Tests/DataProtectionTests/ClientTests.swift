@@ -214,7 +214,7 @@ import Testing
         try file.close()
     }
 
-    @Test("A write that a lock refuses gives that lock nothing to commit, which could come after the next unlock")
+    @Test("A write that is refused because of a lock leaves nothing for that lock to commit after the next unlock")
     func refusedWrite() throws {
         let path = try bed.make("file", .complete, [1, 2, 3])
         let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)

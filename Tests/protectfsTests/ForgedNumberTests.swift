@@ -78,14 +78,14 @@ struct ForgedNumberTests {
     @Test("In transition and rings, when a program opens a file and listens", arguments: numbers)
     func openFile(number: UInt64) throws {
         let write = "(sleep 0.3; echo x) | \"$PROTECTFS\" write --class unless-open \"$1\""
-        for (index, name) in ["deadline", "limit", "rings"].enumerated() {
+        for name in ["deadline", "limit", "rings"] {
             try sandbox.unlock()
             if name == "rings" {
                 try RingPlaces(directory: directory).add(expiry: number)
             } else {
                 var record = TransitionRecord()
                 record.bootID = Clock.bootID()
-                (record.deadline, record.limit) = index == 0 ? (number, 0) : (0, number)
+                (record.deadline, record.limit) = name == "deadline" ? (number, 0) : (0, number)
                 try store(record.encoded, "transition")
             }
             let done = try sandbox.shell(write, ["sh", name])

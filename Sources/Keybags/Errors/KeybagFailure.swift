@@ -113,7 +113,7 @@ extension DataProtectionError {
     /// Whether an unlock would help.
     package var isLocked: Bool { if case .because(KeybagFailure.locked) = self { true } else { false } }
 
-    /// Whether it is over when somebody else has finished, so that the same can be tried again without a change of anything.
+    /// Whether somebody else is in the way for now: the same may succeed later although nothing was changed.
     package var isPassing: Bool {
         switch self {
         case .busy, .because(KeybagFailure.mountUnanswered): true

@@ -79,7 +79,7 @@ extension Keybag {
             let isAvailable = (try? keybag.state()).map { $0 == .unlocked }
             // An eviction that has left the keys here was in another user namespace. It says nothing of their end.
             let isOfOthers = event?.kind == .didBecomeUnavailable && isAvailable == true
-            let last = isOfOthers ? keybag.lastTransition : event ?? keybag.lastTransition
+            let last = (isOfOthers ? nil : event) ?? keybag.lastTransition
             return view.withLock {
                 $0.look(isAvailable: isAvailable, event: last, now: Clock.bootTime(), bootID: Clock.bootID())
             }

@@ -15,7 +15,7 @@ struct Publication {
         case neverNamed
     }
 
-    /// - Throws: `protection`, with something passing: it can be tried again.
+    /// - Throws: `protection`, if the error is a passing one: it can be tried again.
     func perform() throws(DownloadError) -> End {
         do throws(DataProtectionError) {
             let temporary = try FilePath(bytes: file.temporary).stored()

@@ -1,5 +1,3 @@
-import FoundationEssentials
-
 extension DownloadQueue {
     /// Runs the list, or follows who does, until these are over; shows how far they are, and says what has failed.
     func finish(_ downloads: [Download], _ outcome: Outcome, asJSON isJSON: Bool) async throws {
@@ -32,17 +30,15 @@ extension Failure {
     fileprivate init(_ error: any Error, of download: Download) {
         let plain = Failure(error)
         let url = download.request.map { $0.url.absoluteString } ?? ""
+        let asked = download.request.flatMap { request in
+            request.url.host().map { Origin.authority($0, request.url.port ?? 443) }
+        }
+        let failure = (error as? DownloadError)?.failure
         let hint: String? =
-            switch (error as? DownloadError)?.failure?.kind {
-            case .untrusted:
-                Self.hint(forUntrusted: (error as? DownloadError)?.failure?.server, askedFor: download.request?.url)
-            case .credentials:
-                if let url = download.request?.url, let host = url.host() {
-                    Self.hint(for: Origin.authority(host, url.port ?? 443), (error as? DownloadError)?.failure?.server)
-                } else {
-                    plain.hint
-                }
-            case .connection where (error as? DownloadError)?.failure?.unknownHost != nil:
+            switch failure?.kind {
+            case .untrusted: Self.hint(forUntrusted: failure?.server, asked, url)
+            case .credentials: asked.map { Self.hint(for: $0, failure?.server) } ?? plain.hint
+            case .connection where failure?.unknownHost != nil:
                 "check the name, and the network; the same command tries again; or forget it: "
                     + "protectfs download cancel \(download.id)"
             case .gaveUp, .disk, .targetExists:
@@ -62,13 +58,10 @@ extension Failure {
             + "to \(isUpload ? "forget" : "delete") it: protectfs download cancel \(download.id)"
     }
 
-    private static func hint(forUntrusted server: String?, askedFor url: URL?) -> String {
-        let asked = url.flatMap { url in url.host().map { Origin.authority($0, url.port ?? 443) } }
+    private static func hint(forUntrusted server: String?, _ asked: String?, _ url: String) -> String {
         let probe = "see what it presents: protectfs download probe "
-        if let server, server.lowercased() != asked?.lowercased() {
-            return "a redirect led to \(quoted(server)); " + probe + quoted(server)
-        }
-        return probe + quoted(url?.absoluteString ?? "")
+        guard let server, server.lowercased() != asked?.lowercased() else { return probe + quoted(url) }
+        return "a redirect led to \(quoted(server)); " + probe + quoted(server)
     }
 
     /// What `--user` gives is for the server of the URL only, and not for one that it redirects to.

@@ -96,7 +96,7 @@ struct DownloadExitStatusTests {
         #expect(try bed.server.received().isEmpty)
     }
 
-    @Test("76: a redirect led to a server that is not trusted; it is that one which has to be looked at")
+    @Test("76: a redirect leads to a server that is not trusted; the hint names that server")
     func untrustedElsewhere() throws {
         _ = try bed.server.makeCertificate("named", ["issuer": "authority", "names": ["downloads.test"]])
         let port = try bed.server.listen("named", chain: ["named"])
