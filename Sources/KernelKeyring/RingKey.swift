@@ -46,14 +46,28 @@ public struct RingKey: Hashable, Sendable {
         return false
     }
 
-    /// The living keys of this name in `/proc/keys` that are not in this process's user keyring.
+    /// Those of `keys` that are in the user keyring of another user namespace: `/proc/keys` shows a living key of that name which is not in this
+    /// process's user keyring.
     ///
-    /// A key that stays among them is in the user keyring of another user namespace. One that is being loaded, or whose process has just ended, is
-    /// among them for a moment.
-    public var elsewhere: Set<KeySerial> {
-        let living = ProcKeys.userKeys().filter { $0.description == description && !$0.isDead }.map(\.serial)
-        if living.isEmpty { return [] }
-        return Set(living).subtracting((try? KeySerial.userKeyring.members()) ?? [])
+    /// A key that is being loaded, or whose process has just ended, is seen so for a moment. It takes a second to be sure, for all of them together;
+    /// nothing where none is seen.
+    public static func elsewhere(_ keys: [RingKey]) -> [RingKey] {
+        let names = Set(keys.map(\.description))
+        func seen() -> [KeySerial: String] {
+            let living = ProcKeys.userKeys().filter { names.contains($0.description) && !$0.isDead }
+            if living.isEmpty { return [:] }
+            let here = Set((try? KeySerial.userKeyring.members()) ?? [])
+            return Dictionary(
+                uniqueKeysWithValues: living.filter { !here.contains($0.serial) }.map { ($0.serial, $0.description) })
+        }
+        var staying = seen()
+        for _ in 1...20 where !staying.isEmpty {
+            usleep(50_000)
+            let now = seen()
+            staying = staying.filter { now.keys.contains($0.key) }
+        }
+        let found = Set(staying.values)
+        return keys.filter { found.contains($0.description) }
     }
 
     /// Whether an error of ``find()`` or of reading means: not here. EACCES: a key left half made is nobody's to read.

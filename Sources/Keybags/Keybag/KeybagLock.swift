@@ -33,12 +33,14 @@ extension Keybag {
         try? ring.evict()
         let doubt = stopUnlocksOfCopies()
         let turn: LockTurn
+        var mayStay = false
         do throws(DataProtectionError) {
             turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
                 let areThere = ring.holdsUnlocked
                 try ring.evict()
                 rings.remove()
-                record.noteEviction(foundKeys: areThere || wereThere, keepingEnd: mayBeElsewhere)
+                mayStay = mayBeElsewhere
+                record.noteEviction(foundKeys: areThere || wereThere, keepingEnd: mayStay)
                 announce(.didBecomeUnavailable, record)
             }
         } catch {
@@ -51,12 +53,17 @@ extension Keybag {
         try turn.requireProof(of: directory)
         if let doubt { throw doubt }
         // Not before the doubt: an unlock that is stopped has keys elsewhere, too.
-        try ring.refuseElsewhere(of: directory)
+        if mayStay || ring.isUnlockedElsewhere { throw keysElsewhere }
         return lockReport(waiting: seconds)
     }
 
     /// Whether keys may stay in another user namespace, which this lock cannot reach. Then the time at which they go must not be forgotten.
     private var mayBeElsewhere: Bool { (try? rings.elsewhere().isEmpty) != true || ring.isUnlockedElsewhere }
+
+    /// Why a lock fails where only the kernel knows of keys in another user namespace.
+    private var keysElsewhere: DataProtectionError {
+        .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: []))
+    }
 
     /// Stops the unlocks that are under way of this keybag in other directories. Their keys come into the same ring. To be called before the keys
     /// are evicted for the last time.
@@ -100,9 +107,10 @@ extension Keybag {
                     refusal = error
                     return
                 }
-                record.noteEviction(foundKeys: false, keepingEnd: mayBeElsewhere)
+                let mayStay = mayBeElsewhere
+                record.noteEviction(foundKeys: false, keepingEnd: mayStay)
                 try rings.refuseElsewhere()
-                try ring.refuseElsewhere(of: directory)
+                if mayStay { throw keysElsewhere }
                 return
             }
             armed = ArmedLock(deadline: record.deadline)

@@ -46,6 +46,7 @@ package struct LockOfUnopened {
         // What is being unlocked for the first time is in neither.
         var begun: Set<KeybagUUID> = []
         do throws(DataProtectionError) { begun = try UnlockUnderWay.keybags() } catch { locked.failures.append(error) }
+        var settled: [KeybagUUID] = []
         for uuid in begun.union(found).union(remembered).sorted(by: { $0.description < $1.description }) {
             do throws(DataProtectionError) {
                 let keysWereThere = unlocked.contains(uuid)
@@ -57,12 +58,13 @@ package struct LockOfUnopened {
                     if let stranger = try Self.lock(unopened: uuid, keysWereThere: keysWereThere) {
                         locked.ofOthers.append(stranger)
                     }
-                    try RingKeys(uuid).refuseElsewhere(of: Self.name(of: uuid))
+                    settled.append(uuid)
                 }
             } catch {
                 locked.failures.append(error)
             }
         }
+        locked.failures += Self.staying(settled)
         do throws(DataProtectionError) {
             try OwnDirectory.requireOneUser(for: Locations.keybag)
             // As with sudo(8) and the HOME of somebody else: then these are that user's keybags, and this is another user's ring.
@@ -140,8 +142,15 @@ package struct LockOfUnopened {
                 try RingKeys(uuid).evict()
             }
         }
-        for uuid in found { try RingKeys(uuid).refuseElsewhere(of: name(of: uuid)) }
+        if let failure = staying(Array(found)).first { throw failure }
         return settled
+    }
+
+    /// Why those of `keybags` are not locked whose keys the kernel shows in other user namespaces.
+    private static func staying(_ keybags: [KeybagUUID]) -> [DataProtectionError] {
+        RingKeys.unlockedElsewhere(keybags).map {
+            .because(KeybagFailure.keysElsewhere(keybag: name(of: $0), namespaces: []))
+        }
     }
 
     private static func settle(

@@ -115,25 +115,16 @@ package struct RingKeys: Sendable {
         return false
     }
 
-    /// Whether the key with A and B private is in the keyring of another user namespace, as far as `/proc/keys` shows. It takes a second to be sure
-    /// that it is.
-    package var isUnlockedElsewhere: Bool {
-        if process != nil { return false }
-        var elsewhere = unlocked.key.elsewhere
-        for _ in 1...20 where !elsewhere.isEmpty {
-            usleep(50_000)
-            elsewhere.formIntersection(unlocked.key.elsewhere)
-        }
-        return !elsewhere.isEmpty
-    }
+    /// Whether the key with A and B private is in the keyring of another user namespace, as far as `/proc/keys` shows: ``RingKey/elsewhere(_:)``. The
+    /// record in the keybag's directory does not know of what another copy of the keybag was unlocked for: ``RingPlaces/refuseElsewhere()``.
+    package var isUnlockedElsewhere: Bool { process == nil && !RingKey.elsewhere([unlocked.key]).isEmpty }
 
-    /// Refuses to call a keybag locked whose key with A and B private is in the keyring of another user namespace, as the kernel shows. The record in
-    /// its directory does not know of what another copy of the keybag was unlocked for: ``RingPlaces/refuseElsewhere()``.
+    /// The same of several keybags, in the time of one.
     ///
-    /// - Parameter keybag: the keybag's directory.
-    /// - Throws: `keysElsewhere`.
-    package func refuseElsewhere(of keybag: FilePath) throws(DataProtectionError) {
-        if isUnlockedElsewhere { throw .because(KeybagFailure.keysElsewhere(keybag: keybag, namespaces: [])) }
+    /// - Returns: those of which it is.
+    package static func unlockedElsewhere(_ keybags: [KeybagUUID]) -> [KeybagUUID] {
+        let found = Set(RingKey.elsewhere(keybags.map { RingKeys($0).unlocked.key }))
+        return keybags.filter { found.contains(RingKeys($0).unlocked.key) }
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.

@@ -57,7 +57,9 @@ public struct KeybagErasure: Sendable {
         let links = try KeybagRegistry.uuids(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
         try RingPlaces(directory: directory).refuseElsewhere()
-        for uuid in uuids { try RingKeys(uuid).refuseElsewhere(of: directory) }
+        if !RingKeys.unlockedElsewhere(Array(uuids)).isEmpty {
+            throw .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: []))
+        }
         try evict()
         if let root {
             let hardware = try HardwareErasure(of: directory, uuids, hardware: hardware)

@@ -21,7 +21,7 @@ import Testing
         var generator = Effort.generator("changed inputs of \(target.name)")
         let inputs = try inputs(of: target)
         for (name, bytes) in inputs {
-            for number in 0..<Effort.count(4, 4000) {
+            for number in 0..<Effort.count(4, 400) {
                 let changed = bytes.changed(with: inputs.randomElement(using: &generator)!.bytes, using: &generator)
                 guard changed.count <= target.longest else { continue }
                 #expect(throws: Never.self, "\(name), change \(number)") { try target.run(changed) }
