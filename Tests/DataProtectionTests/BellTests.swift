@@ -25,23 +25,24 @@ import Testing
         #expect(try bell.directory.names() == ["bell"])
     }
 
-    /// A program with no descriptor left, or a disk without room, still wakes those who wait.
+    /// A program with no descriptor left, or a disk without room, still wakes those who wait, however often.
     @Test func isHeardWhenNoFileCanBeMade() async {
         await #expect(processExitsWith: .success) {
             let bed = try FileTestBed(state: .beforeFirstUnlock)
             let bell = Bell(directory: bed.directory)
             bell.ring()
-            #expect(
-                try await Self.heard(bell) {
-                    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-                    var limit = rlimit()
-                    getrlimit(resource, &limit)
-                    var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-                    setrlimit(resource, &none)
-                    bell.ring()
-                    setrlimit(resource, &limit)
-                })
-            #expect(access(bell.directory.appending("bell").string, F_OK) != 0)
+            for _ in 1...3 {
+                #expect(
+                    try await Self.heard(bell) {
+                        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+                        var limit = rlimit()
+                        getrlimit(resource, &limit)
+                        var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
+                        setrlimit(resource, &none)
+                        bell.ring()
+                        setrlimit(resource, &limit)
+                    })
+            }
         }
     }
 }

@@ -30,20 +30,31 @@ package struct Bell: Sendable {
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
     package func ring() {
         if replace() { return }
-        // No room, no descriptor, or no random number. That the bell goes is heard too.
-        _ = directory.appending(Self.name).withPlatformString { unlink($0) }
+        // No room, no descriptor, or no random number. To set the times of the bell needs none of them, and is heard too.
+        directory.appending(Self.name).withPlatformString { path in
+            if utimensat(AT_FDCWD, path, Self.newTimes, AT_SYMLINK_NOFOLLOW) == 0 { return }
+            let file = Glibc.open(path, Self.newFile, 0o600)
+            guard file >= 0 else { return }
+            futimens(file, Self.newTimes)
+            close(file)
+        }
+    }
+
+    private static let newFile = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+
+    /// The kernel's clock stands still for milliseconds, and the number of a file that goes is given to the next one: two strokes could look alike.
+    private static var newTimes: [timespec] {
+        let stroke = timespec(tv_sec: time(nil), tv_nsec: .random(in: 0..<1_000_000_000))
+        return [stroke, stroke]
     }
 
     private func replace() -> Bool {
         let path = directory.appending(Self.name)
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         guard let number = try? Randomness.bytes(8) else { return false }
         let temporary = directory.appending("\(Self.name).\(Hexadecimal.text(number))")
-        let file = temporary.withPlatformString { Glibc.open($0, flags, 0o600) }
+        let file = temporary.withPlatformString { Glibc.open($0, Self.newFile, 0o600) }
         guard file >= 0 else { return false }
-        // The kernel's clock stands still for milliseconds, and the number of a file that goes is given to the next one: two strokes could look alike.
-        let stroke = timespec(tv_sec: time(nil), tv_nsec: .random(in: 0..<1_000_000_000))
-        futimens(file, [stroke, stroke])
+        futimens(file, Self.newTimes)
         close(file)
         let isRung = temporary.withPlatformString { old in path.withPlatformString { rename(old, $0) } } == 0
         if !isRung { _ = temporary.withPlatformString { unlink($0) } }

@@ -2,7 +2,7 @@ import CEventFiles
 import Glibc
 import SystemPackage
 
-/// The one door to inotify(7): becomes readable when something gets a new name in a watched directory, or it goes itself.
+/// The one door to inotify(7): becomes readable when something gets a new name or new times in a watched directory, or it goes itself.
 struct DirectoryWatch: ~Copyable {
     /// What has happened in a watched directory, or to it.
     struct Event {
@@ -16,8 +16,8 @@ struct DirectoryWatch: ~Copyable {
         var isOverflow: Bool { mask & UInt32(IN_Q_OVERFLOW) != 0 }
         /// Whether the directory is not where it was.
         var isEnd: Bool { mask & UInt32(IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT) != 0 }
-        /// Whether something is there now under that name, complete, or nothing any more.
-        var isPublication: Bool { mask & UInt32(IN_MOVED_TO | IN_DELETE) != 0 }
+        /// Whether something is there now under that name, complete, or nothing any more; or has other times, as a bell that cannot be replaced.
+        var isPublication: Bool { mask & UInt32(IN_MOVED_TO | IN_DELETE | IN_ATTRIB) != 0 }
     }
 
     /// To wait for.
@@ -38,7 +38,7 @@ struct DirectoryWatch: ~Copyable {
     /// - Returns: what inotify calls it: the same for every name of the directory.
     /// - Throws: `ENOSPC`: this user watches as much as the kernel allows (fs.inotify.max_user_watches).
     borrowing func add(_ directory: FilePath) throws(Errno) -> Int32 {
-        try add(directory, IN_MOVED_TO | IN_DELETE | IN_DONT_FOLLOW)
+        try add(directory, IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_DONT_FOLLOW)
     }
 
     /// Only whether the directory stays where it is, and which names come and go in it. inotify does not report IN_DELETE_SELF of a directory while

@@ -123,6 +123,20 @@ struct DownloadExitStatusTests {
         #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
     }
 
+    @Test("75: an upload that is given up stays in the list, and goes on when it is told to")
+    func uploadGivenUp() throws {
+        let url = bed.server.url("/a").absoluteString
+        try bed.server.answer("/a", Answer(status: 503), Answer(status: 201))
+        #expect(try bed.sandbox.run(["write", "secret"], input: Data("hello".utf8)).status == 0)
+        let done = try bed.download("upload", "secret", url, "--only-anchor", "authority.pem", "--retries", "1")
+        #expect(done.status == 75 && done.errors.contains("it stays in the list; to continue: "), "\(done.errors)")
+        let id = try #require(done.errors.firstMatch(of: #/protectfs download resume ([0-9a-f]+)/#)?.1)
+        #expect(try bed.download("resume", String(id)).status == 0)
+        #expect(try bed.download("run", "--until-idle").status == 0)
+        #expect(try bed.list().map { $0["state"] as? String } == ["finished"])
+        #expect(try bed.server.requests().count == 2)
+    }
+
     @Test("75, at once: a host that has no address; the download is paused, and told how it goes on")
     func unknownHost() throws {
         let done = try bed.download("get", "https://does-not-exist.invalid/a", "--retries", "50")

@@ -107,6 +107,20 @@ struct DownloadRunTests {
         for word in ["planted", "localhost", "404"] { #expect(!run.errors.contains(word), "\(run.errors)") }
     }
 
+    @Test("A get ends although nothing takes the place of the bell, as on a full disk")
+    func bellStays() throws {
+        try bed.server.answer("/a", Answer(length: 1000))
+        let done = try bed.sandbox.shell(
+            #"""
+            # Files get their names by renameat2(2) and linkat(2).
+            timeout 60 strace -f -qq -o calls -e trace=rename -e inject=rename:error=ENOSPC \
+                "$PROTECTFS" download get --only-anchor authority.pem "$1"
+            echo $?; grep -q 'bell.* (INJECTED)' calls; echo $?
+            """#, ["sh", bed.server.url("/a").absoluteString])
+        #expect(done.text == "0\n0\n", "\(done.text) \(done.errors)")
+        #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
+    }
+
     @Test("install --print shows the unit, and changes nothing")
     func unit() throws {
         let printed = try bed.download("install", "--print")
