@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("The agent's record, and what else it needs of a keybag")
+@Suite("The agent's record, and the agent's other uses of a keybag")
 struct AgentRecordTests {
     private let record = AgentRecord(pid: 4711, since: 1_700_000_000, program: "/opt/a b/\n agent", followsAll: true)
 
@@ -31,7 +31,7 @@ struct AgentRecordTests {
         _ = holder
     }
 
-    @Test("What cannot be looked at is not called absent")
+    @Test("An agent's record that cannot be read is an error, and is not called absent")
     func unreachable() throws {
         let bag = try TestKeybag()
         #expect(symlink("/nowhere/agent", bag.file("agent").string) == 0)

@@ -188,6 +188,6 @@ struct AwaitedFlockTests {
         #expect(table.mounts.contains { $0.id == 36 && $0.isReadOnlyFileSystem } == isReadOnly)
     }
 
-    @Test("What can be written to is not on a read-only file system")
+    @Test("A writable file is not reported as on a read-only file system")
     func writable() throws { #expect(try !opened().isOnReadOnlyFileSystem) }
 }

@@ -31,7 +31,9 @@ struct BackupAppendedTests {
         return try names.map { try place.appending($0).contents() }
     }
 
-    @Test("What was appended to a copy is kept when a later copy takes its place", arguments: ProtectionState.allOfThem)
+    @Test(
+        "Bytes appended to a copy in the backup are kept when a later copy takes its place",
+        arguments: ProtectionState.allOfThem)
     func toACopy(_ state: ProtectionState) throws {
         try beds.backUp()
         try append(to: beds.copy("f"))
@@ -56,7 +58,7 @@ struct BackupAppendedTests {
         #expect(warned.filter { $0 == "appendedBytesSaved" }.count == 1)
     }
 
-    @Test("What was appended to the file itself is in the copy, and saved when a writer has moved it away")
+    @Test("Bytes appended to the file are in its copy, and stay saved after a writer has moved them away")
     func toTheFile() throws {
         try append(to: path)
         try beds.backUp()

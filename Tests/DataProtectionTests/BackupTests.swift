@@ -72,7 +72,7 @@ struct BackupTests {
         #expect(try beds.open(passphrase: "x").keybag.entries.count >= 4)
     }
 
-    @Test("Only what has changed is copied again")
+    @Test("Only changed files are copied again")
     func unchanged() throws {
         let beds = try BackupBed()
         for name in ["same", "written", "appended", "class", "mode"] {
@@ -234,7 +234,7 @@ struct BackupTests {
         #expect(try beds.restore(to: "later") == ["f": "copied"])
     }
 
-    @Test("What was changed while locked is copied, and the copy before it is kept until the new one is verified")
+    @Test("A file changed while locked is copied; the earlier copy is kept until the new one is verified")
     func changedWhileLocked() throws {
         let beds = try BackupBed()
         let names = ["same", "changed", "deleted"]
@@ -317,7 +317,7 @@ struct BackupTests {
         #expect(try ProtectedFileInfo(of: place).protectionClass == .complete)
     }
 
-    @Test("A file that is being written to: what was synced is in the backup", arguments: all)
+    @Test("The backup of a file that is being written contains the synced bytes", arguments: all)
     func beingWritten(protectionClass: ProtectionClass) throws {
         let beds = try BackupBed()
         let text = pattern(3, count: 40_000)
@@ -360,7 +360,7 @@ struct BackupTests {
         #expect(try beds.open().keybag.entries.count == count, "no key comes twice")
     }
 
-    @Test("Neither the keybag nor the backup itself is copied: who names one is told")
+    @Test("Neither the keybag nor the backup itself is copied; a path that names one is reported")
     func own() throws {
         let beds = try BackupBed()
         try beds.bed.make("file", .complete, [1])
@@ -407,7 +407,7 @@ struct BackupTests {
     }
 
     /// With the keyless check made anew: what is left must be found by wrap, MAC or id.
-    @Test("Whatever byte of the backup keybag is altered, nothing is opened")
+    @Test("A backup keybag with any byte altered does not open")
     func alteredKeybag() throws {
         let beds = try BackupBed()
         let path = beds.backup.appending("keybag")

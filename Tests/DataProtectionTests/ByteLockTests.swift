@@ -22,7 +22,7 @@ import Testing
         #expect(try other.tryByteLock(OpenFile.writerLock, .exclusive))
     }
 
-    @Test("Whoever only reads a file can sit on its lock: what would change it is busy, and is done afterwards")
+    @Test("Changes to a file fail as busy while a reader holds its lock, and succeed afterwards")
     func heldByReader() throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1])

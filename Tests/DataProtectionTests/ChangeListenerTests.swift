@@ -5,7 +5,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("Who listens for changes of a directory")
+@Suite("A listener for changes in a directory")
 struct ChangeListenerTests {
     private let bed: FileTestBed
     private let listener = ChangeListener()

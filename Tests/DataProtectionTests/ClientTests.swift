@@ -81,7 +81,7 @@ import Testing
         #expect(try bed.keybag.lock(waiting: 600).isClean)
     }
 
-    @Test("What is no client's file is left alone, and waited for by nobody")
+    @Test("A file that no client wrote is left alone, and no lock waits for it")
     func foreign() throws {
         try bed.make("file", .complete, [1])
         let names = ["text", "empty-name", "long", "fifo", "directory", "link"]

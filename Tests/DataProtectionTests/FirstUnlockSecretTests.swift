@@ -118,7 +118,7 @@ struct FirstUnlockSecretTests {
         #expect(try problem(secret) == nil)
     }
 
-    @Test("Whatever an attacker makes of the keybag, it loads the genuine keys or none")
+    @Test("From a forged keybag, a first-unlock secret loads the genuine keys or none")
     func forged() throws {
         let secret = try add()
         try unlock(secret)

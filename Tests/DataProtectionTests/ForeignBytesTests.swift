@@ -63,7 +63,7 @@ struct ForeignBytesTests {
         #expect(try bed.path("f.appended-1").contents() == appended)
     }
 
-    @Test("Holes in what was appended take no place in the file beside either")
+    @Test("Holes in appended bytes take no place in the file beside either")
     func holes() throws {
         let path = try bed.make("f", .complete, pattern(1, count: 5000))
         let hole: UInt64 = 8 << 20
@@ -92,7 +92,7 @@ struct ForeignBytesTests {
     }
 
     @Test(
-        "Whatever changes or replaces the file, the line is still there",
+        "An appended line survives every change and every replacement of the file",
         arguments: ["truncate", "class", "rekey", "unprotect", "replace", "read"], [10, 20_000])
     func everyWriter(_ change: String, _ size: Int) throws {
         let path = try bed.makeWhole("f", .complete, pattern(1, count: size), isSmall: true)
@@ -134,7 +134,7 @@ struct ForeignBytesTests {
         #expect(try bed.read(path) == [1, 2, 3])
     }
 
-    @Test("What a killed writer of ours left is not kept: nobody needs it")
+    @Test("Leftovers of our own killed writer are not kept: nobody needs them")
     func ownLeftovers() throws {
         let path = try bed.make("f", .complete, [1])
         let file = try ProtectedFile.open(path, .readWrite, keybag: bed.keybag)

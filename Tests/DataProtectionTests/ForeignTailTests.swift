@@ -80,7 +80,7 @@ struct ForeignTailTests {
     }
 
     @Test(
-        "Whatever is appended behind what a killed writer left is kept, and nothing else",
+        "Bytes appended behind a killed writer's leftovers are kept, and nothing else is",
         arguments: Leftover.allCases, Appended.all)
     func behindAKilledWriter(_ leftover: Leftover, _ appended: Appended) throws {
         let bytes = appended.bytes
@@ -158,7 +158,7 @@ struct ForeignTailTests {
     }
 
     @Test(
-        "What is appended while a file is open for writing is kept, whatever its writer does next",
+        "Bytes appended to a file that is open for writing are kept through any next step of its writer",
         arguments: Next.allCases)
     func besideAWriter(_ next: Next) throws {
         // Of seven kinds another one for each of the six files, and each day.
@@ -246,7 +246,7 @@ struct ForeignTailTests {
         }
     }
 
-    @Test("What is appended to a file that this handle has created is kept beside it, too")
+    @Test("Bytes appended to a file that this handle has created are kept beside it, too")
     func beside() throws {
         let path = bed.path("made")
         let file = try ProtectedFile.create(path, as: .none, keybag: bed.keybag)
@@ -256,7 +256,7 @@ struct ForeignTailTests {
         #expect(try kept(from: "made") == [1, 2, 3])
     }
 
-    @Test("The name of what is kept is cut where that of the file is too long")
+    @Test("The name of the kept bytes is cut where that of the file is too long")
     func longName() throws {
         let path = try bed.make(String(repeating: "n", count: 250), .none, pattern(1, count: 100))
         try append([1, 2, 3], to: path)

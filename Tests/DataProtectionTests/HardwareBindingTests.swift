@@ -103,7 +103,7 @@ struct HardwareBindingTests {
     }
 
     @Test(
-        "What the hardware refuses is no wrong passcode, and no failure",
+        "A refusal by the hardware is not a wrong passcode, and is not counted as a failed attempt",
         arguments: [
             HardwareProblem.lockedOut(oneTryAfter: .seconds(600)), .otherModule, .secretMissing,
             .olderKeybag,

@@ -13,7 +13,7 @@ struct HardwareCrashTests {
     }
 
     @Test(
-        "Whichever step of the hardware is the last one, the old or the new keybag opens, and no secret is left behind",
+        "If a change ends at any hardware step, the old or the new keybag opens, and no secret is left behind",
         arguments: Change.allCases)
     func steps(change: Change) throws {
         var number = 0
@@ -86,7 +86,7 @@ struct HardwareCrashTests {
         }
     }
 
-    @Test("A note that was not finished, or names what is not there, stops nothing")
+    @Test("A note that was not finished, or names a missing index, stops nothing")
     func notes() throws {
         let bed = try HardwareBed()
         let line = "018d0001 " + String(repeating: "ab", count: 32) + "\n"

@@ -49,7 +49,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test("Who holds the file of transitions delays the end of an armed lock by a second, and then it stays armed")
+    @Test("Cancelling an armed lock fails after a second if the transition file is held; the lock stays armed")
     func heldTransition() throws {
         let armed = try #require(try bag.keybag.armLock(seconds: 1000))
         let file = try LowerFile(bag.file("transition"), flags: O_RDONLY)
@@ -60,7 +60,7 @@ import Testing
         #expect(try bag.keybag.cancelArmedLock(armed))
     }
 
-    @Test("Who looks makes no file of transitions: the keybag may just have been erased")
+    @Test("Reading creates no transition file: the keybag may just have been erased")
     func missingTransition() throws {
         try AtomicReplace.remove(bag.file("transition"))
         #expect(bag.keybag.transition.read() == TransitionRecord())
@@ -77,7 +77,7 @@ import Testing
         #expect(!LockReport(clients: [], areAll: false).isClean)
     }
 
-    @Test("Who waits for a state looks again after a lock and an unlock that came and went unseen")
+    @Test("A listener that waits for a state looks again after a lock and an unlock that it did not see")
     func unseenPair() async throws {
         let other = try TestKeybag()
         let isHeld = Mutex(true)

@@ -26,7 +26,7 @@ struct KeyTimeoutTests {
         #expect(KeyTimeout.seconds(for: .max, wallTime: 5 * Self.second - 1) == .max)
     }
 
-    @Test("Who waits for the end looks then, and until the kernel has had its second; nobody looks without an end")
+    @Test("Looks come at the timeout and until the kernel has had its second; without a timeout there are none")
     func looks() {
         let (now, pause) = (100 * Self.second, Self.second / 5)
         #expect(KeyTimeout.nextLook([], now: now) == nil)

@@ -55,7 +55,7 @@ struct KeybagAttemptTests {
             error == .because(KeybagFailure.wrongPasscode(keybag: bag.directory, failures: 4, retryAfter: .seconds(0))))
     }
 
-    @Test("The 5th starts a delay; what is tried in it is not counted, the right passcode included")
+    @Test("The 5th starts a delay; passcodes tried during it are refused and not counted, even the right one")
     func throttled() throws {
         let bag = try TestKeybag()
         try bag.guessWrongly(times: 4)

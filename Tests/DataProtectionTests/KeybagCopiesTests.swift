@@ -141,7 +141,7 @@ struct KeybagCopiesTests {
         #expect(try path.isRegularFile() && path.contents() == good.bytes)
     }
 
-    @Test("What a killed replacement left behind is removed at unlock")
+    @Test("The leftover file of a killed replacement is removed at unlock")
     func leftover() throws {
         let bag = try TestKeybag()
         try bag.file("keybag.new").overwrite([1, 2, 3])

@@ -71,7 +71,7 @@ struct KeybagErasureTests {
         expectError("keybagNotFound", "once more there is nothing") { _ = try KeybagErasure(at: bag.directory) }
     }
 
-    @Test("Leaves what somebody has put into the directories of downloads, secrets and queue")
+    @Test("Leaves files that somebody has put into the directories of downloads, secrets and queue")
     func foreignFilesInside() throws {
         let bag = try TestKeybag(state: .unlocked)
         let kept = [
@@ -105,7 +105,7 @@ struct KeybagErasureTests {
     }
 
     @Test(
-        "A link in place of a directory is left, and what it leads to stays",
+        "A link in place of a directory is left, and its target stays",
         arguments: [
             SecretsKeys.directoryName, DownloadsDirectory.name, QueueNote.directoryName,
             ClassChangeIntent.directoryName,

@@ -34,7 +34,7 @@ struct KeybagFirstUnlockTests {
         #expect(keys.firstUnlock.count == RingPayload.length(count: 3), "C of files and of secrets, and the id of D")
     }
 
-    @Test("What is unlocked stays so, with its armed lock and the end of a limited unlock")
+    @Test("An unlocked keybag stays unlocked, with its armed lock and the end of a limited unlock")
     func whileUnlocked() throws {
         let bag = try TestKeybag()
         try bag.unlock(forSeconds: 5000)
@@ -71,7 +71,7 @@ struct KeybagFirstUnlockTests {
     }
 
     @Test(
-        "A lock made meanwhile wins, and leaves what was there",
+        "A lock made meanwhile wins, and leaves the keys that were there",
         arguments: [ProtectionState.beforeFirstUnlock, .locked])
     func lockMeanwhile(state: ProtectionState) throws {
         let bag = try TestKeybag(state: state)

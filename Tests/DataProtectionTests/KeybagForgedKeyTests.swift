@@ -9,7 +9,7 @@ import Testing
 /// Any program of the same user may add keys to the user keyring, also under the names of ours.
 @Suite("A forged key in the ring", .serialized)  // the longest one takes an eighth of a user's quota
 struct KeybagForgedKeyTests {
-    @Test("What was available is asked again: another payload at the same place, a lock and a timeout count at once")
+    @Test("Availability is checked again each time: another payload, a lock and a timeout count at once")
     func available() throws {
         let bag = try TestKeybag(state: .unlocked)
         for _ in 0..<2 { #expect(bag.keybag.isProtectedDataAvailable) }

@@ -66,9 +66,7 @@ struct KeybagLockTests {
         #expect(bag.ringContents == [])
     }
 
-    @Test(
-        "Waits a second at most for who holds the transition file, then locks, raises the counter, and says that it is not proven"
-    )
+    @Test("Waits at most a second for a holder of the transition file; then locks, raises the counter, unproven")
     func heldElsewhere() throws {
         let bag = try TestKeybag(state: .unlocked)
         let before = bag.keybag.transition.read().counter
@@ -251,7 +249,7 @@ struct KeybagLockTests {
         #expect(try bag.keybag.state() == .locked)
     }
 
-    @Test("An expired remnant is cleared by a lock, by an unlock, and by who opens the keybag", arguments: 0..<3)
+    @Test("An expired remnant is cleared by a lock, by an unlock, and by opening the keybag", arguments: 0..<3)
     func expiredRemnant(who: Int) async throws {
         let bag = try TestKeybag(state: .unlocked)
         let serial = try bag.keybag.ring.unlocked.find()

@@ -38,7 +38,7 @@ struct KeybagMACTests {
     }
 
     @Test(
-        "In what the passcode goes through: a wrong passcode, which cannot be told from it",
+        "In the passcode's slot: a wrong passcode is reported, because the two cannot be told apart",
         arguments: [4, 8, 39, 40, 79])
     func slot(offset: Int) throws {
         let bag = try TestKeybag()
@@ -95,7 +95,7 @@ struct KeybagMACTests {
     }
 
     @Test(
-        "With another public key of class B: no file is made under it, whoever could vouch for it",
+        "With another public key of class B: no file is made under it, in any lock state",
         arguments: [ProtectionState.unlocked, .locked, .beforeFirstUnlock])
     func plantedPublicKey(state: ProtectionState) throws {
         let bed = try FileTestBed(state: state)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("Who may touch the keybag's directory")
+@Suite("Access to the keybag's directory")
 struct KeybagModeTests {
     private static let files = ["keybag.0", "keybag.1", "attempts", "transition"]
 
@@ -30,7 +30,7 @@ struct KeybagModeTests {
         #expect(bag.warnings.unusual == [.modeRepaired(bag.file(name), from: "644", to: "600")])
     }
 
-    @Test("A link among the keybag's files is not followed: what it leads to keeps its mode", arguments: [false, true])
+    @Test("A link among the keybag's files is not followed: its target keeps its mode", arguments: [false, true])
     func link(toDirectory: Bool) throws {
         let bag = try TestKeybag()
         let elsewhere = bag.scratchPath.appending("elsewhere")

@@ -118,7 +118,7 @@ struct KeybagPasscodeTests {
         try bag.unlock("6")
     }
 
-    @Test("Is seen by who opened the keybag before")
+    @Test("Is seen by a handle that opened the keybag before")
     func seenElsewhere() throws {
         let bag = try TestKeybag(state: .unlocked)
         let early = try bag.reopened()

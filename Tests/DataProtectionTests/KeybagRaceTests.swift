@@ -28,7 +28,7 @@ struct KeybagRaceTests {
         #expect(try bag.keybag.state() == .unlocked)
     }
 
-    @Test("Whoever reads while a keybag is unlocked over and over finds keys each time, whole ones")
+    @Test("A reader finds whole keys each time while a keybag is unlocked over and over")
     func unlockedAgain() throws {
         let bag = try TestKeybag(state: .unlocked)
         let counter = try bag.keybag.transition.readStrictly().counter
@@ -120,7 +120,7 @@ struct KeybagRaceTests {
         #expect(bag.keybag.transition.read().deadline == 12_345)
     }
 
-    @Test("At whatever moment it comes")
+    @Test("At any moment")
     func anyMoment() async throws {
         let bag = try TestKeybag()
         for _ in 0..<60 {
@@ -133,7 +133,7 @@ struct KeybagRaceTests {
         }
     }
 
-    @Test("At whatever moment it comes, and without the transition file's flock")
+    @Test("At any moment, and without the transition file's flock")
     func anyMomentWithoutFlock() async throws {
         let bag = try TestKeybag()
         for _ in 0..<200 {

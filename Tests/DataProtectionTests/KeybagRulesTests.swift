@@ -7,7 +7,7 @@ import Testing
 @testable import DataProtection
 
 /// Altered by somebody who has no key, but who can compute SHA-256.
-@Suite("What a keybag copy must be")
+@Suite("Rules for a keybag copy")
 struct KeybagRulesTests {
     @Test("Both copies that break a rule are refused")
     func both() throws {
@@ -113,7 +113,7 @@ struct KeybagRulesTests {
         #expect(try isRefused { _ in })
     }
 
-    @Test("What decodes encodes to the same bytes")
+    @Test("A decoded copy encodes to the same bytes")
     func roundTrip() throws {
         let bag = try TestKeybag()
         try bag.rewriteAuthentically { copy in

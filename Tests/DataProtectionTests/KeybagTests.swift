@@ -125,7 +125,7 @@ struct KeybagTests {
         #expect(try Keybag(at: place).state() == .beforeFirstUnlock)
     }
 
-    @Test("What one who was killed has left of the same directory goes; what is still being made stays")
+    @Test("A killed process's leftover of the same directory is removed; a directory still being made stays")
     func leftovers() throws {
         let bag = try TestKeybag()
         let left = bag.scratchPath.appending("place").beside(unfinished: "0")
@@ -168,7 +168,7 @@ struct KeybagTests {
         #expect(try outer.names() == ["inner"])
     }
 
-    @Test("In a sticky directory, where others cannot rename it, what a killed process left goes")
+    @Test("In a sticky directory, where others cannot rename it, a killed process's leftover is removed")
     func leftoverInStickyDirectory() throws {
         let bag = try TestKeybag()
         let outer = bag.scratchPath.appending("outer")
@@ -193,7 +193,7 @@ struct KeybagTests {
         #expect(try bag.scratchPath.names() == [".place.protectfs-unfinished-0", "device-key", "keybag", "place"])
     }
 
-    @Test("What was made under its hidden name since is not taken away with a directory that may not last")
+    @Test("Removing an unfinished directory spares another one made under the same hidden name since")
     func withdrawn() throws {
         let bag = try TestKeybag()
         let place = bag.scratchPath.appending("place")

@@ -9,7 +9,7 @@ import Testing
     .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"))
 struct KilledUnlockTests {
     @Test(
-        "At any of its keyring calls: what is in the ring without the rest expires, and a lock and an unlock work",
+        "At any of its keyring calls: keys in the ring without the rest expire, and a lock and an unlock work",
         arguments: ["add_key", "keyctl"])
     func first(name: String) throws {
         let bag = try TestKeybag()

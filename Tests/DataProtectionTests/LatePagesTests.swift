@@ -68,7 +68,7 @@ import Testing
         #expect(try bed.names() == ["f"] && queue.names() == [])
     }
 
-    @Test("What was written since is not overwritten: they are saved beside the file, in its class")
+    @Test("Bytes written since are not overwritten: the late pages are saved beside the file, in its class")
     func conflict() throws {
         let path = try keep([(5, [7, 7])])
         try bed.enter(.unlocked)

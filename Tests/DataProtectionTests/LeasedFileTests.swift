@@ -6,7 +6,7 @@ import Testing
 
 /// A file of which somebody has a lease, as a conversion or a class change has: fcntl(2), F_SETLEASE.
 @Suite struct LeasedFileTests {
-    @Test("Whoever cannot open it is told that it is busy")
+    @Test("Opening a leased file fails as busy until the lease ends")
     func busy() throws {
         let bed = try FileTestBed()
         let path = bed.path("f")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("Whoever listens is woken")
+@Suite("Waking a lock listener")
 struct LockListenerTests {
     private let listener = LockListener()
 
@@ -188,7 +188,7 @@ struct LockListenerTests {
         #expect(!OwnDirectory.exists(bag.file("run")))
     }
 
-    @Test("What makes no sense, or is of another keybag, is no event")
+    @Test("A malformed record, or one of another keybag, is read as no event")
     func garbage() async throws {
         let (bag, other) = (try TestKeybag(), try TestKeybag())
         for bag in [bag, other] {

@@ -209,7 +209,7 @@ struct LockProofTests {
         try bag.directory.setMode(0o700)
     }
 
-    @Test("Whoever waited for a record that was removed meanwhile takes its turn with a new one")
+    @Test("An unlock that waited for a record that was removed meanwhile takes its turn with a new one")
     func removedRecord() throws {
         let bag = try TestKeybag(state: .locked)
         let old = try LowerFile(bag.file("transition"), flags: O_RDWR)

@@ -51,7 +51,7 @@ struct ProtectedDataStormTests {
         for observation in observations { observation.cancel() }
     }
 
-    @Test("Whoever comes and goes meanwhile gets what it waits for", .timeLimit(.minutes(20)))
+    @Test("Waiters and listeners that come and go meanwhile get the state that they wait for", .timeLimit(.minutes(20)))
     func comingAndGoing() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let keybag = bag.keybag

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("Protected data: who asked hears of every lock and unlock")
+@Suite("Protected data: events of every lock and unlock")
 struct ProtectedDataTests {
     /// The events without their deadlines.
     private enum Kind { case will, did, available }
@@ -25,7 +25,7 @@ struct ProtectedDataTests {
         }
     }
 
-    @Test("A lock with a grace, an unlock, a cancelled lock: whoever does it, for several at once")
+    @Test("A lock with a grace, an unlock, a cancelled lock: from any handle, for several listeners at once")
     func events() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let other = try bag.reopened()
@@ -61,7 +61,7 @@ struct ProtectedDataTests {
         task.cancel()
     }
 
-    @Test("Who armed the lock has died: the kernel locks, and that is heard")
+    @Test("If nobody finishes an armed lock, the kernel locks, and listeners hear of it")
     func nobodyFinishes() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let heard = Heard<ProtectedDataEvent>()
@@ -84,7 +84,7 @@ struct ProtectedDataTests {
         task.cancel()
     }
 
-    @Test("Who begins to listen during the grace is told of it, also without any event on disk")
+    @Test("A listener that starts during the grace is told of it, also without any event on disk")
     func late() async throws {
         let bag = try TestKeybag(state: .unlocked)
         _ = try bag.keybag.armLock(seconds: 1000)
@@ -95,7 +95,7 @@ struct ProtectedDataTests {
         task.cancel()
     }
 
-    @Test("Who does not keep up misses what is old, and never the last")
+    @Test("A slow listener misses old events, and never the last one")
     func slow() async throws {
         let bag = try TestKeybag(state: .unlocked)
         let events = bag.keybag.protectedDataEvents

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("What is told of what the ring says, and when it is asked again")
+@Suite("Events made from the state of the ring, and the times when it is asked again")
 struct ProtectedDataViewTests {
     private static let boot = [UInt8](repeating: 7, count: 16)
     private static let second: UInt64 = 1_000_000_000
@@ -68,7 +68,7 @@ struct ProtectedDataViewTests {
         #expect(changes == [.didBecomeAvailable] && next == nil)
     }
 
-    @Test("Who missed an unlock hears of it before the lock that is armed since")
+    @Test("A missed unlock is told before the lock that is armed since")
     func unlockedAndArmed() throws {
         var view = ProtectedDataView(isAvailable: false)
         let deadline = now + Self.second

@@ -183,7 +183,7 @@ struct RecoveryExportTests {
         try keybag.unlock(passcode: secret(TestKeybag.passcode))
     }
 
-    @Test("What a restore left that was killed is finished by the next one")
+    @Test("The next restore finishes a restore that was killed")
     func killed() throws {
         let bed = try Bed()
         try bed.damage()

@@ -95,7 +95,7 @@ struct RekeyTests {
         }
     }
 
-    @Test("Open readers keep the old file; a writer is told busy, and so is who rekeys beside one")
+    @Test("Open readers keep the old file; a rekey beside an open writer is busy")
     func handles() throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .complete, [1, 2, 3])
@@ -113,7 +113,7 @@ struct RekeyTests {
         #expect(try bed.read(path) == [7, 2, 3])
     }
 
-    @Test("What cannot be rekeyed is left as it is")
+    @Test("A file that cannot be rekeyed is left as it is")
     func refused() throws {
         let bed = try FileTestBed()
         let path = try bed.make("f", .none, [1])

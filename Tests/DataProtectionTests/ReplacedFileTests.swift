@@ -105,7 +105,7 @@ struct ReplacedFileTests {
         #expect(try bed.read(path) == [9] + text.dropFirst())
     }
 
-    @Test("A link gives way, and what it leads to stays as it is", arguments: Door.allCases.filter { $0 != .writer })
+    @Test("A link is replaced, and its target stays as it is", arguments: Door.allCases.filter { $0 != .writer })
     func link(_ door: Door) throws {
         let other = try bed.make("other", .complete, text)
         try append(to: other)
@@ -161,7 +161,7 @@ struct ReplacedFileTests {
         }
     }
 
-    @Test("What was appended to a segment of a log is not lost when the segment has been joined")
+    @Test("Bytes appended to a segment of a log are not lost when the segment has been joined")
     func segment() throws {
         try bed.log("1")
         try bed.keybag.lock()

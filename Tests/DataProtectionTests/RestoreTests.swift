@@ -91,7 +91,7 @@ struct RestoreTests {
     }
 
     /// With the check of the head made anew in both: the seals must find it.
-    @Test("Whatever byte of a head is altered: refused, or the right text")
+    @Test("A head with any byte altered is refused, or gives the right text")
     func alteredHeads() throws {
         let beds = try BackupBed()
         let text = pattern(7, count: 100)
@@ -159,7 +159,7 @@ struct RestoreTests {
         try beds.copy("sub/inner").setMode(0o700)
     }
 
-    @Test("What is there stays, unless it is to be replaced; what was restored already is left alone")
+    @Test("An existing file stays unless it is to be replaced; a file already restored is left alone")
     func existing() throws {
         let beds = try BackupBed()
         for name in ["a", "b"] { try beds.bed.make(name, .complete, Array(name.utf8)) }
@@ -180,7 +180,7 @@ struct RestoreTests {
         #expect(try beds.restore()["a"] == "exists", "it was changed")
     }
 
-    @Test("Only what is named, and only in appearance")
+    @Test("Only the named paths are restored, and a trial restores nothing")
     func selection() throws {
         let beds = try BackupBed()
         try FileManager.default.createDirectory(
@@ -270,7 +270,7 @@ struct RestoreTests {
         #expect(wraps.allSatisfy { $0.origin.verdict == .unverified && $0.origin.key == .classC })
     }
 
-    @Test("What is deleted stays in the backup, unless it is to go; a directory in a file's place likewise")
+    @Test("The copy of a deleted file, or of one replaced by a directory, is removed only on request")
     func deleted() throws {
         let beds = try BackupBed()
         for name in ["a", "b", "c"] { try beds.bed.make(name, .complete, [1]) }

@@ -73,7 +73,7 @@ struct RotationFailureTests {
 
     #if compiler(>=6.3)
         @Test(
-            "Whatever room is left of the key quota, a rotation succeeds, or leaves keyring and keybag as they were",
+            "With any room left in the key quota, a rotation succeeds, or leaves keyring and keybag as they were",
             .enabled(if: geteuid() == 0, "other tests use this uid's quota; root can become another one"))
         func quota() async {
             await #expect(processExitsWith: .success) {

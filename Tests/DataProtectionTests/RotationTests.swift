@@ -229,7 +229,7 @@ struct RotationTests {
         #expect(try bed.names() == ["whole-false"])
     }
 
-    @Test("What cannot be rewrapped says so")
+    @Test("A rewrap that is impossible fails with its reason")
     func refused() throws {
         let bed = try FileTestBed()
         let other = try FileTestBed()

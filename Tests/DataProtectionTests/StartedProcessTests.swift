@@ -4,7 +4,7 @@ import Testing
 @testable import Conformance
 
 /// Foundation's pipes are inherited, and it waits for a process by the end of one: a program that keeps it keeps us waiting.
-@Suite("What a program that the tests start keeps open")
+@Suite("Descriptors that programs started by the tests keep open")
 struct StartedProcessTests {
     private let others = Pipe()
 

@@ -3,7 +3,7 @@ import Testing
 
 /// Some checks are looser in the builds that `Tests/build` makes, which set PROTECTFS_TESTING. SwiftPM sets DEBUG in every debug build, also in
 /// one of an application that uses the library.
-@Suite("What only the builds of our own tests do")
+@Suite("Differences between test builds and other builds")
 struct TestBuildTests {
     @Test("No source asks for DEBUG, or for the level of optimization")
     func noDebug() throws {

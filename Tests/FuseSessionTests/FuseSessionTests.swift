@@ -32,7 +32,7 @@ struct FuseSessionTests {
         #expect(statistics.f_blocks == 1234)
     }
 
-    @Test("What writes is refused, and the file system is not asked")
+    @Test("Calls that write are refused, and the file system is not asked")
     func readOnly() {
         for flags in [O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC] {
             #expect(open(mount.path("data"), flags) == -1 && errno == EROFS)

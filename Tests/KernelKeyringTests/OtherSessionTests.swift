@@ -3,7 +3,7 @@ import KernelKeyring
 import SystemPackage
 import Testing
 
-@Suite("Who else reads a loaded key")
+@Suite("Access to a loaded key from other processes")
 struct OtherSessionTests {
     private let payload = Array("three words here".utf8)
     /// Nobody's. The kernel keeps the empty keyrings of every uid there ever was: a few are enough.

@@ -75,7 +75,7 @@ struct RingExchangeTests {
         #expect(two.absence == .requiredKeyNotAvailable)
     }
 
-    @Test("Undone, what somebody else has evicted or loaded meanwhile stays so")
+    @Test("An undone exchange leaves keys alone that somebody else has evicted or loaded meanwhile")
     func overtaken() throws {
         try one.load([1])
         try two.load([2])

@@ -13,7 +13,7 @@ struct RingKeyTests {
         #expect(scratch.absence == .requiredKeyNotAvailable)
     }
 
-    @Test("What is loaded is found and read")
+    @Test("A loaded key is found and read")
     func loadFindRead() throws {
         let scratch = ScratchKey()
         let serial = try scratch.load(payload)
@@ -41,7 +41,7 @@ struct RingKeyTests {
         #expect(serial.permissions == 0x3F2B_0000)
     }
 
-    @Test("Whatever was there, a load puts the new payload there", arguments: KeyCondition.allCases)
+    @Test("A load puts the new payload there in any earlier condition of the key", arguments: KeyCondition.allCases)
     func loadOver(before: KeyCondition) async throws {
         let scratch = ScratchKey()
         let old = try before.make(scratch, payload: [9, 9, 9])

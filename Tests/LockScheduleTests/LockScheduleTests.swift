@@ -81,7 +81,7 @@ struct LockScheduleTests {
         #expect(!schedule.owesLock)
     }
 
-    @Test("What is due while the machine sleeps is done when it wakes")
+    @Test("A lock that is due while the machine sleeps is done when it wakes")
     func dueInSleep() {
         #expect(
             actions(Limits(grace: 10, longest: 60), (.unlockedByHand(at: .seconds(90)), 100), (.woke, 150)) == [

@@ -52,7 +52,7 @@ struct BackgroundWorkTests {
         work.finish()
     }
 
-    @Test("What a piece holds is released when it is done")
+    @Test("An object that a piece of work holds is released when the work is done")
     func releases() throws {
         final class Held: Sendable {}
         let work = BackgroundWork()
@@ -123,7 +123,7 @@ struct StandingThreadTests {
         #expect(done.withLock { $0 } == [1, 2, 3, 4])
     }
 
-    @Test("What waits when nobody has it any more is not done, and is released")
+    @Test("Work that still waits when nobody has the thread any more is not done, and is released")
     func ends() throws {
         final class Held: Sendable {}
         var held: Held? = Held()

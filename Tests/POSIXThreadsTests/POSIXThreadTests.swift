@@ -14,7 +14,7 @@ struct POSIXThreadTests {
         #expect(pthread_equal(id, pthread_self()) == 0)
     }
 
-    @Test("What the body holds is released when the thread has ended")
+    @Test("An object that the body holds is released when the thread has ended")
     func releases() throws {
         final class Held: Sendable {}
         var held: Held? = Held()
@@ -62,7 +62,7 @@ struct POSIXThreadTests {
     }
 
     /// In a child, whose limit is nobody else's. Without room for a stack there is no thread.
-    @Test("A thread that the system refuses is an error, and what its body holds is released")
+    @Test("A thread that the system refuses is an error, and the objects that its body holds are released")
     func refused() async {
         await #expect(processExitsWith: .success) {
             final class Held: Sendable {}

@@ -89,7 +89,7 @@ struct EncodingTests {
         #expect(Self.field(text) { _ = try ClientKeyParameters(encoded: $0) } == field)
     }
 
-    @Test("What is accepted encodes to the same string", arguments: [16, 17, 18, 32, 47, 48])
+    @Test("An accepted string encodes to the same string", arguments: [16, 17, 18, 32, 47, 48])
     func accepted(saltLength: Int) throws {
         let salt = Base64.encodeUnpadded((0..<saltLength).map { UInt8($0 * 5) })
         for count in ["10000", "600000", "100000000"] {
@@ -104,7 +104,7 @@ struct EncodingTests {
         }
     }
 
-    @Test("Whatever is done to a string: it is refused, or encodes to the same")
+    @Test("A randomly altered string is refused, or encodes to the same string")
     func mutations() throws {
         var (_, generator) = seeded("EncodingTests.mutations")
         let originals = [

@@ -67,7 +67,7 @@ struct HashlibTests {
         return text.split(separator: "\n")
     }
 
-    @Test("What we write, hashlib finds right, and with another password wrong")
+    @Test("hashlib accepts our strings with the right password, and rejects them with another one")
     func ours() throws {
         var (_, generator) = seeded("HashlibTests.ours")
         var lines: [String] = []
@@ -96,7 +96,7 @@ struct HashlibTests {
         #expect(said == expected)
     }
 
-    @Test("What hashlib makes, we find right, and with another password wrong")
+    @Test("Our code accepts hashlib's strings with the right password, and rejects them with another one")
     func theirs() throws {
         var (seed, generator) = seeded("HashlibTests.theirs")
         let lines = try Self.python(Self.maker, ["\(seed)", "\(Self.cases)"])

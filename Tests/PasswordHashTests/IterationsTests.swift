@@ -15,7 +15,7 @@ struct IterationsTests {
         #expect(try Iterations(count).count == count)
     }
 
-    @Test("What is recommended is OWASP's number")
+    @Test("The recommended count is OWASP's number")
     func recommended() { #expect(Iterations.recommended.count == 600_000) }
 
     @Test("A measurement is held within the bounds, and to the least that is asked for")

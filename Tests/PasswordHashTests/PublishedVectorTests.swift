@@ -28,7 +28,7 @@ struct PublishedVectorTests {
 
     /// The site `Na` and user `l` with the salt `Na:l`, and a salt of 16 bytes: made once by
     /// `hashlib.pbkdf2_hmac("sha256", b"Password", b"Na:l", 80000).hex()` and so on, of Python 3.11.
-    @Test("What hashlib made")
+    @Test("Results equal those that hashlib made")
     func known() throws {
         let key = try PasswordHash.clientKey(
             password: SecretBytes("Password"), site: "Na", userID: "l",

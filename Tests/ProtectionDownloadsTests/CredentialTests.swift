@@ -34,7 +34,7 @@ import Testing
 
     // MARK: given with a request, and kept for all
 
-    @Test("What a download was given is used by whoever runs it, and gone when it is over")
+    @Test("A credential given with a download is used by any process that runs it, and gone when it is over")
     func given() async throws {
         try server.guardPaths("/", .digest("user", "right"))
         let download = try await bed.run(request(.password("user", "right", at: server)))
@@ -46,7 +46,7 @@ import Testing
         #expect(try bed.keptCredentials == 0)
     }
 
-    @Test("What is kept for all is used for each, and survives restarts")
+    @Test("A credential kept for all downloads is used for each, and survives restarts")
     func kept() async throws {
         try server.guardPaths("/", .ntlm("user", "right"))
         try await queue().addCredential(.password("user", "right", at: server))
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("What is kept for all is a secret of the user, found by its name")
+    @Test("A credential kept for all downloads is a secret of the user, found by its name")
     func amongSecrets() async throws {
         let secrets = try SecretStore(appID: "protectfs.downloads", keybag: bed.keybag)
         try await queue().addCredential(.password("user", "right", at: server, realm: "test", method: .digest))
@@ -133,7 +133,7 @@ import Testing
         #expect(try secrets.find().records.count == 1)
     }
 
-    @Test("Whose key is lost is said: no new key is made for a list that holds credentials")
+    @Test("A lost key is reported: no new key is made for a list that holds credentials")
     func lostKey() async throws {
         let id = try await queue().add(request(.password("user", "right", at: server))).id
         try FileManager.default.removeItem(atPath: queue().store.directory.appending("key").string)
@@ -146,7 +146,7 @@ import Testing
 
     // MARK: refused
 
-    @Test("What was refused is not sent again, not after a restart nor for another download, until it is replaced")
+    @Test("A refused credential is not sent again until replaced, even after a restart or for another download")
     func refused() async throws {
         try server.guardPaths("/", .basic("user", "right"))
         let first = try await bed.run(request(.password("user", "wrong", at: server)))
@@ -247,7 +247,7 @@ import Testing
     }
 
     @Test(
-        "What a handler gives is kept for nothing, for the process, or in the list",
+        "A handler's credential is not kept, kept for the process, or kept in the list",
         arguments: Credential.Persistence.allCases)
     func persistence(_ persistence: Credential.Persistence) async throws {
         try server.guardPaths("/", .basic("user", "right"))
@@ -353,7 +353,7 @@ import Testing
         #expect(try server.requests().last?.clientSubject != nil)
     }
 
-    @Test("A passphrase that is wrong, and what is no PKCS #12, are told at once")
+    @Test("A wrong passphrase, and bytes that are no PKCS #12, are reported at once")
     func malformedIdentities() throws {
         let space = ProtectionSpace(host: "localhost", port: server.port)
         for (content, wanted) in [

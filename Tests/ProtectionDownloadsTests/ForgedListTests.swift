@@ -160,7 +160,7 @@ import Testing
         try await expectFinished(id)
     }
 
-    @Test("What has come of one download is not what has come of another one")
+    @Test("The stored state of one download is refused as that of another one")
     func exchanged() async throws {
         bed.server["other"] = .init(bytes: noise(700_000, seed: 5))
         let id = try await bed.queue().add(bed.request()).id
@@ -224,7 +224,7 @@ import Testing
 
     // MARK: earlier versions
 
-    @Test("A list of a version that kept parts in clear opens, and what was under way comes again")
+    @Test("A list of a version that kept parts in clear opens, and downloads under way start again")
     func partsOfAnEarlierVersion() async throws {
         let name = try await twoParts()
         let queue = try bed.queue()

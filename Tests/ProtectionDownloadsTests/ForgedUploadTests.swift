@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "Whoever cannot open the file adds no upload: refused, and not sent after the unlock if it is written past that",
+        "An upload of a file that cannot be opened is refused; one forged into the list is never sent",
         arguments: [ProtectionClass.complete, .completeUnlessOpen])
     func addedWhileLocked(protectionClass: ProtectionClass) async throws {
         let bed = try DownloadBed()

@@ -132,7 +132,7 @@ final class Taker: DownloadTransport {
         #expect(try bed.contents() == bytes)
     }
 
-    @Test("What is no protected file is refused when it is added")
+    @Test("An upload of a file that is not protected is refused when it is added")
     func notProtected() async throws {
         let (bed, server) = (try DownloadBed(), try FaultServer())
         try Data("plain".utf8).write(to: URL(fileURLWithPath: bed.path("file").string))
@@ -193,7 +193,7 @@ final class Taker: DownloadTransport {
         #expect(taker.bodies == [bytes])
     }
 
-    @Test("How far it is can be seen by who has added it, and by others")
+    @Test("The progress can be seen by the queue that added it, and by others")
     func progress() async throws {
         let (bed, server) = (try DownloadBed(), try FaultServer())
         try bed.put(bytes, as: .complete)

@@ -64,7 +64,7 @@ struct LoggedWritesTests {
         }
     }
 
-    @Test("What has no room is marked, what was there before stays of use, and after a commit there is room again")
+    @Test("A write without room is marked, earlier ones stay usable, and after a commit there is room again")
     func full() throws {
         let path = temporary.directory.appending("file")
         let file = try ProtectedFile.open(path, .readWrite, create: .complete, keybag: temporary.keybag)

@@ -4,11 +4,10 @@ import TestEffort
 import Testing
 
 @Suite(
-    "What a lock leaves in the kernel, as the server of a mount can ask",
+    "Bytes that a lock leaves in the kernel, as the server of a mount can ask",
     .enabled(if: whyNoMount == nil, "\(whyNoMount ?? "")"))
 struct RetrievalTests {
-    @Test(
-        "When lock returns, the kernel hands back no byte of any complete file; what others have stays")
+    @Test("When lock returns, the kernel hands back no byte of any complete file; pages of other files stay")
     func nothingIsLeft() throws {
         // Each mapped file is open in the server.
         var limit = rlimit()

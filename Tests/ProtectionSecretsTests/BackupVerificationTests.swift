@@ -62,7 +62,9 @@ import Testing
         #expect(try other.store.text(strong) == "good")
     }
 
-    @Test("What replaced it while locked is kept beside, and comes back", arguments: changes)
+    @Test(
+        "While locked, the good copy that a damaged secret replaces is kept beside, and is restored",
+        arguments: changes)
     func damagedWhileLocked(_ change: String) throws {
         try alter(change)
         try bed.enter(.locked)

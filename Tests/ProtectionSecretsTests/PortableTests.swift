@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("What an import replaces is as strict as it was, also where somebody has altered that")
+    @Test("A secret that an import replaces is as strict as it was, even if somebody has altered that")
     func isAsStrictAsBoth() throws {
         let bed = try SecretsBed()
         let name = SecretName.account("kim")

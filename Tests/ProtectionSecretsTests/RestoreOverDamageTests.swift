@@ -50,7 +50,9 @@ import Testing
         try expectRestored()
     }
 
-    @Test("What replaces a secret is as strict as it was there and as it came", arguments: SecretAccessibility.allCases)
+    @Test(
+        "A restored secret is as strict as the one that it replaces and as the one in the backup",
+        arguments: SecretAccessibility.allCases)
     func isAsStrictAsBoth(_ accessibility: SecretAccessibility) throws {
         // The backup has it as `when-unlocked`.
         try bed.store.set(name, value: secret("newer"), accessibility: accessibility)

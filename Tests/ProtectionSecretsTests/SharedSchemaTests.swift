@@ -25,7 +25,7 @@ import Testing
         #expect { try body() } throws: { if case SharedDatabaseError.damaged = $0 { true } else { false } }
     }
 
-    @Test("What is made is what is expected, and making it again changes nothing")
+    @Test("The schema is made as expected, and making it again changes nothing")
     func made() throws {
         try make()
         try check()
@@ -93,7 +93,7 @@ import Testing
         expectDamaged(check)
     }
 
-    @Test("What ANALYZE makes is taken")
+    @Test("Tables that ANALYZE makes are accepted")
     func analyzed() throws {
         try make()
         try execute("INSERT INTO a VALUES (x'00', 1); ANALYZE")

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Certificates and pins, as they are read")
 struct CertificateTests {
-    @Test("What a certificate says of itself")
+    @Test("The facts in a certificate are read")
     func facts() throws {
         let (server, root) = (try Certificate.named("server"), try Certificate.named("root"))
         #expect(server.subject == "CN=server" && server.issuer == "CN=intermediate" && !server.isSelfSigned)
@@ -60,7 +60,7 @@ struct CertificateTests {
         return String(decoding: printed, as: UTF8.self)
     }
 
-    @Test("PEM: one, several, with text between them; and what it must not hold")
+    @Test("PEM: one, several, with text between them; private keys and damaged text are refused")
     func pem() throws {
         let (root, server) = (try Certificate.named("root"), try Certificate.named("server"))
         let pem = TestCertificates.certificatePEM("root", "server")

@@ -21,7 +21,7 @@ struct ServerTrustCodingTests {
         ]
     }
 
-    @Test("What is decoded is what was encoded")
+    @Test("A decoded trust is the one that was encoded")
     func roundTrip() throws {
         for trust in try trusts() {
             #expect(try JSONDecoder().decode(ServerTrust.self, from: JSONEncoder().encode(trust)) == trust)
@@ -30,7 +30,7 @@ struct ServerTrustCodingTests {
     }
 
     @Test(
-        "What cannot be built is not decoded",
+        "A trust that cannot be built is not decoded",
         arguments: [
             (0, "\"system\"", "\"only\""), (0, "\"system\"", "\"pinned\""), (0, "\"requested\"", "\"off\""),
             (0, "\"requested\"", "\"expected\""), (0, "\"system\"", "\"anybody\""),

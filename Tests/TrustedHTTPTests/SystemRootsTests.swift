@@ -40,7 +40,7 @@ struct SystemRootsTests {
         #expect(try isKnown("direct", to: roots))
     }
 
-    @Test("What the system's administrator rejects is denied")
+    @Test("A root that the system's administrator rejects is denied")
     func rejected() throws {
         let directory = try RootDirectory()
         try directory.write("root")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TrustedHTTP
 
-@Suite("Trust: what is made of what libcrypto says")
+@Suite("Trust: verdicts from the results of libcrypto")
 struct TrustDecisionTests {
     private func verdict(
         _ codes: [Int32], completed: Bool = true, trust: ServerTrust = ServerTrust(), host: HostFinding = .fits
@@ -42,7 +42,7 @@ struct TrustDecisionTests {
         #expect(try verdict([X509_V_ERR_UNSPECIFIED]).fatalReasons == [.other(code: 1, "it")])
     }
 
-    @Test("What was not looked at to its end is not trusted, not even by an exception")
+    @Test("A chain that was not checked to its end is not trusted, not even by an exception")
     func notCompleted() throws {
         let failed = TrustVerdict.evaluationFailed(.cryptographyLibrary("X509_verify_cert"))
         #expect(try verdict([], completed: false) == failed)

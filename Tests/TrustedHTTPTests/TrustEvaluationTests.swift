@@ -3,7 +3,7 @@ import Testing
 
 @testable import TrustedHTTP
 
-@Suite("Trust: whose certificates vouch for a server")
+@Suite("Trust: certificates that vouch for a server")
 struct TrustEvaluationTests {
     @Test(
         "A chain to an anchor is trusted, in whatever order it is presented",
@@ -104,7 +104,7 @@ struct TrustEvaluationTests {
     }
 
     @Test(
-        "What nobody can except",
+        "A fatal reason stays fatal despite an exception",
         arguments: [
             (["under-no-authority", "no-authority"], FatalReason.notAnAuthority),
             (["under-half-authority", "half-authority"], .notAnAuthority),

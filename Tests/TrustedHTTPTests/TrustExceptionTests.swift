@@ -34,7 +34,7 @@ struct TrustExceptionTests {
         for other in others { #expect(try verdict(other, chain: chain).recoverableReasons == [.expired]) }
     }
 
-    @Test("What stands beside an excepted reason stays wrong")
+    @Test("A second reason beside an excepted one still counts")
     func another() throws {
         let chain = try presented("expired-and-for-others", "intermediate")
         let name = "expired-and-for-others"
@@ -78,7 +78,7 @@ struct TrustExceptionTests {
 
     // MARK: the file
 
-    @Test("What is added is there again; reasons add up; what is removed is gone")
+    @Test("An added exception is stored; reasons add up; a removed exception is gone")
     func store() throws {
         let directory = try RootDirectory()
         let store = TrustExceptionStore(FilePath(directory.path).appending("trust.json"))

@@ -16,7 +16,7 @@ struct TrustHandshakeTests {
     }
 
     @Test(
-        "A trusted server gets the request, and what it presented is known",
+        "A trusted server gets the request, and the chain that it presented is known",
         arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
     func trusted(version: Int32) throws {
         let handshake = handshake(try .root())

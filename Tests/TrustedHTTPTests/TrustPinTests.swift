@@ -117,7 +117,7 @@ struct TrustPinTests {
         #expect(unchecked.verdict(try presented("nameless")) == .explicitlyTrusted)
     }
 
-    @Test("What cannot be built")
+    @Test("A trust without usable anchors, pins or host name cannot be built")
     func impossible() throws {
         let server = PinGroup.server(try key("server"))
         #expect(throws: TrustError.noAnchors) { try ServerTrust(anchors: .only([])) }

@@ -88,7 +88,7 @@ struct TrustedModuleTests {
         #expect(again == [UInt8](repeating: 1, count: 32))
     }
 
-    @Test("What it says of itself needs no value: the maker, the tries, and who can reset their count")
+    @Test("Its facts can be read without a value: the maker, the tries, and the presence of passwords")
     func facts() throws {
         try emulator.limit(tries: 31, seconds: 600)
         let facts = try module.moduleFacts()
@@ -162,7 +162,7 @@ struct TrustedModuleTests {
         }
     }
 
-    @Test("Whoever listens to the bus gets neither the value nor the secret, as of a program that encrypts nothing")
+    @Test("A listener on the bus gets neither value nor secret, but gets both from a program without encryption")
     func bus() throws {
         let value = Array("an authorization value 32 bytes.".utf8)
         let secret = Array("a secret that has 32 bytes, yes.".utf8)

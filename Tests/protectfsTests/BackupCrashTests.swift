@@ -72,7 +72,7 @@ struct BackupCrashTests {
     }
 
     @Test(
-        "At every call: what has a name is whole, and a second try does the rest",
+        "At every call: every file that has its name is whole, and a second try does the rest",
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot),
         arguments: ["linkat", "renameat", "fsync", "pwrite64", "mkdirat"])
     func restore(call: String) throws {

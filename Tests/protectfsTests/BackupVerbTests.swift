@@ -150,7 +150,7 @@ struct BackupVerbTests {
         #expect(taken.errors.contains("hint: to replace it: --replace\n"))
     }
 
-    @Test("Usage, and what is not there")
+    @Test("Usage errors, and paths that do not exist")
     func usage() throws {
         try sandbox.makeBackup()
         #expect(try sandbox.run("backup", "tree").status == 64)

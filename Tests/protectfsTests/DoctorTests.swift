@@ -6,7 +6,7 @@ import Testing
 @testable import ProtectedFiles
 @testable import protectfs
 
-@Suite("doctor: what facts mean")
+@Suite("doctor: findings from facts")
 struct DoctorFindingTests {
     private func level(
         _ finding: KeyPath<DoctorFacts, DoctorFinding>, _ change: (inout DoctorFacts) -> Void
@@ -73,7 +73,7 @@ struct DoctorFindingTests {
             facts.unitFinding?.fix?.contains("rm '/home/kim/.config/systemd/user/protectfs-agent.service'") == true)
     }
 
-    @Test("Who locks")
+    @Test("A running agent is ok; without an agent, a warning gives the fix that suits the machine")
     func agent() {
         let agent = AgentRecord(pid: 12, since: 0, program: "/usr/bin/protectfs-agent", followsAll: true)
         #expect(level(\.agentFinding) { $0.agent = .known(agent) } == .ok)
@@ -113,7 +113,7 @@ struct DoctorFindingTests {
         #expect(level(\.gcFinding) { $0.gcDelay = .known(3600) } == .warning)
     }
 
-    @Test("The keybag's place, and who else gets there")
+    @Test("The keybag's file system, and access by other users")
     func place() {
         let types: [(String, DoctorFinding.Level)] = [
             ("ext4", .ok), ("btrfs", .ok), ("tmpfs", .warning), ("overlay", .warning), ("vfat", .problem),
@@ -224,7 +224,7 @@ struct DoctorTests {
         #expect(other.contains("make one: protectfs init --keybag "), "it is about the keybag that was named")
     }
 
-    @Test("What is wrong is said, and what mends it does")
+    @Test("Problems are reported, and the suggested fixes work")
     func mending() throws {
         let sandbox = try CommandSandbox()
         try Data([1]).write(to: URL(fileURLWithPath: sandbox.path("keybag/keybag.1")))

@@ -16,7 +16,7 @@ struct EditEndTests {
         return try bed.edit("file", by: script, before: before)
     }
 
-    @Test("SIGTERM and SIGHUP: what was saved is kept, the copy is not", arguments: ["TERM", "HUP"])
+    @Test("SIGTERM and SIGHUP: saved text is kept, the copy is not", arguments: ["TERM", "HUP"])
     func terminated(signal: String) throws {
         try bed.make("file", "one")
         let done = try killed(
@@ -148,7 +148,7 @@ struct EditEndTests {
         #expect(done.errors.contains("protectfs: hint: ") == isWarnedOf)
     }
 
-    @Test("What has to be in memory is not put where others could exchange it")
+    @Test("The copy stays in memory, and out of a directory where others could exchange it")
     func unsafeDirectory() throws {
         try bed.make("file", "one")
         let script = """

@@ -12,7 +12,7 @@ struct EditLockTests {
         done.errors.split(separator: "\n").last.flatMap { $0.split(separator: "unlock: ").last }.map(String.init) ?? ""
     }
 
-    @Test("The plain copy goes; what is saved after that is sealed beside the file, and can be put in place")
+    @Test("The plain copy is removed; later saves are sealed beside the file, and can be put in place")
     func savedAfterLock() throws {
         try bed.make("file", "one")
         let script = """
@@ -78,7 +78,7 @@ struct EditLockTests {
         try bed.expectNoPlaintext()
     }
 
-    @Test("What a program writes that the editor left behind is not taken for all of the text; a lock knows of it")
+    @Test("Text of a program that outlives the editor goes beside the file, and a lock knows of the program")
     func leftBehind() throws {
         try bed.make("file", "one")
         let script = """

@@ -10,7 +10,7 @@ struct EditTests {
     init() throws { bed = try EditBed() }
 
     @Test(
-        "What the editor saves is sealed, with the file's mode, and its class unless that is none",
+        "Saved text is sealed with the file's mode and class; class none becomes first-unlock",
         arguments: EndToEndUser.classes)
     func writesBack(className: String) throws {
         try bed.make("file", "one", className)
@@ -105,7 +105,7 @@ struct EditTests {
         }
     }
 
-    @Test("What cannot be edited is refused before the editor starts")
+    @Test("A file that cannot be edited is refused before the editor starts")
     func refused() throws {
         try sandbox.put("plain", at: "plain")
         let plain = try bed.edit("plain", by: ": >started")
@@ -123,7 +123,7 @@ struct EditTests {
         try bed.expectNoPlaintext()
     }
 
-    @Test("What does not fit into a quarter of the memory is refused: status 71")
+    @Test("A file that does not fit into a quarter of the memory is refused: status 71")
     func tooLarge() throws {
         try bed.make("file", "one")
         let keybag = try Keybag(at: FilePath(sandbox.keybagDirectory))
@@ -155,7 +155,7 @@ struct EditTests {
 
     // MARK: somebody else
 
-    @Test("What somebody else has written is left as it is, and ours is beside it")
+    @Test("Text that somebody else has written is left as it is, and ours is saved beside it")
     func conflict() throws {
         try bed.make("file", "one")
         let done = try bed.edit("file", by: "echo theirs | \"$PROTECTFS\" write file; echo \"ours $MARKER\" >\"$1\"")

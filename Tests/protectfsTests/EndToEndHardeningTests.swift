@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 
 /// What other processes can see of the command's: memory, core dumps, arguments, environment.
-@Suite("End to end: what a process shows of itself", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
+@Suite("End to end: data that a process exposes", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
 struct EndToEndHardeningTests {
     /// Not root, who may look at everything.
     private let user: EndToEndUser
@@ -36,7 +36,7 @@ struct EndToEndHardeningTests {
         #expect(try user.run(["protectfs", "cat", file.string]).text == "new\n")
     }
 
-    @Test("What cannot be written back is said, and why")
+    @Test("A failed write-back is reported with its reason")
     func notWritable() throws {
         let edit = try shell(
             "mkdir place; mv file place; \"$PROTECTFS\" edit --editor 'chmod a-w place; echo >' place/file")

@@ -55,7 +55,7 @@ struct EndToEndMemoryTests {
         #expect(marker.isIn(try user.home.appending("elsewhere").storedBytes()))
     }
 
-    @Test("run: of the command, and what it gets is sealed memory")
+    @Test("run: of the command, which gets sealed memory")
     func run() throws {
         let trace = try SystemCallTrace(["run", file.string, "--", "dd", "if={}", "of=/dev/null", "bs=999"], by: user)
         #expect(places(trace) == ["/memfd:protectfs", "/dev/null"])

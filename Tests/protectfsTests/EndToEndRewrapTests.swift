@@ -3,7 +3,7 @@ import Testing
 
 /// Under strace: keys are wrapped anew, and no data are touched.
 @Suite(
-    "End to end: what a change of keys writes",
+    "End to end: writes of a change of keys",
     .enabled(if: EndToEndUser.canMakeUsers && SystemCallTrace.isPossible, SystemCallTrace.whyNot))
 struct EndToEndRewrapTests {
     private let user: EndToEndUser

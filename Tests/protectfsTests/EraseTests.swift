@@ -88,7 +88,7 @@ struct EraseTests {
         #expect(done.errors.split(separator: "\n").count == 1, "\(done.errors)")
     }
 
-    @Test("A keybag that cannot say its name is erased, with a hint for its keys; what is not its own is left")
+    @Test("A keybag that cannot say its name is erased, with a hint for its keys; foreign files are left")
     func nameless() throws {
         for copy in [0, 1] {
             try Data("nothing".utf8).write(to: URL(fileURLWithPath: sandbox.keybagDirectory + "/keybag.\(copy)"))
@@ -130,7 +130,7 @@ struct EraseTests {
     }
 
     @Test(
-        "What cannot be overwritten saves neither itself nor the other copy",
+        "A copy that cannot be overwritten is still removed, and so is the other copy",
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
     func badBlock() throws {
         let inject =
@@ -151,7 +151,7 @@ struct EraseTests {
         try expectGone(uuid, "by a link")
     }
 
-    @Test("It waits for who is replacing the keybag, who would put a copy back behind it")
+    @Test("It waits for a process that is replacing the keybag and would put a copy back")
     func waits() throws {
         let before = try sandbox.keybagFiles().filter { $0.key.hasPrefix("keybag") }
         let done = try sandbox.shell("flock \"$PROTECTFS_KEYBAG\" timeout 1 \"$PROTECTFS\" erase --yes")

@@ -41,7 +41,7 @@ struct InspectTests {
         #expect(stranger["origin"]?.hasPrefix("unverified: the file claims verified") == true)
     }
 
-    @Test("A damaged file: what can be read, what is bad, status 65")
+    @Test("A damaged file: the readable facts and the damaged head are shown, status 65")
     func damaged() throws {
         try sandbox.protectedFile("file", Data(repeating: 1, count: 5000), "unless-open")
         var bytes = try sandbox.stored("file")
@@ -81,7 +81,7 @@ struct InspectTests {
         #expect(rows(bad.text)["keybag.0"]?.hasPrefix("damaged") == true && rows(bad.text)["keybag.1"] == "in force")
     }
 
-    @Test("What is none of ours, and names that do something to a terminal")
+    @Test("Files that are not protected are refused, and names cannot control the terminal")
     func others() throws {
         try sandbox.put("plain", at: "plain")
         #expect(try sandbox.run("explain", "--stored", "plain").status == 65)
@@ -113,7 +113,9 @@ struct ExplainTests {
             uniqueKeysWithValues: actions.map { ($0["action"] as? String ?? "", $0["possible"] as? Bool ?? false) })
     }
 
-    @Test("What it says of a file is what happens", arguments: ["complete", "unless-open", "first-unlock", "none"])
+    @Test(
+        "Each answer about a file matches the result of the operation",
+        arguments: ["complete", "unless-open", "first-unlock", "none"])
     func isTrue(className: String) throws {
         let (deviceKey, away) = (sandbox.path("state/protectfs/device-key"), sandbox.path("away"))
         for state in [
@@ -143,7 +145,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("What would help, and which stronger class would still do")
+    @Test("The step that would help and the stronger classes that would still do are shown")
     func helpAndStronger() throws {
         try sandbox.protectedFile("log", Data("text".utf8), "first-unlock")
         try sandbox.run("lock")
@@ -166,7 +168,7 @@ struct ExplainTests {
         #expect(text.contains("the key of class complete is there only while unlocked"))
     }
 
-    @Test("Which rule chooses the class of a new file")
+    @Test("The rule that chooses the class of a new file is named")
     func rules() throws {
         #expect(try explain("new")["rule"] as? String == "fallback")
         try sandbox.put("default-class = unless-open\n", at: "config/protectfs/config")
@@ -212,7 +214,9 @@ struct ExplainTests {
         #expect(mounted["rule"] as? String == "fallback")
     }
 
-    @Test("What file permissions refuse, as another user", .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
+    @Test(
+        "Operations that file permissions refuse are reported, for an ordinary user",
+        .enabled(if: EndToEndUser.canMakeUsers, EndToEndUser.whyNot))
     func permissions() throws {
         let user = try EndToEndUser.made()
         try user.unlock()

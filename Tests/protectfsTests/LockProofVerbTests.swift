@@ -24,7 +24,7 @@ struct LockProofVerbTests {
             """)
     }
 
-    @Test("The process is named, and what to do; --json says it for scripts")
+    @Test("The process is named, with a hint; --json says it for scripts")
     func words() throws {
         let done = try beside("echo $holder; \"$PROTECTFS\" lock; echo $?; \"$PROTECTFS\" lock --json; echo $?")
         let lines = done.text.split(separator: "\n").map(String.init)
@@ -105,7 +105,7 @@ struct LockProofVerbTests {
     }
 
     @Test(
-        "A stopped unlock: status 75, the process, and what to do; afterwards status 0",
+        "A stopped unlock: status 75, the process, and a hint; afterwards status 0",
         .enabled(if: SystemCallTrace.isPossible, SystemCallTrace.whyNot))
     func stoppedUnlock() throws {
         try sandbox.run("lock")

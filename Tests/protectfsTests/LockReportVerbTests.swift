@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("What lock says of programs that have files open")
+@Suite("lock's report on programs that have files open")
 struct LockReportVerbTests {
     private let sandbox: CommandSandbox
 
@@ -30,7 +30,7 @@ struct LockReportVerbTests {
         #expect(try clients("lock", "--json").isEmpty)
     }
 
-    @Test("Who goes on with unless-open files; that is clean")
+    @Test("Programs that go on with unless-open files are named; that is clean")
     func unlessOpen() throws {
         let reader = try CrowdInSandbox(sandbox, ["read"])
         let done = try sandbox.run("lock", "--require-clean")
@@ -46,7 +46,7 @@ struct LockReportVerbTests {
         #expect(table[2].split(separator: " ") == ["\(reader.pid)", "1", "1", "answered", "'storm-worker'"])
     }
 
-    @Test("Who did not answer: 75 with --require-clean, the keys gone all the same; clean when it goes on")
+    @Test("A program that did not answer: 75 with --require-clean, keys evicted; clean when it goes on")
     func stopped() throws {
         let reader = try CrowdInSandbox(sandbox, ["write", "one"])
         reader.stop()

@@ -188,7 +188,7 @@ struct MountDeathTests {
         #expect(try bed.sandbox.run("unmount", "point").status == 0)
     }
 
-    @Test("Unmounted lazily, what a dead server showed is known as long as a program has it mapped")
+    @Test("Unmounted lazily, a dead server's file is known as long as a program has it mapped")
     func lazily() throws {
         try bed.mount()
         let done = try bed.script(

@@ -37,7 +37,7 @@ struct MountInPlaceTests {
         #expect(try sandbox.shell("cat d/sub/new").text == "written")
     }
 
-    @Test("What a mount over the directory would hide is named, and nothing is mounted")
+    @Test("A mount that would hide the keybag, the device key or another mount is refused, and says which")
     func refused() throws {
         let keybag = try sandbox.run("mount", ".")
         #expect(keybag.status == 64)

@@ -62,7 +62,7 @@ struct MountListTests {
     }
 
     @Test(
-        "What makes no sense is refused, and nothing is mounted",
+        "Options that make no sense are refused, and nothing is mounted",
         arguments: [
             ["--at-login"], ["--read-write"], ["--at-login", "d", "point"], ["--all", "d"], ["--json", "d"],
             ["--at-login", "--keybag", "elsewhere", "d"],

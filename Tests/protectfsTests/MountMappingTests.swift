@@ -41,7 +41,7 @@ struct MountMappingTests {
         return try bed.script(prelude + script, arguments)
     }
 
-    @Test("What is stored in a mapping, written and read is one file, here and below")
+    @Test("Mappings, writes and reads see one file, in the mount and below")
     func coherent() throws {
         let done = try script(
             """
@@ -59,7 +59,7 @@ struct MountMappingTests {
         #expect(try sandbox.run("verify", "d/complete").status == 0)
     }
 
-    @Test("What was stored before a lock is there after the unlock, and nothing of it in the kernel meanwhile")
+    @Test("Bytes stored in a mapping before a lock are there after the unlock, and not in the kernel meanwhile")
     func late() throws {
         let done = try script(
             """

@@ -14,7 +14,7 @@ struct MountStoredTests {
     }
 
     @Test(
-        "A file is replaced below while a program reads it: what is written to its name at once is not lost",
+        "A file is replaced below while a program reads it: bytes written to its name at once are not lost",
         arguments: [
             "\"$PROTECTFS\" class --rekey point/f", "\"$PROTECTFS\" unprotect point/f",
             "echo other | \"$PROTECTFS\" write point/f", "mv d/other d/f",

@@ -8,7 +8,7 @@ struct MountTakeoverTests {
     private let bed: MountBed
     init() throws { bed = try MountBed() }
 
-    @Test("Programs keep what they have open, and where they are; what was cached is dropped, and a lock is true")
+    @Test("Programs keep open files and their place; cached pages are dropped, and a lock is true")
     func goesOn() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
@@ -54,7 +54,7 @@ struct MountTakeoverTests {
                 """, "\(done.errors)")
     }
 
-    @Test("What write(2) has acknowledged is there, committed or not, and direct readers find it soon")
+    @Test("Acknowledged writes are there, committed or not, and direct readers find them soon")
     func uncommitted() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
@@ -94,7 +94,7 @@ struct MountTakeoverTests {
                 """, "\(done.errors)")
     }
 
-    @Test("A write to a file that was changed elsewhere meanwhile is lost, and who has written it is told")
+    @Test("A write to a file that was changed elsewhere meanwhile is lost, and its writer is told")
     func lost() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
@@ -181,7 +181,7 @@ struct MountTakeoverTests {
                 """, "\(done.errors)")
     }
 
-    @Test("What a killed server leaves of a locked file waits for the unlock")
+    @Test("Writes to a locked file that a killed server leaves wait for the unlock")
     func locked() throws {
         try bed.mount("--read-write")
         let done = try bed.script(
@@ -212,7 +212,7 @@ struct MountTakeoverTests {
                 """, "\(done.errors)")
     }
 
-    @Test("Servers are killed while programs write: what write(2) has acknowledged is there, and each lock is true")
+    @Test("Servers are killed while programs write: acknowledged writes are there, and each lock is true")
     func underLoad() throws {
         try bed.mount("--read-write")
         let done = try bed.script(

@@ -220,7 +220,7 @@ struct MountTests {
         #expect(try sandbox.run("mount", "d", "point").status == 0)
     }
 
-    @Test("What cannot be mounted is refused, and nothing is changed")
+    @Test("A mount that is not possible is refused, and nothing is changed")
     func refused() throws {
         #expect(try sandbox.run("mount", "d", "d/sub").status == 64)
         #expect(try sandbox.run("mount", "d/sub", "d").status == 64)
@@ -233,7 +233,7 @@ struct MountTests {
         #expect(try sandbox.run("mount", "d", "full/file").status == 64)
     }
 
-    @Test("What is neither file nor directory is shown as it is, and devices are none")
+    @Test("FIFOs, symbolic links and hard links are shown as they are")
     func otherKinds() throws {
         let made = try sandbox.shell("cd d && mkfifo fifo && ln -s /nowhere dangling && ln complete hard")
         #expect(made.status == 0, "\(made.errors)")

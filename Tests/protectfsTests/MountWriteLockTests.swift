@@ -62,8 +62,7 @@ struct MountWriteLockTests {
                 """, "\(done.errors)")
     }
 
-    @Test(
-        "What write(2) has acknowledged of a complete file is committed by the lock, though its server is killed then")
+    @Test("Acknowledged writes to a complete file are committed by the lock, even if the server is killed then")
     func committedByLock() throws {
         let done = try bed.script(
             """
@@ -106,7 +105,7 @@ struct MountWriteLockTests {
         #expect(Set(done.text.split(separator: "\n")) == ["True"], "\(done.errors)")
     }
 
-    @Test("What nobody synchronises is committed by itself a little later, while the file stays open")
+    @Test("Writes that nobody synchronises are committed a little later, while the file stays open")
     func rounds() throws {
         let done = try bed.script(
             """

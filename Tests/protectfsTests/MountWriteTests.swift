@@ -245,7 +245,7 @@ struct MountWriteTests {
             """)
     }
 
-    @Test("What is not offered has the errno of a file system without it")
+    @Test("An operation that is not offered has the errno of a file system without it")
     func notOffered() throws {
         let done = try bed.script(
             """

@@ -110,7 +110,7 @@ struct OtherKeybagTests {
     }
 
     @Test(
-        "What is read of it comes with a warning that names its keybag",
+        "Every verb that reads it prints a warning that names its keybag",
         arguments: [
             ["cat", "diary"], ["verify", "diary"], ["verify", "--json", "diary"], ["explain", "--stored", "diary"],
             ["explain", "--stored", "--json", "diary"], ["explain", "diary"], ["explain", "--json", "diary"],

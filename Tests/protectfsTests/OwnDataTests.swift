@@ -103,7 +103,7 @@ struct OwnDataTests {
         for name in ["tree/file", "tree/inside/file"] { #expect(try sandbox.run("cat", name).text == "text\n") }
     }
 
-    @Test("What only looks like the copies of a backup is not lost with the retired keys")
+    @Test("Files that only look like the copies of a backup are not lost with the retired keys")
     func lookalike() throws {
         #expect(try sandbox.shell("mkdir -p tree/files tree/earlier").status == 0)
         try sandbox.protectedFile("tree/files/file")

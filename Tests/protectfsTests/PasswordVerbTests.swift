@@ -21,7 +21,7 @@ struct PasswordVerbTests {
 
     private static let ofAnn = ["--site", "example.org", "--user", "ann"]
 
-    @Test("What hash prints, verify accepts with the right password only")
+    @Test("verify accepts the output of hash with the right password only")
     func life() throws {
         let encoded = try hashed("--iterations", "600000")
         #expect(encoded.wholeMatch(of: #/\$pbkdf2-sha256\$i=600000,l=32\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}/#) != nil)
@@ -130,7 +130,7 @@ struct PasswordVerbTests {
     }
 
     @Test(
-        "What cannot be meant is a usage error, and nothing is printed",
+        "Invalid arguments are a usage error, and nothing is printed to standard output",
         arguments: [
             ["hash", "--iterations", "9999"], ["hash", "--iterations", "0"], ["hash", "--iterations", "-1"],
             ["hash", "--iterations", "100000001"], ["hash", "--iterations", "many"],

@@ -27,7 +27,7 @@ struct ProtectTests {
         #expect(try sandbox.stored("file") == Data("plain words".utf8))
     }
 
-    @Test("A tree: files, defaults of directories, what comes later")
+    @Test("A tree: files, defaults of directories, and files made later")
     func tree() throws {
         try sandbox.put("1", at: "tree/one")
         try sandbox.put("2", at: "tree/deeper/two")
@@ -60,7 +60,7 @@ struct ProtectTests {
         #expect(try word("target") == "complete\n")
     }
 
-    @Test("Root, home, what is above it, shells and ssh are refused; inside a tree they are left out")
+    @Test("Root, home, its parents, shells and ssh are refused; inside a tree they are left out")
     func unprotectable() throws {
         try sandbox.put("key", at: "home/.ssh/id")
         try sandbox.put("alias", at: "home/.bashrc")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DataProtection
 
-@Suite("queue, write --raise-to, and what unlock leaves behind")
+@Suite("queue, write --raise-to, and the background process of unlock")
 struct QueueVerbTests {
     private let sandbox: CommandSandbox
     init() throws {
@@ -48,7 +48,7 @@ struct QueueVerbTests {
         #expect(done.errors.contains("--raise-to none is weaker than --class complete"))
     }
 
-    @Test("queue run while locked says that it waits; what fails stays in the queue")
+    @Test("queue run while locked says that it waits; a file that fails stays in the queue")
     func runsInTheForeground() throws {
         #expect(try sandbox.run("queue", "run").status == 0, "there is nothing to do")
         #expect(try write("a").status == 0)
@@ -80,7 +80,7 @@ struct QueueVerbTests {
         #expect(try sandbox.run("queue").text == "")
     }
 
-    @Test("What is raised to the class that the file has is no weakening")
+    @Test("Raising to the class that the file already has is no weakening")
     func again() throws {
         try sandbox.unlock()
         for _ in 0..<2 {

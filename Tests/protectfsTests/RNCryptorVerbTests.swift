@@ -39,7 +39,9 @@ struct RNCryptorVerbTests {
             .filter { !$0.hasPrefix(".run-") }.sorted()
     }
 
-    @Test("What was exported is imported", arguments: [0, 1, 15, 16, 4096, 1_048_575, 1_048_576, 3_000_001])
+    @Test(
+        "An exported file is imported with the same bytes",
+        arguments: [0, 1, 15, 16, 4096, 1_048_575, 1_048_576, 3_000_001])
     func roundTrip(size: Int) throws {
         let data = bytes(size)
         try sandbox.protectedFile("file", data)
@@ -229,7 +231,7 @@ struct RNCryptorVerbTests {
     }
 
     @Test(
-        "OpenRNCryptor, the example: prints what was sealed, and nothing of what was altered",
+        "OpenRNCryptor, the example: prints a sealed message, and nothing of an altered one",
         .enabled(if: Example.areBuilt, "the examples are not built: Tests/build builds them"))
     func example() throws {
         try sandbox.protectedFile("file", bytes(2_500_000))

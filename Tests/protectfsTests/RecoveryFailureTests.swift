@@ -41,7 +41,7 @@ struct RecoveryFailureTests {
     }
 
     @Test(
-        "The second copy fails: the new code counts, and what the old copy opens with is said",
+        "The second copy fails: the new code counts; a warning says that the old copy may open as before",
         arguments: [("fsync", "3"), ("rename", "2")])
     func secondCopy(call: String, when: String) throws {
         let code = try sandbox.makeRecoveryCode()

@@ -96,7 +96,7 @@ struct RecoveryVerbTests {
         try sandbox.expectSpent(code, butNot: #require(recovered.recoveryCode))
     }
 
-    @Test("What cannot become a keybag is said before a code is shown")
+    @Test("A path that cannot become a keybag is reported before a code is shown")
     func initialiseWhereSomethingIs() throws {
         let fresh = try CommandSandbox(makesKeybag: false)
         try fresh.put("x", at: "keybag/letter")
@@ -154,7 +154,7 @@ struct RecoveryVerbTests {
         #expect(wrong.status == 77 && wrong.text == "")
     }
 
-    @Test("What could not be stored was not: the code that was shown is void, and the old one is not")
+    @Test("If storing fails, the code that was shown is void, and the old one is not")
     func cannotStore() throws {
         let code = try sandbox.makeRecoveryCode()
         let obstacle = sandbox.keybagDirectory + "/keybag.new/inside"

@@ -210,7 +210,7 @@ struct RotateTests {
     }
 
     @Test(
-        "What a keybag keeps for itself and cannot be reached is no reason to forget its keys",
+        "The keys of a keybag are not forgotten while its secrets or downloads cannot be reached",
         arguments: ["secrets", "downloads"])
     func awayStores(store: String) throws {
         try tree()

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("unprotect --salvage")
 struct SalvageVerbTests {
-    @Test("What still opens is in a new file; the rest is named, with status 65, and the damaged file stays")
+    @Test("The parts that still open are in a new file; the rest is named, status 65; the damaged file stays")
     func salvage() throws {
         let sandbox = try CommandSandbox()
         try sandbox.unlock()

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Names and settings of others reach no terminal as they are.
-@Suite("What a terminal obeys is printed as a number")
+@Suite("Control characters printed as numbers")
 struct TerminalTests {
     private let sandbox: CommandSandbox
     init() throws { sandbox = try CommandSandbox() }

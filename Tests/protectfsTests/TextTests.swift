@@ -63,7 +63,7 @@ struct TextTests {
         #expect(ByteRange(argument: text)?.bytes(ofFileWithSize: 10) == expected)
     }
 
-    @Test("What is no range", arguments: ["", "-", "5", "5-2", "a-b", "1-2-3", "--1", "1--2"])
+    @Test("A malformed range is refused", arguments: ["", "-", "5", "5-2", "a-b", "1-2-3", "--1", "1--2"])
     func noRanges(text: String) { #expect(ByteRange(argument: text) == nil) }
 
     @Test(

@@ -4,7 +4,7 @@ import Testing
 @testable import DataProtection
 
 /// Nothing is called evicted or clean without knowing it.
-@Suite("What status and lock cannot know")
+@Suite("Facts that status and lock cannot know")
 struct UnknownStateTests {
     private let sandbox: CommandSandbox
     init() throws {

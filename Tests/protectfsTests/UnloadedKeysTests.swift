@@ -12,7 +12,7 @@ struct UnloadedKeysTests {
         return try sandbox.shell(script, input: Data(CommandSandbox.passcode.utf8))
     }
 
-    @Test("init: that the keybag is made is said, and what to do")
+    @Test("init: a note says that the keybag is created, and a hint gives the next step")
     func initialise() throws {
         let sandbox = try CommandSandbox(makesKeybag: false)
         let done = try run(sandbox, failing: "-e trace=add_key -e inject=add_key:error=EDQUOT", "init")

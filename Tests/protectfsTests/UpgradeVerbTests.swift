@@ -30,7 +30,7 @@ struct UpgradeVerbTests {
         #expect(try sandbox.run("cat", "tree/deep/two").text == "2")
     }
 
-    @Test("What would be done, as text and as JSON")
+    @Test("--dry-run prints the planned changes as text and as JSON, and makes none")
     func dryRun() throws {
         try sandbox.put("1", at: "tree/one")
         try sandbox.protectedFile("tree/two", Data("2".utf8), "none")
@@ -45,7 +45,7 @@ struct UpgradeVerbTests {
         #expect(try sandbox.stored("tree/one") == Data("1".utf8))
     }
 
-    @Test("Rules: from a file, not from the tree; what no rule names stays")
+    @Test("Rules: from a file, not from the tree; files that no rule names stay as they are")
     func rules() throws {
         for name in ["tree/mail/1", "tree/x.log", "tree/other", "tree/vendor/v"] { try sandbox.put("text", at: name) }
         try sandbox.put("# mine\nvendor/ -\n*.log unless-open\nmail/** complete\n", at: "rules")
@@ -82,7 +82,7 @@ struct UpgradeVerbTests {
         #expect(try sandbox.run("cat", "tree/2").text == "2")
     }
 
-    @Test("What comes unprotected while locked can be class unless-open at once")
+    @Test("Files that arrive unprotected while locked can be class unless-open at once")
     func unlessOpenWhileLocked() throws {
         try sandbox.put("1", at: "tree/one")
         try sandbox.run("lock")
@@ -171,7 +171,7 @@ struct UpgradeVerbTests {
         #expect(try word("tree/data.db") == "complete\n")
     }
 
-    @Test("What programs need is left out, counted, listed by a dry run and by --json, and included if asked for")
+    @Test("Files that programs need are left out, counted, listed by --dry-run and --json; --include adds them")
     func leftOut() throws {
         try sandbox.put("ref: refs/heads/main", at: "tree/.git/HEAD")
         try sandbox.put("#!/bin/sh\n", at: "tree/script")
@@ -216,7 +216,7 @@ struct UpgradeVerbTests {
         #expect(try sandbox.run("upgrade", "--queued", "--include", "executables").status == 64)
     }
 
-    @Test("What is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])
+    @Test("A tree that is refused as a whole is an error, and nothing is touched", arguments: [[], ["--dry-run"]])
     func refused(options: [String]) throws {
         try sandbox.put("text", at: "file")
         let home = try sandbox.shell("HOME=$PWD \"$PROTECTFS\" upgrade \(options.joined()) .")

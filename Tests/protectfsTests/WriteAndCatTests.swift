@@ -27,7 +27,7 @@ struct WriteAndCatTests {
         #expect(done.text == "2\n1\n1\n2\n2\n3\n1\n2\n2\n", "\(done.errors)")
     }
 
-    @Test("What was written is read", arguments: sizes)
+    @Test("cat prints the bytes that write has stored", arguments: sizes)
     func roundTrip(size: Int) throws {
         let data = bytes(size)
         #expect(try sandbox.run("write", "file", input: data).status == 0)

@@ -103,7 +103,7 @@ struct AuthenticationTests {
         #expect(last.bodyCount == 300_000 && Array(last.body) == Answer.pattern(0..<65_536))
     }
 
-    @Test("What NTLM has said of a connection serves no other request")
+    @Test("A connection that NTLM has authenticated serves no other request")
     func connectionsOfNTLM() async throws {
         try server.guardPaths("/", .ntlm("user", "correct horse"))
         let authentication = HTTPAuthentication([space], credentials: await store(password()))

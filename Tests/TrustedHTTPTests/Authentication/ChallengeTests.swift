@@ -146,7 +146,7 @@ struct ChallengeDecisionTests {
             ])
     }
 
-    @Test("What nobody can do is told by name, and what is not listed with what is nearest to it")
+    @Test("Unsupported methods are told by name, and an unlisted space with the entry nearest to it")
     func refusals() {
         #expect(decide("Negotiate, Hoba x=1") == .unsupported(["Negotiate", "Hoba"]))
         #expect(decide("Bearer realm=a") == .unsupported(["Bearer"]))

@@ -31,7 +31,7 @@ struct BandwidthTests {
         #expect(passed > 1_950_000)
     }
 
-    @Test("What was not used is not saved up, and a clock that stands still gives nothing")
+    @Test("Unused bandwidth is not saved up, and a clock that stands still gives nothing")
     func idle() {
         var bucket = BandwidthBucket(bytesPerSecond: 1000)
         bucket.count(1100, at: 0)
@@ -66,7 +66,7 @@ struct BandwidthTests {
         #expect(ledger.excess == 0)
     }
 
-    @Test("What is sent counts, too")
+    @Test("Bytes that are sent count, too")
     func upload() async throws {
         let server = try FaultServer()
         try server.answer("/up", Answer(status: 200, "ok"))

@@ -39,7 +39,7 @@ struct BodyFeedTests {
         #expect(seen?.bodySHA256 == Hexadecimal.text(digest))
     }
 
-    @Test("What cannot be read ends the transfer with its error")
+    @Test("A body that cannot be read ends the transfer with its error")
     func broken() async throws {
         let server = try server.get()
         try server.answer("/up", Answer(status: 200, "ok"))
@@ -72,7 +72,7 @@ struct BodyFeedTests {
         }
     }
 
-    @Test("After a rewind it begins where it is told to, and what was read before does not count")
+    @Test("After a rewind it begins where it is told to, and bytes read before do not count")
     func rewind() async throws {
         let reader = BodyFeed(PatternBody(length: 300_000)) {}
         #expect(reader.start())

@@ -73,7 +73,7 @@ struct LiveTrustTests {
     }
 
     @Test(
-        "What is wrong with a certificate",
+        "A faulty certificate is refused with its reason",
         arguments: [
             (["expired", "intermediate"], "expired"), (["not-yet-valid", "intermediate"], "not-yet-valid"),
             (["for-others", "intermediate"], "host-mismatch"),

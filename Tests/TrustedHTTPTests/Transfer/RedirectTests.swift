@@ -12,7 +12,7 @@ struct RedirectTests {
     init() throws { server = try .shared }
 
     @Test(
-        "What becomes of the method",
+        "A redirect keeps the method, or changes it to GET, by its status",
         arguments: [
             (301, "GET", "GET"), (301, "POST", "GET"), (301, "PUT", "PUT"), (302, "POST", "GET"), (302, "HEAD", "HEAD"),
             (303, "PUT", "GET"), (303, "HEAD", "HEAD"), (307, "POST", "POST"), (308, "PUT", "PUT"),
@@ -103,7 +103,7 @@ struct RedirectTests {
         #expect(request.body != nil && !request.hasLostBody)
     }
 
-    @Test("What another origin answers says that it did not get the body")
+    @Test("A response from another origin says that the origin did not get the body")
     func acknowledgementOfAnotherOrigin() async throws {
         let server = try FaultServer()
         let other = try server.listen("other", chain: ["server"])

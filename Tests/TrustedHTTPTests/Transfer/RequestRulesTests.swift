@@ -3,7 +3,7 @@ import Foundation
 import Testing
 import TrustedHTTP
 
-@Suite("What is refused before anything is sent")
+@Suite("Requests refused before anything is sent")
 struct RequestRulesTests {
     let server: FaultServer
     let client = HTTPClient()

@@ -144,7 +144,7 @@ struct TransferFaultTests {
     }
 
     @Test(
-        "What is no HTTP is no response",
+        "An answer that is not HTTP is a malformed response",
         arguments: ["SSH-2.0-server\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n"])
     func notHTTP(text: String) async throws {
         let path = "/raw/\(text.utf8.count)"

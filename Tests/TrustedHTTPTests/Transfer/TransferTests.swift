@@ -98,7 +98,7 @@ struct TransferTests {
         #expect(seen["X-Empty"] == "" && seen["Accept-Encoding"] == "identity" && seen["Authorization"] == nil)
     }
 
-    @Test("What is compressed all the same is delivered as it came")
+    @Test("A body that is compressed all the same is delivered as it came")
     func compressed() async throws {
         let answer = Answer(status: 200, "not really", headers: [["Content-Encoding", "gzip"]])
         try server.answer("/gzip", answer)

@@ -45,7 +45,7 @@ struct AgentLifeTests {
         #expect(gone.text == "not running\n")
     }
 
-    @Test("SIGTERM ends it; what is armed is locked at once, and what is not stays unlocked", arguments: [true, false])
+    @Test("SIGTERM ends it; an armed keybag is locked at once, and any other stays unlocked", arguments: [true, false])
     func ended(isArmed: Bool) throws {
         let bed = try AgentBed("--grace", "1000")
         if isArmed {

@@ -28,7 +28,7 @@ struct ConformanceMountTests {
         }
     }
 
-    @Test("What is left out is what a program cannot ask of a file system")
+    @Test("Only operations that a program cannot ask of a file system are left out")
     func gaps() throws {
         let sandbox = try CommandSandbox()
         _ = try sandbox.shell("mkdir somewhere")

@@ -48,7 +48,7 @@ struct ConformanceTests {
 }
 
 /// What is left out, and why: nothing may go missing quietly.
-@Suite("Conformance: what cannot be tried")
+@Suite("Conformance: operations that cannot be tried")
 struct ConformanceGapTests {
     @Test("Rows without a feature are those that are known, and each says why")
     func unavailable() throws {

@@ -55,7 +55,7 @@ struct ConformanceVerbTests {
         line.dropFirst(44).split(separator: " ").map(String.init)
     }
 
-    @Test("What a file system cannot do is found, named and counted: status 71")
+    @Test("Operations that a file system lacks are found, named and counted: status 71")
     func differences() throws {
         // ramfs has no extended attributes, and does not say how large it is.
         let namespace = geteuid() == 0 ? "--mount" : "--user --map-root-user --mount"
@@ -133,7 +133,7 @@ struct ConformanceVerbTests {
         expectNoKeys(uuid)
     }
 
-    @Test("What a killed run left is taken away by the next one, its keys too", arguments: ["library", "command"])
+    @Test("The next run removes everything that a killed run left, its keys too", arguments: ["library", "command"])
     func killed(way: String) throws {
         let (process, uuid) = try begin(way)
         kill(process.processIdentifier, SIGKILL)

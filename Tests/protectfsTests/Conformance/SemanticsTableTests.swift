@@ -39,7 +39,7 @@ struct SemanticsTableTests {
         #expect(error?.reason == reason)
     }
 
-    @Test("What is found and what stands in the table are told apart, whatever they are")
+    @Test("Every mark of the table is told apart from every other finding")
     func verdicts() {
         let pairs: [(Mark, Finding?)] = [
             (.goes, .goes), (.locked, .locked), (.refused, .refused), (.cannotArise, nil),

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Documents: what they say is true of this program")
+@Suite("Documents: agreement with this program")
 struct DocumentTests {
     @Test("Every terminal session that a document shows goes as it is shown", arguments: Checkout.documents)
     func sessions(document: String) throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What help shows, old names, and words that are mistyped")
+@Suite("Contents of help, old names, and mistyped words")
 struct SurfaceTests {
     private let sandbox: CommandSandbox
 
@@ -93,7 +93,7 @@ struct SurfaceTests {
     }
 
     @Test(
-        "A mistyped verb or option: what is unknown, and what was probably meant",
+        "A mistyped verb or option is named, with the one that was probably meant",
         arguments: [
             (["recovery", "exprot"], "there is no verb 'recovery exprot'", "protectfs recovery export"),
             (["secret", "finde"], "there is no verb 'secret finde'", "protectfs secret find"),

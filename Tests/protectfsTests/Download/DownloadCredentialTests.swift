@@ -42,7 +42,7 @@ struct DownloadCredentialTests {
         #expect(try bed.list().count == 1)
     }
 
-    @Test("add, list, remove; what is kept is used by whoever runs the list")
+    @Test("add, list, remove; a kept credential is used by every run of the list")
     func kept() throws {
         let added = try download(
             "credentials", "add", server, "--user", "user", "--realm", "test", "--password-fd", "3",
@@ -140,7 +140,7 @@ struct DownloadCredentialTests {
         #expect(form.status == 65 && form.errors.contains("text/html"), "\(form.errors)")
     }
 
-    @Test("66 and 65: what is uploaded must be there, and protected; 73: another upload of it is in the list")
+    @Test("66 and 65: the file to upload is missing, or not protected; 73: another upload of it is in the list")
     func uploads() throws {
         let url = bed.server.url("/a").absoluteString
         #expect(try bed.download("upload", "missing", url).status == 66)

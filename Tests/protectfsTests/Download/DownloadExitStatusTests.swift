@@ -74,7 +74,7 @@ struct DownloadExitStatusTests {
         }
     }
 
-    @Test("What a server says moves no cursor")
+    @Test("A server's text moves no cursor: control characters are escaped")
     func words() {
         let failure = DownloadFailure(.unusable, "encoded (\u{1B}[2Jgzip\u{202E})\nsecond ü")
         #expect(failure.words == "encoded (\\u{1b}[2Jgzip\\u{202e}); second ü")

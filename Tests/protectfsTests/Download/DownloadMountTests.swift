@@ -34,7 +34,7 @@ struct DownloadMountTests {
         #expect(try sandbox.shell("ls -A \(directory) | grep -c protectfs-download").text == "0\n")
     }
 
-    @Test("What is uploaded may be named in a mount", arguments: ["point", "d"])
+    @Test("A file to upload may be named in a mount", arguments: ["point", "d"])
     func upload(directory: String) throws {
         if directory == "d" { try bed.mountInPlace() } else { try bed.mount() }
         try server.answer("/up", Answer(length: 0))

@@ -41,7 +41,7 @@ struct DownloadRunTests {
         #expect(try bed.sandbox.run("cat", "a").output == Data(Answer.pattern(0..<200_000)))
     }
 
-    @Test("--while-locked suspend: what has come is complete, it waits for the unlock, and goes on then")
+    @Test("--while-locked suspend: the received part is class complete; the download goes on after the unlock")
     func suspended() async throws {
         try bed.server.answer("/a", Answer(length: 200_000).with(\.holdAfter, 100_000), Answer(length: 200_000))
         let get = try start(
@@ -156,7 +156,7 @@ struct DownloadRunTests {
     }
 
     @Test(
-        "74: the disk is full: refused ahead where the length is known, else what came is kept",
+        "74: the disk is full: refused ahead where the length is known, else the received bytes are kept",
         .enabled(if: geteuid() == 0, "needs root: it mounts a small disk"), arguments: [true, false])
     func fullDisk(lengthIsKnown: Bool) throws {
         let answer = Answer(length: 4 << 20)

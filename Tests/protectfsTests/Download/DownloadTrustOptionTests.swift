@@ -84,14 +84,14 @@ struct DownloadTrustOptionTests {
         return Hexadecimal.text(try digest.finish())
     }
 
-    @Test("--give-up-after: what a server asks for is not waited for longer than that")
+    @Test("--give-up-after: a server that asks for a longer wait is not waited for")
     func giveUpAfter() throws {
         try bed.server.answer("/busy", Answer(status: 503, headers: [["Retry-After", "7200"]]))
         let done = try bed.get("/busy", "--give-up-after", "1h")
         #expect(done.status == 75 && done.errors.contains("given up"), "\(done.errors)")
     }
 
-    @Test("What is asked for is what was said")
+    @Test("Every option reaches the request or the connections")
     func request() throws {
         let words = [
             "https://localhost/a", "--priority=-5", "--retries", "3", "--give-up-after", "2h", "--header", "X-A: b: c",

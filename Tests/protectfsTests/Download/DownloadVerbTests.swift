@@ -163,7 +163,7 @@ struct DownloadVerbTests {
         #expect(try bed.sandbox.run("cat", "a").output.count == 1000)
     }
 
-    @Test("What others can read in the arguments is warned of")
+    @Test("A cookie in the arguments, which others can read, gives a warning")
     func cookie() throws {
         try bed.server.answer("/a", Answer(length: 1000))
         let done = try bed.get("/a", "-H", "Cookie: a=b")
@@ -179,7 +179,7 @@ struct DownloadVerbTests {
         #expect(done.status == 0 && done.errors.contains("that it was added with"), "\(done.errors)")
     }
 
-    @Test("What a get was missing that failed before a byte came is given with the next one")
+    @Test("A get that failed before the first byte can be repeated with the option that it lacked")
     func missingAnchor() throws {
         try bed.server.answer("/a", Answer(length: 1000))
         #expect(try bed.download("get", bed.server.url("/a").absoluteString).status == 76)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import protectfs_secrets
 
-@Suite("What ssh, git and sudo ask")
+@Suite("Questions of ssh, git and sudo")
 struct AskpassQuestionTests {
     @Test(arguments: [
         (

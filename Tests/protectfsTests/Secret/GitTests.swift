@@ -58,9 +58,7 @@ struct SecretGitTests {
         #expect(try git("credential fill", input: place + "username=lee\n\n").text.contains("password=of lee\n"))
     }
 
-    @Test(
-        "What somebody keeps with a realm is not kept a second time without one; a new password opens only while unlocked"
-    )
+    @Test("A password kept with a realm is not kept again without one; a new one opens only while unlocked")
     func realm() throws {
         #expect(
             try sandbox.run(

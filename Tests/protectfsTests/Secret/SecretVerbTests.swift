@@ -54,7 +54,7 @@ struct SecretVerbTests {
         #expect(try secret("get", "--account", "typed").text == "by hand\n")
     }
 
-    @Test("75 while locked, with the accessibility and what to do; what is left of it can be searched and deleted")
+    @Test("75 while locked, with the accessibility and a hint; the secret can still be searched and deleted")
     func locked() throws {
         _ = try secret("add", Self.imap, value: "one")
         _ = try secret("add", ["--service", "sync", "--accessibility", "after-first-unlock"], value: "two")
@@ -85,7 +85,7 @@ struct SecretVerbTests {
         #expect(try secret("get", Self.imap).text == "one\n")
     }
 
-    @Test("find: what is known of them, in one group or in all, with duplicates marked")
+    @Test("find lists the attributes of secrets, in one group or in all, with duplicates marked")
     func find() throws {
         let host = ["--host", "Example.org", "--account", "kim", "--port", "8443"]
         let group = ["--group", "protectfs.org.example.shared"]
@@ -137,7 +137,7 @@ struct SecretVerbTests {
         #expect(try secret("get", Self.imap).text == "one\n")
     }
 
-    @Test("An identity: the PKCS #12 as it was, and what opens it")
+    @Test("An identity: the PKCS #12 as it was, and its passphrase")
     func identity() throws {
         let made = try sandbox.shell(
             """

@@ -104,7 +104,7 @@ struct AskpassTests {
     }
 
     @Test(
-        "What pinentry answers: in pieces, with escapes, nothing, errors",
+        "pinentry's answers are understood: in pieces, with escapes, nothing, errors",
         arguments: [
             ("D a pass\\nS PIN_REPEATED\\nD code%%20for tests\\nOK\\n", Int32(0)),
             ("D a%%20passcode for test%%73\\nOK\\n", 0), ("D wrong\\nOK\\n", 77), ("OK\\n", 64),

@@ -208,7 +208,7 @@ struct LoginTests {
         for (block, script) in zip(blocks, scripts) { #expect(script.contains("\n#   \(block)\n")) }
     }
 
-    @Test("Another user's password, and what is no authentication, is not tried on this keybag")
+    @Test("Another user's password, and a PAM call without authentication, are not tried on this keybag")
     func others() throws {
         let before = try attempts
         for (type, name) in [("auth", "root"), ("auth", ""), ("open_session", user.name), ("account", user.name)] {

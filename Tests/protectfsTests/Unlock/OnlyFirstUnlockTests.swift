@@ -27,7 +27,7 @@ struct OnlyFirstUnlockTests {
         #expect(try sandbox.run("status", "--json").text.contains("\"state\": \"locked\""))
     }
 
-    @Test("What is unlocked stays unlocked; with --for it is a usage error")
+    @Test("An unlocked keybag stays unlocked; --for is a usage error")
     func unlocked() throws {
         try sandbox.unlock()
         let done = try sandbox.run("unlock", "--only-first-unlock", "--passcode-fd", "3", passcodes: passcode)
