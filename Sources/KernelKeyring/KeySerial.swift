@@ -86,22 +86,39 @@ extension KeySerial {
 
     /// The description of a key, or nil when the key cannot be described (expired, revoked, or not ours to view).
     /// The C call is `keyctl_describe`, keyctl_describe(3).
-    public func keyDescription() -> String? { described?.last }
+    public func keyDescription() -> String? { (try? identity())?.description }
 
     /// Whether its permissions let the possessor and the user search it. False when it cannot be described.
-    var isSearchable: Bool {
-        guard let described, let permissions = UInt32(described[3], radix: 16) else { return false }
-        return permissions & 0x0808_0000 == 0x0808_0000
+    var isSearchable: Bool { ((try? identity())?.permissions ?? 0) & 0x0808_0000 == 0x0808_0000 }
+
+    /// What the kernel says of a living key.
+    struct Identity {
+        let type: String
+        /// The uid, as this user namespace has it.
+        let owner: UInt32
+        let permissions: UInt32
+        let description: String
     }
 
-    /// Type, uid, gid, permissions in hexadecimal, description.
-    private var described: [String]? {
-        var buffer = [CChar](repeating: 0, count: 4096)
-        let count = keyctl_describe(rawValue, &buffer, buffer.count)
-        guard count > 0, count <= buffer.count else { return nil }
-        let text = String(decoding: buffer.prefix(count - 1).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let fields = text.split(separator: ";", maxSplits: 4, omittingEmptySubsequences: false).map(String.init)
-        return fields.count == 5 ? fields : nil
+    /// The C call is `keyctl_describe`, keyctl_describe(3).
+    ///
+    /// - Throws: `keyExpired`, `keyRevoked`; `requiredKeyNotAvailable` if there is no such key; `permissionDenied` if it is not ours to view;
+    ///   `fileNameTooLong` if its name is longer than any of ours.
+    func identity() throws(Errno) -> Identity {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = buffer.withUnsafeMutableBytes {
+            keyctl_describe(rawValue, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+        }
+        guard count > 0 else { throw .latest() }
+        guard count <= buffer.count else { throw .fileNameTooLong }
+        // type;uid;gid;permissions;description, and a byte 0
+        let fields = buffer[..<(count - 1)].split(separator: 0x3B, maxSplits: 4, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        guard fields.count == 5, let owner = Int64(fields[1]), let permissions = UInt32(fields[3], radix: 16) else {
+            throw .invalidArgument
+        }
+        return Identity(
+            type: fields[0], owner: UInt32(truncatingIfNeeded: owner), permissions: permissions, description: fields[4])
     }
 
     /// The keys linked in this keyring. The C call is `keyctl_read`, keyctl_read(3).

@@ -1,50 +1,93 @@
+import Glibc
 import SystemPackage
 
-/// `/proc/keys`: the keys that this process may view, the expired and revoked ones included. proc_keys(5).
+/// `/proc/keys`: which keys this process may view, the expired and revoked ones included. proc_keys(5).
+///
+/// It only leads to keys. Each user can let all others view a key, give it the name of one of ours, and put whole lines into a name: the kernel prints
+/// names as they are. So the kernel is asked for each key, by its serial, whose it is and what it is called.
 enum ProcKeys {
-    /// One line of it.
+    /// A key of this process's user.
     struct Entry {
         let serial: KeySerial
         let description: String
         /// Whether the key has expired or was revoked. Nobody can read it then.
         let isDead: Bool
-        /// In seconds, as far as it is told; nil: it stays.
+        /// In seconds, as far as it is told; nil: it stays. Another user who knows the serial can make it look shorter, and not longer.
         let timeLeft: Range<UInt64>?
     }
 
-    /// All `user` keys listed, but for invalidated ones, which only wait for the kernel's collector. Empty where the kernel has no such file.
-    static func userKeys() -> [Entry] {
-        guard let text = read() else { return [] }
-        return text.split(separator: "\n").compactMap { line in
-            // serial flags usage timeout permissions uid gid type description: summary
-            let fields = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: true)
-            guard fields.count == 9, fields[7] == "user", !fields[1].hasSuffix("i"),
-                let serial = UInt32(fields[0], radix: 16)
+    /// Keys of type `user` that are this user's and have a name that is wanted, but for invalidated ones, which only wait for the kernel's collector.
+    /// Empty where the kernel has no such file.
+    ///
+    /// - Parameter onlyDead: leave out the living ones.
+    static func userKeys(onlyDead: Bool = false, where isWanted: (String) -> Bool) -> [Entry] {
+        Dictionary(grouping: lines(in: read()), by: \.serial).compactMap { serial, lines in
+            // The genuine line is one of them. What others have put into names makes more.
+            guard
+                lines.contains(where: { $0.type == "user" && ($0.isDead || !onlyDead) && isWanted($0.description) })
             else { return nil }
-            let rest = fields[8].drop { $0 == " " }  // the type before it is padded
-            return Entry(
-                serial: KeySerial(rawValue: Int32(bitPattern: serial)), description: String(rest[..<rest.summaryStart]),
-                isDead: fields[3] == "expd" || fields[1].contains("R"), timeLeft: timeLeft(fields[3]))
+            let timeLeft = lines.compactMap(\.timeLeft).min { $0.lowerBound < $1.lowerBound }
+            do throws(Errno) {
+                let key = try serial.identity()
+                guard !onlyDead, key.type == "user", key.owner == geteuid(), isWanted(key.description) else {
+                    return nil
+                }
+                return Entry(serial: serial, description: key.description, isDead: false, timeLeft: timeLeft)
+            } catch {
+                // The kernel does not say what a dead key was. So no line may say anything else.
+                let name = lines[0].description
+                guard [.keyExpired, .keyRevoked].contains(error), isWanted(name),
+                    lines.allSatisfy({ $0.type == "user" && $0.owner == geteuid() && $0.description == name })
+                else { return nil }
+                return Entry(serial: serial, description: name, isDead: true, timeLeft: nil)
+            }
         }
     }
 
-    /// `5s`, or whole minutes, hours, days, weeks, rounded down.
-    private static func timeLeft(_ column: Substring) -> Range<UInt64>? {
-        let units: [Character: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
-        guard let unit = column.last.flatMap({ units[$0] }), let count = UInt64(column.dropLast()), count < 1 << 32
-        else { return nil }
-        return count * unit..<(count + 1) * unit
+    static func lines(in bytes: [UInt8]) -> [Line] { bytes.split(separator: 0x0A).compactMap(Line.init) }
+
+    /// serial flags usage timeout permissions uid gid type description: summary
+    struct Line {
+        let serial: KeySerial
+        let owner: UInt32
+        let type: String
+        let description: String
+        let isDead: Bool
+        let timeLeft: Range<UInt64>?
+
+        fileprivate init?(_ bytes: ArraySlice<UInt8>) {
+            let fields = bytes.split(separator: 0x20, maxSplits: 8).map { String(decoding: $0, as: UTF8.self) }
+            guard fields.count == 9, let serial = UInt32(fields[0], radix: 16), let owner = Int64(fields[5]) else {
+                return nil
+            }
+            self.serial = KeySerial(rawValue: Int32(bitPattern: serial))
+            self.owner = UInt32(truncatingIfNeeded: owner)
+            type = fields[7]
+            let rest = fields[8].drop { $0 == " " }  // the type before it is padded
+            description = String(rest[..<rest.summaryStart])
+            isDead = fields[3] == "expd" || fields[1].contains("R")
+            timeLeft = Self.timeLeft(fields[3])
+        }
+
+        /// `5s`, or whole minutes, hours, days, weeks, rounded down. More than a timeout can be is none.
+        private static func timeLeft(_ column: String) -> Range<UInt64>? {
+            let units: [Character: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+            guard let unit = column.last.flatMap({ units[$0] }), let count = UInt64(column.dropLast()),
+                count <= UInt64(UInt32.max) / unit
+            else { return nil }
+            return count * unit..<(count + 1) * unit
+        }
     }
 
-    private static func read() -> String? {
-        guard let file = try? FileDescriptor.open("/proc/keys", .readOnly, options: .closeOnExec) else { return nil }
+    private static func read() -> [UInt8] {
+        guard let file = try? FileDescriptor.open("/proc/keys", .readOnly, options: .closeOnExec) else { return [] }
         defer { try? file.close() }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16_384)
         while let count = try? chunk.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
             bytes += chunk[..<count]
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
     }
 }
 

@@ -54,7 +54,7 @@ public struct RingKey: Hashable, Sendable {
     public static func elsewhere(_ keys: [RingKey]) -> [RingKey] {
         let names = Set(keys.map(\.description))
         func seen() -> [KeySerial: String] {
-            let living = ProcKeys.userKeys().filter { names.contains($0.description) && !$0.isDead }
+            let living = ProcKeys.userKeys(where: names.contains).filter { !$0.isDead }
             if living.isEmpty { return [:] }
             let here = Set((try? KeySerial.userKeyring.members()) ?? [])
             return Dictionary(
@@ -135,13 +135,14 @@ public struct RingKey: Hashable, Sendable {
     /// minute, and so on. Nil if it stays, is not here, or `/proc/keys` cannot be read.
     public var timeLeft: Range<UInt64>? {
         guard let serial = try? find() else { return nil }
-        return ProcKeys.userKeys().first { $0.serial == serial }?.timeLeft
+        return ProcKeys.userKeys { $0 == description }.first { $0.serial == serial }?.timeLeft
     }
 
     /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
     public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
         let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }
-        return Set(living + ProcKeys.userKeys().map(\.description)).filter { $0.hasPrefix(prefix) }
+        let listed = ProcKeys.userKeys { $0.hasPrefix(prefix) }.map(\.description)
+        return Set(listed + living.filter { $0.hasPrefix(prefix) })
     }
 
     /// Removes expired and revoked keys from the user keyring. The kernel then wipes their payloads at once.
@@ -151,7 +152,7 @@ public struct RingKey: Hashable, Sendable {
     ///
     /// - Parameter isWanted: gets the description of each dead key, and says whether it goes.
     public static func removeDead(where isWanted: (String) -> Bool) {
-        for key in ProcKeys.userKeys() where key.isDead && isWanted(key.description) {
+        for key in ProcKeys.userKeys(onlyDead: true, where: isWanted) {
             try? KeySerial.userKeyring.unlink(key.serial)  // fails for one that is in another keyring
         }
     }

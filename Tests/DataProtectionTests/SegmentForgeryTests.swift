@@ -92,6 +92,23 @@ import Testing
         #expect(try bed.read(file) == Array("diary".utf8))
     }
 
+    /// A second name of the log looks like a segment that has become it, of which only that name is left to be removed.
+    @Test(arguments: [false, true])
+    func aSecondNameOfTheLog(isSealed: Bool) throws {
+        let bed = try FileTestBed()
+        let log = try bed.makeWhole("log", .complete, Array("line".utf8))
+        let name = bed.path("log.segment-1")
+        var seal: [UInt8] = isSealed ? try bed.joinSeal(of: log, for: log) : []
+        if isSealed { seal[20] ^= 1 }
+        try bed.keybag.lock()
+        try #require(link(log.string, name.string) == 0)
+        try bed.forge([.join(try bed.reference(name), log: log, seal: seal)])
+        try bed.enter(.unlocked)
+        let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
+        #expect(outcomes == [.failed(.because(TreeFailure.notASegment(name, of: log)))])
+        #expect(try bed.names() == ["log", "log.segment-1"])
+    }
+
     /// The segments of one log, renamed and with notes to match, are not those of another one.
     @Test func aSegmentOfAnotherLog() throws {
         let bed = try FileTestBed()

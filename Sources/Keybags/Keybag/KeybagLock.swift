@@ -81,7 +81,7 @@ extension Keybag {
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. The caller that armed the lock calls
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. An armed lock or a limited unlock
     /// that ends earlier is not postponed. This locks at once and warns if the kernel refuses the timeout, the deadline cannot be written down, or a
-    /// running unlock may load keys without it: nothing would evict the keys if the caller died.
+    /// running unlock may load keys without it: nothing would evict the keys if the caller died. Also in a time namespace, whose clock is another one.
     /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
@@ -89,6 +89,11 @@ extension Keybag {
         var refusal: Errno?
         let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
+            // A process elsewhere would take a deadline by the clock of a time namespace for one by its own.
+            guard Clock.isOfMachine else {
+                refusal = .notSupported
+                return
+            }
             if !Clock.mayBeThisBoot(record.bootID) { (record.deadline, record.limit) = (0, 0) }
             let earlierDeadline = record.deadline
             if earlierDeadline == 0 { noteUnknownExpiry() }
@@ -211,7 +216,9 @@ extension TransitionRecord {
     /// counts: the kernel removes keys then without writing here.
     package var lastChange: UInt64? {
         let now = Clock.bootTime()
-        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min(), end <= now else {
+        guard bootID == Clock.bootID(), let end = [deadline, limit].filter({ $0 != 0 }).min(), end <= now,
+            Clock.isOfMachine
+        else {
             return changedAt == 0 ? nil : changedAt
         }
         let wallTime = Clock.now()  // read once: the clock can be set back at any moment

@@ -38,14 +38,17 @@ struct SegmentJoin {
             if let begun = note.begun, try begun.log.find(asPartOf: log) != nil { return .done }
             return try reference.gone()
         }
-        if try segment.hasBecome(log) { return try remove(segment) }
-        guard try segment.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(segment.path) }
         // That very file, whatever has its name by now.
         let source = ProtectedFile(OpenFile(segment, keybag: keybag, isWritable: false))
         defer { withExtendedLifetime(source) {} }
+        let hasBecome = try segment.hasBecome(log)
+        if !hasBecome {  // else it may have a writer, as the log
+            guard try segment.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(segment.path) }
+        }
         guard try source.isSegment(of: log, by: seal) else {
             throw .because(TreeFailure.notASegment(segment.path, of: log))
         }
+        if hasBecome { return try remove(segment) }
         // A writer of a log that was rotated in this moment would write its next line before a new one's first.
         if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
             return try remove(segment)
