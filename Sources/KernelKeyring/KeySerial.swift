@@ -103,7 +103,7 @@ extension KeySerial {
     /// The C call is `keyctl_describe`, keyctl_describe(3).
     ///
     /// - Throws: `keyExpired`, `keyRevoked`; `requiredKeyNotAvailable` if there is no such key; `permissionDenied` if it is not ours to view;
-    ///   `fileNameTooLong` if its name is longer than any of ours.
+    ///   `fileNameTooLong` if its name is longer than any of ours; `invalidArgument` if the kernel's answer has another form.
     func identity() throws(Errno) -> Identity {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = buffer.withUnsafeMutableBytes {

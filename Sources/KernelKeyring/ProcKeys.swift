@@ -12,7 +12,7 @@ enum ProcKeys {
         let description: String
         /// Whether the key has expired or was revoked. Nobody can read it then.
         let isDead: Bool
-        /// In seconds, as far as it is told; nil: it stays. Another user who knows the serial can make it look shorter, and not longer.
+        /// In seconds, as far as it is told; nil: it stays. Another user who finds the serial can make it look shorter, and not longer.
         let timeLeft: Range<UInt64>?
     }
 
@@ -21,27 +21,34 @@ enum ProcKeys {
     ///
     /// - Parameter onlyDead: leave out the living ones.
     static func userKeys(onlyDead: Bool = false, where isWanted: (String) -> Bool) -> [Entry] {
-        Dictionary(grouping: lines(in: read()), by: \.serial).compactMap { serial, lines in
+        lazy var userKeyring = Set((try? KeySerial.userKeyring.members()) ?? [])
+        return Dictionary(grouping: lines(in: read()), by: \.serial).compactMap { serial, lines in
             // The genuine line is one of them. What others have put into names makes more.
             guard
                 lines.contains(where: { $0.type == "user" && ($0.isDead || !onlyDead) && isWanted($0.description) })
             else { return nil }
-            let timeLeft = lines.compactMap(\.timeLeft).min { $0.lowerBound < $1.lowerBound }
             do throws(Errno) {
                 let key = try serial.identity()
                 guard !onlyDead, key.type == "user", key.owner == geteuid(), isWanted(key.description) else {
                     return nil
                 }
-                return Entry(serial: serial, description: key.description, isDead: false, timeLeft: timeLeft)
+                return Entry(serial: serial, description: key.description, isDead: false, timeLeft: shortest(lines))
             } catch {
-                // The kernel does not say what a dead key was. So no line may say anything else.
-                let name = lines[0].description
-                guard [.keyExpired, .keyRevoked].contains(error), isWanted(name),
-                    lines.allSatisfy({ $0.type == "user" && $0.owner == geteuid() && $0.description == name })
-                else { return nil }
-                return Entry(serial: serial, description: name, isDead: true, timeLeft: nil)
+                // The kernel does not say what a dead key was, but the user keyring has it only if it is ours. A wrong name does no harm then.
+                let own = lines.first { $0.type == "user" && $0.owner == geteuid() && isWanted($0.description) }
+                guard [.keyExpired, .keyRevoked].contains(error), let own, userKeyring.contains(serial) else {
+                    return nil
+                }
+                return Entry(serial: serial, description: own.description, isDead: true, timeLeft: nil)
             }
         }
+    }
+
+    /// The earliest begin and the earliest end that any of the lines tells.
+    private static func shortest(_ lines: [Line]) -> Range<UInt64>? {
+        let told = lines.compactMap(\.timeLeft)
+        guard let first = told.map(\.lowerBound).min(), let last = told.map(\.upperBound).min() else { return nil }
+        return first..<last
     }
 
     static func lines(in bytes: [UInt8]) -> [Line] { bytes.split(separator: 0x0A).compactMap(Line.init) }
@@ -69,7 +76,7 @@ enum ProcKeys {
             timeLeft = Self.timeLeft(fields[3])
         }
 
-        /// `5s`, or whole minutes, hours, days, weeks, rounded down. More than a timeout can be is none.
+        /// `5s`, or whole minutes, hours, days, weeks, rounded down. A time longer than any timeout counts as none.
         private static func timeLeft(_ column: String) -> Range<UInt64>? {
             let units: [Character: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
             guard let unit = column.last.flatMap({ units[$0] }), let count = UInt64(column.dropLast()),

@@ -54,7 +54,7 @@ struct OtherUsersNamesTests {
         }
     }
 
-    @Test("A time that no timeout can be counts as none, also of a key that stays")
+    @Test("A time longer than any timeout counts as none, also of a key that stays")
     func absurd() throws {
         let scratch = ScratchKey()
         let serial = try scratch.load([1])
@@ -76,15 +76,26 @@ struct OtherUsersNamesTests {
         }
     }
 
-    /// Not even one that has expired: it is not what the line calls it.
-    @Test("A line in a name does not rename a dead key")
-    func renamed() throws {
-        let (scratch, wanted) = (ScratchKey(), ScratchKey("wanted").key)
+    @Test("A line in a name with another name for an expired key does not keep that key from being removed")
+    func hidden() throws {
+        let scratch = ScratchKey()
         let serial = try scratch.load([1], seconds: 1)
         try scratch.waitUntilExpired()
-        try whileAnother(has: name(with: serial, "expd", of: wanted)) {
-            RingKey.removeDead { $0 == wanted.description }
-            #expect(scratch.absence == .keyExpired, "it is still linked")
+        try whileAnother(has: name(with: serial, "expd", of: ScratchKey("another").key)) {
+            RingKey.removeDead { $0 == scratch.key.description }
+            #expect(scratch.absence == .requiredKeyNotAvailable)
+        }
+    }
+
+    @Test("A dead key of another user is none of ours, whatever a line in a name calls it")
+    func invented() throws {
+        let key = ScratchKey().key
+        let make = "keyctl link @u @s; key=$(keyctl add user dead x @u); keyctl revoke $key; echo $key"
+        let made = try Command(Self.asOther + ["sh", "-c", make])
+        let serial = KeySerial(rawValue: try #require(Int32(made.answer), "\(made.errors)"))
+        try whileAnother(has: name(with: serial, "expd", of: key)) {
+            let found = try RingKey.descriptions(withPrefix: key.description)
+            #expect(found.isEmpty)
         }
     }
 

@@ -30,9 +30,13 @@ package struct Bell: Sendable {
     /// Wakes everybody who listens. That it cannot be rung keeps nobody from anything.
     package func ring() {
         if replace() { return }
-        // No room, no descriptor, or no random number. To set the times of the bell needs none of them, and is heard too.
+        // No room, no descriptor, or no random number. Setting the times of the bell needs none of them, and is heard too.
         directory.appending(Self.name).withPlatformString { path in
             if utimensat(AT_FDCWD, path, Self.newTimes, AT_SYMLINK_NOFOLLOW) == 0 { return }
+            guard errno == ENOENT else {
+                _ = unlink(path)  // heard too, but only once
+                return
+            }
             let file = Glibc.open(path, Self.newFile, 0o600)
             guard file >= 0 else { return }
             futimens(file, Self.newTimes)

@@ -2,7 +2,7 @@ import CEventFiles
 import Glibc
 import SystemPackage
 
-/// The one door to inotify(7): becomes readable when something gets a new name or new times in a watched directory, or it goes itself.
+/// The one door to inotify(7): becomes readable when something gets a new name or other attributes in a watched directory, or it goes itself.
 struct DirectoryWatch: ~Copyable {
     /// What has happened in a watched directory, or to it.
     struct Event {

@@ -81,7 +81,8 @@ extension Keybag {
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. The caller that armed the lock calls
     /// ``finishLock(_:)`` at its deadline. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. An armed lock or a limited unlock
     /// that ends earlier is not postponed. This locks at once and warns if the kernel refuses the timeout, the deadline cannot be written down, or a
-    /// running unlock may load keys without it: nothing would evict the keys if the caller died. Also in a time namespace, whose clock is another one.
+    /// running unlock may load keys without it: nothing would evict the keys if the caller died. It also locks at once in a time namespace, whose clock is a
+    /// different one.
     /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.
     package func armLock(seconds: UInt32) throws(DataProtectionError) -> ArmedLock? {
@@ -89,7 +90,7 @@ extension Keybag {
         var refusal: Errno?
         let doubt = stopUnlocksOfCopies()
         let turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
-            // A process elsewhere would take a deadline by the clock of a time namespace for one by its own.
+            // A process elsewhere would take a time by the clock of a time namespace for one by its own.
             guard Clock.isOfMachine else {
                 refusal = .notSupported
                 return
@@ -130,8 +131,11 @@ extension Keybag {
         return nil
     }
 
-    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away.
-    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 { asItHoldsHere(record).secondsToExpiry }
+    /// How long the kernel is to keep class keys A and B, in seconds, for ``KeySerial/setTimeout(seconds:)``; 0: until somebody takes them away. In
+    /// a time namespace no time that was written down says anything.
+    func secondsToExpiry(_ record: TransitionRecord) -> UInt32 {
+        Clock.isOfMachine ? asItHoldsHere(record).secondsToExpiry : 0
+    }
 
     /// The same, or less, where the kernel says that the keys in the ring expire earlier: what is in no record of this keybag, for example because a
     /// copy of it was unlocked in the same ring, or in another time namespace.

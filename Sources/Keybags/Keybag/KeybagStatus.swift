@@ -36,7 +36,7 @@ extension Keybag {
         if state != .unlocked { _ = try rings.elsewhere() }  // else keys in another namespace could not be ruled out
         let record = transition.read()
         let ends = [record.deadline, asItHoldsHere(record).limit].filter { $0 != 0 }
-        let isDue = state == .unlocked && record.bootID == Clock.bootID()
+        let isDue = state == .unlocked && record.bootID == Clock.bootID() && Clock.isOfMachine
         let left = ends.min().map { $0 - min($0, Clock.bootTime()) }
         return KeybagStatus(
             state: state, openClasses: ProtectionClass.allCases.filter { AccessRule.opens($0, in: state) },

@@ -87,7 +87,7 @@ extension Keybag {
     /// Ends a lock that is armed but not due: the keys never left. For an agent that saw the session unlock.
     ///
     /// - Parameter armed: end only this lock, not one that another process armed for an earlier time; nil: any.
-    /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed.
+    /// - Returns: false if there was nothing to end: the keys had gone, or no lock was armed. Always in a time namespace, whose clock is a different one.
     /// - Throws: `busy` if another process kept its place in the order of locks and unlocks for a second: an agent that follows a session must not
     ///   wait for a stopped process. `keyringUnavailable`, `system`.
     @discardableResult
@@ -100,7 +100,9 @@ extension Keybag {
         _ armed: ArmedLock?, restoring later: ArmedLock?
     ) throws(DataProtectionError) -> Bool {
         try transition.exclusively(isPatient: false) { record throws(DataProtectionError) in
-            guard record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else { return false }
+            guard Clock.isOfMachine, record.deadline != 0, record.deadline == armed?.deadline ?? record.deadline else {
+                return false
+            }
             let deadline = record.deadline
             record.deadline = later?.deadline ?? 0
             let seconds = secondsToExpiry(record)

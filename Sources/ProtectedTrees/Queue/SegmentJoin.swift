@@ -42,7 +42,8 @@ struct SegmentJoin {
         let source = ProtectedFile(OpenFile(segment, keybag: keybag, isWritable: false))
         defer { withExtendedLifetime(source) {} }
         let hasBecome = try segment.hasBecome(log)
-        if !hasBecome {  // else it may have a writer, as the log
+        // If it has become the log, it may have a writer.
+        if !hasBecome {
             guard try segment.tryByteLock(OpenFile.writerLock, .shared) else { throw .busy(segment.path) }
         }
         guard try source.isSegment(of: log, by: seal) else {
