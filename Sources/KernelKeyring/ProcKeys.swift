@@ -44,7 +44,7 @@ enum ProcKeys {
         }
     }
 
-    /// The earliest begin and the earliest end that any of the lines tells.
+    /// The earliest beginning and the earliest end in any of the lines.
     private static func shortest(_ lines: [Line]) -> Range<UInt64>? {
         let told = lines.compactMap(\.timeLeft)
         guard let first = told.map(\.lowerBound).min(), let last = told.map(\.upperBound).min() else { return nil }

@@ -47,7 +47,8 @@ extension Keybag {
     /// The kernel itself lets the keys expire within a second after that, even if the caller dies. The caller that armed the lock calls
     /// ``finishLock(_:)`` when its ``ArmedLock/timeLeft`` is over. An unlock, or ``cancelArmedLock(_:)``, ends it; ``lock()`` overtakes it. An armed
     /// lock or a limited unlock that ends earlier is not postponed. This locks at once and warns if the kernel refuses the timeout, the deadline
-    /// cannot be written down, or a running unlock may load keys without it: nothing would evict the keys if the caller died.
+    /// cannot be written down, or a running unlock may load keys without it: nothing would evict the keys if the caller died. It also locks at once in
+    /// a time namespace, whose clock is a different one.
     /// - Parameter time: in whole seconds, rounded up.
     /// - Returns: what to give to ``finishLock(_:)``; nil if it was locked already, or this call has locked it.
     /// - Throws: what ``lock()`` throws.
