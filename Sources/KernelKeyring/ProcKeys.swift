@@ -17,12 +17,13 @@ enum ProcKeys {
     }
 
     /// Keys of type `user` that are this user's and have a name that is wanted, but for invalidated ones, which only wait for the kernel's collector.
-    /// Empty where the kernel has no such file.
+    /// Empty where there is no such file, or it may not be read, as in many containers.
     ///
     /// - Parameter onlyDead: leave out the living ones.
-    static func userKeys(onlyDead: Bool = false, where isWanted: (String) -> Bool) -> [Entry] {
+    /// - Throws: why the file could not be read to its end: EMFILE, for example.
+    static func userKeys(onlyDead: Bool = false, where isWanted: (String) -> Bool) throws(Errno) -> [Entry] {
         lazy var userKeyring = Set((try? KeySerial.userKeyring.members()) ?? [])
-        return Dictionary(grouping: lines(in: read()), by: \.serial).compactMap { serial, lines in
+        return Dictionary(grouping: lines(in: try read()), by: \.serial).compactMap { serial, lines in
             // The genuine line is one of them. What others have put into names makes more.
             guard
                 lines.contains(where: { $0.type == "user" && ($0.isDead || !onlyDead) && isWanted($0.description) })
@@ -86,15 +87,22 @@ enum ProcKeys {
         }
     }
 
-    private static func read() -> [UInt8] {
-        guard let file = try? FileDescriptor.open("/proc/keys", .readOnly, options: .closeOnExec) else { return [] }
-        defer { try? file.close() }
+    private static func read() throws(Errno) -> [UInt8] {
+        let file = open("/proc/keys", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            let error = Errno.latest()
+            guard error == .noSuchFileOrDirectory || error == .permissionDenied else { throw error }
+            return []
+        }
+        defer { close(file) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16_384)
-        while let count = try? chunk.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
+        while true {
+            let count = Glibc.read(file, &chunk, chunk.count)
+            if count == 0 { return bytes }
+            guard count > 0 else { throw Errno.latest() }
             bytes += chunk[..<count]
         }
-        return bytes
     }
 }
 

@@ -51,19 +51,21 @@ public struct RingKey: Hashable, Sendable {
     ///
     /// A key that is being loaded, or whose process has just ended, is seen so for a moment. It takes a second to be sure, for all of them together;
     /// nothing where none is seen.
-    public static func elsewhere(_ keys: [RingKey]) -> [RingKey] {
+    ///
+    /// - Throws: why `/proc/keys` could not be read, if it is there and may be.
+    public static func elsewhere(_ keys: [RingKey]) throws(Errno) -> [RingKey] {
         let names = Set(keys.map(\.description))
-        func seen() -> [KeySerial: String] {
-            let living = ProcKeys.userKeys(where: names.contains).filter { !$0.isDead }
+        func seen() throws(Errno) -> [KeySerial: String] {
+            let living = try ProcKeys.userKeys(where: names.contains).filter { !$0.isDead }
             if living.isEmpty { return [:] }
             let here = Set((try? KeySerial.userKeyring.members()) ?? [])
             return Dictionary(
                 uniqueKeysWithValues: living.filter { !here.contains($0.serial) }.map { ($0.serial, $0.description) })
         }
-        var staying = seen()
+        var staying = try seen()
         for _ in 1...20 where !staying.isEmpty {
             usleep(50_000)
-            let now = seen()
+            let now = try seen()
             staying = staying.filter { now.keys.contains($0.key) }
         }
         let found = Set(staying.values)
@@ -132,16 +134,18 @@ public struct RingKey: Hashable, Sendable {
     public func setTimeout(seconds: UInt32) throws(Errno) { try find().setTimeout(seconds: seconds) }
 
     /// In how many seconds the kernel lets the key expire, as exactly as `/proc/keys` tells: in the last minute to a second, in the last hour to a
-    /// minute, and so on. Nil if it stays, is not here, or `/proc/keys` cannot be read.
-    public var timeLeft: Range<UInt64>? {
+    /// minute, and so on. Nil if it stays, is not here, or there is no `/proc/keys`.
+    ///
+    /// - Throws: why `/proc/keys` could not be read, if it is there and may be.
+    public func timeLeft() throws(Errno) -> Range<UInt64>? {
         guard let serial = try? find() else { return nil }
-        return ProcKeys.userKeys { $0 == description }.first { $0.serial == serial }?.timeLeft
+        return try ProcKeys.userKeys { $0 == description }.first { $0.serial == serial }?.timeLeft
     }
 
     /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
     public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
         let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }
-        let listed = ProcKeys.userKeys { $0.hasPrefix(prefix) }.map(\.description)
+        let listed = try ProcKeys.userKeys { $0.hasPrefix(prefix) }.map(\.description)
         return Set(listed + living.filter { $0.hasPrefix(prefix) })
     }
 
@@ -152,7 +156,7 @@ public struct RingKey: Hashable, Sendable {
     ///
     /// - Parameter isWanted: gets the description of each dead key, and says whether it goes.
     public static func removeDead(where isWanted: (String) -> Bool) {
-        for key in ProcKeys.userKeys(onlyDead: true, where: isWanted) {
+        for key in (try? ProcKeys.userKeys(onlyDead: true, where: isWanted)) ?? [] {
             try? KeySerial.userKeyring.unlink(key.serial)  // fails for one that is in another keyring
         }
     }

@@ -12,8 +12,8 @@ final class ModuleConnection {
     private var root = none
     private var isRootTransient = false
     private var session = none
-    /// Whose authorization value the library's memory has.
-    private var authorized = none
+    /// Whose authorization values the library's memory has.
+    private var authorized: Set<tss_object> = []
 
     static let none = tss_object(TSS_NONE)
     private static let owner = tss_object(TSS_RH_OWNER)
@@ -56,7 +56,8 @@ final class ModuleConnection {
     ///
     /// - Parameter name: what must be its Name; nil: any.
     /// - Returns: its Name, 32 bytes.
-    /// - Throws: `otherModule` if none has that Name; `ownerHasPassword` if one would have to be made.
+    /// - Throws: `otherModule` if none has that Name; `ownerHasPassword` if one would have to be made, and that takes a password. There is no session
+    ///   yet that would hide it.
     func openRoot(named name: [UInt8]?) throws(TrustedModuleError) -> [UInt8] {
         if let found = try persistentRoot(), name == nil || found.name == name {
             root = found.object
@@ -68,6 +69,9 @@ final class ModuleConnection {
         guard name == nil || own == name else { throw .otherModule }
         return own
     }
+
+    /// Whether there is one that is not made for a connection.
+    var hasPersistentRoot: Bool { get throws(TrustedModuleError) { try persistentRoot() != nil } }
 
     private func persistentRoot() throws(TrustedModuleError) -> (object: tss_object, name: [UInt8])? {
         var object = Self.none
@@ -215,28 +219,51 @@ final class ModuleConnection {
     }
 
     func undefine(_ index: tss_object) throws(TrustedModuleError) {
+        let hasSession = session != Self.none
+        if hasSession { try encrypt(.nothing) }  // it has no parameter
         try check(
             "NV_UndefineSpace",
             library.NV_UndefineSpace(
-                context, Self.owner, index, tss_object(TSS_PASSWORD), Self.none, Self.none))
+                context, Self.owner, index, hasSession ? session : tss_object(TSS_PASSWORD), Self.none, Self.none))
     }
 
     // MARK: authorization values
 
     private func authorize(
-        _ index: tss_object, _ authorization: borrowing SecretBytes
+        _ object: tss_object, _ authorization: borrowing SecretBytes
     ) throws(TrustedModuleError) {
-        authorized = index
-        try check("TR_SetAuth", Self.lend(authorization) { library.TR_SetAuth(context, index, $0) })
+        authorized.insert(object)
+        try check("TR_SetAuth", Self.lend(authorization) { library.TR_SetAuth(context, object, $0) })
     }
 
-    /// The library frees what it knows and wipes none of it. Its copy of the value is overwritten, and the buffer of commands, which had the
+    /// Tries `body`, which the owner authorizes in the session, with the owner's password: up to three that somebody gives, if the TPM wants one.
+    ///
+    /// - Throws: `ownerHasPassword` if none was right.
+    func asOwner<R>(
+        _ password: OwnerPassword, _ body: () throws(TrustedModuleError) -> R
+    ) throws(TrustedModuleError) -> R {
+        guard password.isAvailable, try facts().ownerHasPassword else { return try body() }
+        for attempt in 0..<3 {
+            let code = password.lend(isAgain: attempt > 0) { password in
+                authorized.insert(Self.owner)
+                return Self.lend(password) { library.TR_SetAuth(context, Self.owner, $0) }
+            }
+            guard let code else { break }
+            try check("TR_SetAuth", code)
+            do throws(TrustedModuleError) { return try body() } catch {
+                guard error == .ownerHasPassword else { throw error }
+            }
+        }
+        throw .ownerHasPassword
+    }
+
+    /// The library frees what it knows and wipes none of it. Its copies of the values are overwritten, and the buffer of commands, which had the
     /// secret, with a long answer.
     private func forgetAuthorization() {
-        guard authorized != Self.none else { return }
+        guard !authorized.isEmpty else { return }
         var zeros = tss_digest()
-        zeros.size = UInt16(TrustedModule.secretLength)
-        _ = library.TR_SetAuth(context, authorized, &zeros)
+        zeros.size = UInt16(OwnerPassword.maximumLength)
+        for object in authorized { _ = library.TR_SetAuth(context, object, &zeros) }
         _ = try? properties(from: 0x100, count: 127)
     }
 

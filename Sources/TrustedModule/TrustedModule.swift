@@ -7,9 +7,12 @@ package import ProtectionKeys
 /// session is salted to the storage root key, whose Name is compared first. TPM 2.0 Part 1, §§17, 19, 21, 35.
 package struct TrustedModule: Sendable {
     let place: ModulePlace
+    let owner: OwnerPassword
 
     /// The TPM of this machine.
-    package static var machine: TrustedModule { TrustedModule(place: .ofMachine) }
+    package static var machine: TrustedModule { TrustedModule(place: .ofMachine, owner: .ofMachine) }
+
+    init(place: ModulePlace, owner: OwnerPassword = OwnerPassword()) { (self.place, self.owner) = (place, owner) }
 
     /// An index and what proves that it is the one that was defined.
     package struct Index: Hashable, Sendable {
@@ -66,7 +69,9 @@ package struct TrustedModule: Sendable {
         let connection = try ModuleConnection(to: place)
         let root = try connection.openRoot(named: nil)
         try connection.startSession()
-        let index = try connection.define(handle, label: label, authorization: authorization)
+        let index = try connection.asOwner(owner) { () throws(TrustedModuleError) in
+            try connection.define(handle, label: label, authorization: authorization)
+        }
         do throws(TrustedModuleError) {
             try connection.write(secret, to: index, authorization)
             return Index(handle: handle, root: root, name: try connection.name(of: index))
@@ -134,7 +139,12 @@ package struct TrustedModule: Sendable {
         do throws(TrustedModuleError) {
             let index = try connection.index(at: handle)
             guard try connection.label(of: index) == label else { return false }
-            try connection.undefine(index)
+            // A password needs a session that hides it.
+            if owner.isAvailable, try connection.facts().ownerHasPassword {
+                _ = try connection.openRoot(named: nil)
+                try connection.startSession()
+            }
+            try connection.asOwner(owner) { () throws(TrustedModuleError) in try connection.undefine(index) }
             return true
         } catch .indexMissing {
             return false
@@ -144,5 +154,14 @@ package struct TrustedModule: Sendable {
     /// What the TPM says of itself. Needs no authorization, and costs no try.
     package func moduleFacts() throws(TrustedModuleError) -> ModuleFacts {
         try ModuleConnection(to: place).facts()
+    }
+
+    /// Whether the owner lets nothing be defined or destroyed: the hierarchy has a password, and nobody can be asked for it, or there is no storage root
+    /// key at 0x81000001, so that each reading would need it too.
+    package func isClosedByOwner() throws(TrustedModuleError) -> Bool {
+        let connection = try ModuleConnection(to: place)
+        guard try connection.facts().ownerHasPassword else { return false }
+        guard owner.isAvailable else { return true }
+        return try !connection.hasPersistentRoot
     }
 }

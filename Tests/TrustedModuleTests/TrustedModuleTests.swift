@@ -1,6 +1,7 @@
 import CTSSLayout
 import Foundation
 import ProtectionKeys
+import Synchronization
 import TestTPM
 import Testing
 
@@ -160,6 +161,87 @@ struct TrustedModuleTests {
             try other.run("changeauth", "-c", "owner", "word")
             #expect(try bytes(module.secret(of: index, authorization: value(2))).count == 32)
         }
+    }
+
+    /// A TPM with a storage root key at its place, and a password of the owner.
+    private func owned(by password: String) throws -> EmulatedTPM {
+        let context = "/tmp/protectfs-test-\(emulator.port).context"
+        defer { unlink(context) }
+        try emulator.run("createprimary", "-C", "o", "-G", "ecc", "-c", context)
+        try emulator.run("evictcontrol", "-C", "o", "-c", context, "0x81000001")
+        try emulator.flush()
+        try emulator.run("changeauth", "-c", "owner", password)
+        return emulator
+    }
+
+    /// Answers one after another, and how often it was asked again.
+    private final class Person: Sendable {
+        private let answers: Mutex<[String]>
+        let rebukes = Mutex(0)
+
+        init(_ answers: [String]) { self.answers = Mutex(answers) }
+
+        var password: OwnerPassword {
+            OwnerPassword(
+                OwnerPassword.Question(
+                    ifPossible: { true },
+                    answer: { isAgain in
+                        if isAgain { self.rebukes.withLock { $0 += 1 } }
+                        return self.answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                            .map { SecretBytes(copyOf: Array($0.utf8)) }
+                    }))
+        }
+    }
+
+    @Test("The owner's password is asked for once, and does not travel over the bus")
+    func ownerPassword() throws {
+        let password = "a password that the owner has set"
+        let tap = try BusTap(to: owned(by: password))
+        let person = Person(["another one", password])
+        let module = TrustedModule(place: .emulator(port: tap.port), owner: person.password)
+        #expect(try !module.isClosedByOwner())
+        let index = try module.define(
+            module.unusedHandle(), label: Self.label, secret: value(1), authorization: value(2))
+        #expect(try bytes(module.secret(of: index, authorization: value(2))) == [UInt8](repeating: 1, count: 32))
+        #expect(try module.undefine(index.handle, label: Self.label), "nobody is asked again")
+        #expect(try emulator.indices() == [])
+        #expect(person.rebukes.withLock { $0 } == 1)
+        #expect(Data(tap.bytes).range(of: Data(password.utf8)) == nil)
+
+        let control = try BusTap(to: emulator)
+        _ = try EmulatedTPM.run("changeauth", ["-c", "owner", "-p", password, password], port: control.port)
+        #expect(Data(control.bytes).range(of: Data(password.utf8)) != nil, "whoever sets it sends it in the clear")
+    }
+
+    @Test("Three wrong owner passwords, one that is too long, or none: nothing is defined or destroyed")
+    func wrongOwnerPassword() throws {
+        let emulator = try owned(by: "word")
+        let place = ModulePlace.emulator(port: emulator.port)
+        let kept = try TrustedModule(place: place, owner: Person(["word"]).password).define(
+            0x018D_0001, label: Self.label, secret: value(1), authorization: value(2))
+        for answers in [["1", "2", "3", "word"], [String(repeating: "w", count: 65)], []] {
+            func module() -> TrustedModule { TrustedModule(place: place, owner: Person(answers).password) }
+            #expect(throws: TrustedModuleError.ownerHasPassword) {
+                try module().define(0x018D_0002, label: Self.label, secret: value(1), authorization: value(2))
+            }
+            #expect(throws: TrustedModuleError.ownerHasPassword) {
+                try module().undefine(kept.handle, label: Self.label)
+            }
+        }
+        #expect(try emulator.indices() == [kept.handle])
+        #expect(try read(kept).count == 32, "reading takes no password of the owner")
+    }
+
+    @Test("Without a storage root key at its place the owner's password is not asked for")
+    func ownerWithoutRoot() throws {
+        try emulator.run("changeauth", "-c", "owner", "word")
+        let person = Person(["word"])
+        let module = TrustedModule(place: .emulator(port: emulator.port), owner: person.password)
+        #expect(try module.isClosedByOwner())
+        #expect(throws: TrustedModuleError.ownerHasPassword) {
+            try module.define(0x018D_0001, label: Self.label, secret: value(1), authorization: value(2))
+        }
+        #expect(person.password.isAvailable)
     }
 
     @Test("A listener on the bus gets neither value nor secret, but gets both from a program without encryption")

@@ -35,7 +35,8 @@ struct NamespaceTests {
             Self.inside + #"""
                 printf '%s' "$1" >passcode; "$PROTECTFS" unlock --passcode-fd 0 <passcode
                 "$PROTECTFS" watch >heard & watch=$!
-                timeout -s INT 1 "$PROTECTFS" lock --grace 3600 2>/dev/null
+                "$PROTECTFS" lock --grace 3590 2>/dev/null & lock=$!
+                until grep -q '^locks' heard; do sleep 0.01; done; kill $lock; wait $lock 2>/dev/null
                 inside "$PROTECTFS" lock 2>/dev/null; echo $?
                 "$PROTECTFS" status | grep -c 'locks in 59 min'
                 sleep 0.5; "$PROTECTFS" lock; echo $?

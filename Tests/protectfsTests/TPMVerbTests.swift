@@ -148,6 +148,42 @@ struct TPMVerbTests {
         #expect(status.contains("recovery code: there is one"))
     }
 
+    @Test("The owner password of the TPM is asked for at a terminal by verbs that change its secrets, and by no other")
+    func ownerPassword() throws {
+        let context = sandbox.root + "/context"
+        try emulator.run("createprimary", "-C", "o", "-G", "ecc", "-c", context)
+        try emulator.run("evictcontrol", "-C", "o", "-c", context, "0x81000001")
+        try emulator.flush()
+        try emulator.run("changeauth", "-c", "owner", "word")
+        func type(_ words: [String], _ answers: [PseudoTerminal.Step]) throws {
+            let seen = try PseudoTerminal.run(words, in: sandbox, answers)
+            #expect(seen.status == 0 && !seen.shown.contains("WARNING"), "\(words): \(seen.shown)")
+        }
+        let passcode = [PseudoTerminal.Step.expect("asscode: "), .send(CommandSandbox.passcode + "\n")]
+        let owner = [PseudoTerminal.Step.expect("Owner password of the TPM: "), .send("word\n")]
+
+        let unasked = try sandbox.run(
+            "tpm", "enroll", "--keep-keys", "--no-recovery-code", "--passcode-fd", "3", passcodes: Self.passcode)
+        expect(77, "the owner hierarchy of the TPM has a password", unasked)
+        let enroll = ["tpm", "enroll", "--keep-keys", "--no-recovery-code"]
+        let refused = try PseudoTerminal.run(
+            enroll, in: sandbox, passcode + [.expect("Owner password of the TPM: "), .send("\n")])
+        #expect(refused.status == 77 && !isPending, "\(refused.shown)")
+        try type(
+            enroll,
+            passcode + [.expect("Owner password of the TPM: "), .send("wrong\n"), .expect("This is not it. ")] + owner)
+        #expect(try emulator.indices().count == 1 && !isPending)
+        try type(["unlock"], passcode)
+        let new = [PseudoTerminal.Step.expect("New passcode: "), .send("new\n"), .expect("Again: "), .send("new\n")]
+        try type(["passcode"], passcode + new + owner)
+        #expect(try emulator.indices().count == 1 && unlock("new").status == 0)
+        try type(["tpm", "remove"], [.expect("asscode: "), .send("new\n")] + owner)
+        #expect(try emulator.indices() == [] && !isPending)
+        try type(enroll, [.expect("asscode: "), .send("new\n")] + owner)
+        try type(["erase"], [.expect("type erase: "), .send("erase\n")] + owner)
+        #expect(try emulator.indices() == [])
+    }
+
     @Test(
         "Another TPM, a cleared one, a secret that is gone and an older keybag have a message each, and cost no try"
     )

@@ -26,6 +26,8 @@ package protocol HardwareSecretSource: Sendable {
     func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal)
     /// What the hardware says of itself.
     func facts() throws(HardwareRefusal) -> HardwareFacts
+    /// Whether it lets no secret be put there or destroyed, because a password that it has cannot be given.
+    func ownerRefuses() throws(HardwareRefusal) -> Bool
 }
 
 /// Why hardware gives no secret.
@@ -125,6 +127,10 @@ extension TrustedModule: HardwareSecretSource {
 
     package func facts() throws(HardwareRefusal) -> HardwareFacts {
         do throws(TrustedModuleError) { return HardwareFacts(try moduleFacts()) } catch { throw refusal(error) }
+    }
+
+    package func ownerRefuses() throws(HardwareRefusal) -> Bool {
+        do throws(TrustedModuleError) { return try isClosedByOwner() } catch { throw refusal(error) }
     }
 
     private func refusal(_ error: TrustedModuleError) -> HardwareRefusal {

@@ -33,9 +33,9 @@ extension Keybag {
         do throws(DataProtectionError) {
             try inTurn(ifCounterIs: counter) { record throws(DataProtectionError) in
                 let known = Clock.mayBeThisBoot(record.bootID) ? record : TransitionRecord()
-                let seconds = secondsInRing(atMost: secondsToExpiry(known))
                 let outcome: Result<Void, DataProtectionError>
                 do throws(Errno) {
+                    let seconds = try secondsInRing(atMost: secondsToExpiry(known))
                     outcome = try exchangeInRing(keys, seconds: seconds, order, store)
                 } catch {
                     guard RingKey.isAbsent(error) else { throw .because(KeybagFailure.keyringUnavailable(error)) }

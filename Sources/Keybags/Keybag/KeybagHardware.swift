@@ -109,6 +109,19 @@ extension HardwareShare {
 }
 
 extension Keybag {
+    /// From now on a person is asked for the owner password of this machine's TPM, when a secret is put there or destroyed and the TPM wants it. Kept until
+    /// the process ends.
+    ///
+    /// - Parameters:
+    ///   - isPossible: whether there is anybody to ask.
+    ///   - answer: asks, and says whether an answer before was wrong. Of more than 64 bytes none is right. Nil: no answer.
+    package static func askForOwnerPassword(
+        ifPossible isPossible: @escaping @Sendable () -> Bool,
+        answer: @escaping @Sendable (_ isAgain: Bool) -> SecretBytes?
+    ) {
+        OwnerPassword.ofMachine.ask(OwnerPassword.Question(ifPossible: isPossible, answer: answer))
+    }
+
     /// What this machine's TPM says of itself, if a keybag can be bound to it now.
     ///
     /// - Parameter directory: of the keybag, for the error.
@@ -120,11 +133,13 @@ extension Keybag {
             .because(KeybagFailure.hardware(keybag: directory, problem))
         }
         let facts: HardwareFacts
-        do throws(HardwareRefusal) { facts = try hardware.facts() } catch {
+        do throws(HardwareRefusal) {
+            facts = try hardware.facts()
+            if facts.ownerHasPassword, try hardware.ownerRefuses() { throw .problem(.ownerHasPassword) }
+        } catch {
             guard case .problem(let problem) = error else { throw failure(.failed(command: "GetCapability", code: 0)) }
             throw failure(problem)
         }
-        if facts.ownerHasPassword { throw failure(.ownerHasPassword) }
         if facts.isLockedOut { throw failure(.lockedOut(oneTryAfter: facts.oneTryAfter)) }
         return facts
     }

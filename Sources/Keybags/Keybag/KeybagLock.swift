@@ -53,12 +53,15 @@ extension Keybag {
         try turn.requireProof(of: directory)
         if let doubt { throw doubt }
         // Not before the doubt: an unlock that is stopped has keys elsewhere, too.
-        if mayStay || ring.isUnlockedElsewhere { throw keysElsewhere }
+        if mayStay { throw keysElsewhere }
+        if try ring.isUnlockedElsewhere() { throw keysElsewhere }
         return lockReport(waiting: seconds)
     }
 
     /// Whether keys may stay in another user namespace, which this lock cannot reach. Then the time at which they go must not be forgotten.
-    private var mayBeElsewhere: Bool { (try? rings.elsewhere().isEmpty) != true || ring.isUnlockedElsewhere }
+    private var mayBeElsewhere: Bool {
+        (try? rings.elsewhere().isEmpty) != true || (try? ring.isUnlockedElsewhere()) != false
+    }
 
     /// Why a lock fails where only the kernel knows of keys in another user namespace.
     private var keysElsewhere: DataProtectionError {
@@ -101,8 +104,8 @@ extension Keybag {
             let deadline = Clock.bootTime() + UInt64(seconds) * 1_000_000_000
             if record.deadline == 0 || record.deadline > deadline { record.deadline = deadline }
             record.bootID = Clock.bootID()
-            let seconds = secondsInRing(atMost: secondsToExpiry(record))
             do throws(Errno) {
+                let seconds = try secondsInRing(atMost: secondsToExpiry(record))
                 try ring.write { () throws(Errno) in
                     try ring.unlocked.setTimeout(seconds: seconds)
                 }
@@ -141,8 +144,9 @@ extension Keybag {
     /// copy of it was unlocked in the same ring, or in another time namespace.
     ///
     /// - Parameter seconds: 0: never.
-    func secondsInRing(atMost seconds: UInt32) -> UInt32 {
-        guard let left = ring.unlocked.timeLeft, seconds == 0 || UInt64(seconds) > left.upperBound else {
+    /// - Throws: as ``RingKey/timeLeft()``.
+    func secondsInRing(atMost seconds: UInt32) throws(Errno) -> UInt32 {
+        guard let left = try ring.unlocked.timeLeft(), seconds == 0 || UInt64(seconds) > left.upperBound else {
             return seconds
         }
         return UInt32(clamping: max(left.lowerBound, 1))
@@ -161,7 +165,7 @@ extension Keybag {
     /// been unlocked since, for a shorter time, in the same ring.
     private func noteUnknownExpiry() {
         let now = Clock.bootTime()
-        guard let left = ring.unlocked.timeLeft else { return }
+        guard let left = try? ring.unlocked.timeLeft() else { return }
         let known = rings.expiryHere ?? 0
         guard known == 0 || known > now + (left.upperBound + 1) * 1_000_000_000 else { return }
         try? rings.add(expiry: now + max(left.lowerBound, 1) * 1_000_000_000)

@@ -73,7 +73,7 @@ extension Keybag {
     /// knows.
     package var namespacesWithKeys: [UInt64] {
         let recorded = (try? rings.elsewhere()) ?? []
-        return recorded.isEmpty && ring.isUnlockedElsewhere ? [0] : recorded
+        return recorded.isEmpty && (try? ring.isUnlockedElsewhere()) == true ? [0] : recorded
     }
 
     /// When class keys A and B of a keybag that need not be opened were loaded, in seconds since 1970; nil: they are not there. Looks at no disk.

@@ -64,7 +64,9 @@ package struct LockOfUnopened {
                 locked.failures.append(error)
             }
         }
-        locked.failures += Self.staying(settled)
+        do throws(DataProtectionError) { locked.failures += try Self.staying(settled) } catch {
+            locked.failures.append(error)
+        }
         do throws(DataProtectionError) {
             try OwnDirectory.requireOneUser(for: Locations.keybag)
             // As with sudo(8) and the HOME of somebody else: then these are that user's keybags, and this is another user's ring.
@@ -142,13 +144,13 @@ package struct LockOfUnopened {
                 try RingKeys(uuid).evict()
             }
         }
-        if let failure = staying(Array(found)).first { throw failure }
+        if let failure = try staying(Array(found)).first { throw failure }
         return settled
     }
 
     /// Why those of `keybags` are not locked whose keys the kernel shows in other user namespaces.
-    private static func staying(_ keybags: [KeybagUUID]) -> [DataProtectionError] {
-        RingKeys.unlockedElsewhere(keybags).map {
+    private static func staying(_ keybags: [KeybagUUID]) throws(DataProtectionError) -> [DataProtectionError] {
+        try RingKeys.unlockedElsewhere(keybags).map {
             .because(KeybagFailure.keysElsewhere(keybag: name(of: $0), namespaces: []))
         }
     }

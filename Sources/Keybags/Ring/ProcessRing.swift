@@ -109,8 +109,8 @@ package struct RingSlot: Sendable {
         guard process.setTimeout(key, seconds: seconds) else { throw .requiredKeyNotAvailable }
     }
 
-    /// As ``RingKey/timeLeft``. A process ring has no keys of others.
-    package var timeLeft: Range<UInt64>? { process == nil ? key.timeLeft : nil }
+    /// As ``RingKey/timeLeft()``. A process ring has no keys of others.
+    package func timeLeft() throws(Errno) -> Range<UInt64>? { process == nil ? try key.timeLeft() : nil }
 
     /// Runs `body`, which changes the ring, where the ring can be changed. See ``RingWriter/run(_:)``.
     package func write<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {

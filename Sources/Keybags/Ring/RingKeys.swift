@@ -117,14 +117,25 @@ package struct RingKeys: Sendable {
 
     /// Whether the key with A and B private is in the keyring of another user namespace, as far as `/proc/keys` shows: ``RingKey/elsewhere(_:)``. The
     /// record in the keybag's directory does not know of what another copy of the keybag was unlocked for: ``RingPlaces/refuseElsewhere()``.
-    package var isUnlockedElsewhere: Bool { process == nil && !RingKey.elsewhere([unlocked.key]).isEmpty }
+    ///
+    /// - Throws: `system` if `/proc/keys` cannot be read although it may be.
+    package func isUnlockedElsewhere() throws(DataProtectionError) -> Bool {
+        guard process == nil else { return false }
+        return try !Self.elsewhere([unlocked.key]).isEmpty
+    }
 
     /// The same of several keybags, in the time of one.
     ///
     /// - Returns: those of which it is.
-    package static func unlockedElsewhere(_ keybags: [KeybagUUID]) -> [KeybagUUID] {
-        let found = Set(RingKey.elsewhere(keybags.map { RingKeys($0).unlocked.key }))
+    package static func unlockedElsewhere(_ keybags: [KeybagUUID]) throws(DataProtectionError) -> [KeybagUUID] {
+        let found = Set(try elsewhere(keybags.map { RingKeys($0).unlocked.key }))
         return keybags.filter { found.contains(RingKeys($0).unlocked.key) }
+    }
+
+    private static func elsewhere(_ keys: [RingKey]) throws(DataProtectionError) -> [RingKey] {
+        do throws(Errno) { return try RingKey.elsewhere(keys) } catch {
+            throw .system("/proc/keys", operation: "read", error)
+        }
     }
 
     /// Removes the key with A and B private from the ring, and with `everything` the other keys too.

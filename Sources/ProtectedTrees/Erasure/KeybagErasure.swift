@@ -57,7 +57,7 @@ public struct KeybagErasure: Sendable {
         let links = try KeybagRegistry.uuids(leadingTo: directory).filter { uuids.contains($0) }
         let root = try open()
         try RingPlaces(directory: directory).refuseElsewhere()
-        if !RingKeys.unlockedElsewhere(Array(uuids)).isEmpty {
+        if try !RingKeys.unlockedElsewhere(Array(uuids)).isEmpty {
             throw .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: []))
         }
         try evict()

@@ -90,7 +90,8 @@ struct Init: ParsableCommand {
             return tpm
         }
         guard makesCode, NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil),
-            (try? Keybag.usableHardware(for: location)) != nil
+            // Few know a password of the owner: who does says --tpm.
+            let facts = try? Keybag.usableHardware(for: location), !facts.ownerHasPassword
         else { return false }
         return try Terminal.askWord("Bind to this machine's TPM? [Y/n] ")?.hasPrefix("n") != true
     }

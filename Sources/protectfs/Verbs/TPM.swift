@@ -20,7 +20,7 @@ struct TPMEnroll: ParsableCommand {
             Asks for the passcode, makes new class keys and wraps the keys of all files below the roots with them, as \
             protectfs rotate does: copies of the keybag from before open with the passcode alone, and must not open \
             the files. The keybag must be unlocked for that. A recovery code is replaced, and the new one is printed. \
-            First-unlock secrets are removed.
+            First-unlock secrets are removed. If the owner of the TPM has a password, it is asked for at the terminal.
             """)
 
     @Flag(help: "Keep the class keys. Earlier copies of the keybag open all files with the passcode alone.")

@@ -121,6 +121,8 @@ final class FakeHardware: HardwareSecretSource {
         }
     }
 
+    func ownerRefuses() throws(HardwareRefusal) -> Bool { false }
+
     func facts() throws(HardwareRefusal) -> HardwareFacts {
         try step { () throws(HardwareRefusal) in
             HardwareFacts(

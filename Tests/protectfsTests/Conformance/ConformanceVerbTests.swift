@@ -136,8 +136,12 @@ struct ConformanceVerbTests {
     @Test("The next run removes everything that a killed run left, its keys too", arguments: ["library", "command"])
     func killed(way: String) throws {
         let (process, uuid) = try begin(way)
+        kill(process.processIdentifier, SIGSTOP)
+        let commands = try children(of: process.processIdentifier)
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
+        // What it had started goes on for a moment, and would write where the next run removes.
+        while commands.contains(where: isRunning) { usleep(1000) }
         #expect(try names().count == 1)
         do {
             let next = try Scratch(in: FilePath(directory))
@@ -196,6 +200,21 @@ struct ConformanceVerbTests {
                 return (try keybag?.state()) == .unlocked
             })
         return (process, try #require(keybag).uuid)
+    }
+
+    /// What a process has started, whichever of its threads did.
+    private func children(of parent: Int32) throws -> [Int32] {
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(parent)/task")
+        return try threads.flatMap { thread in
+            try String(contentsOfFile: "/proc/\(parent)/task/\(thread)/children", encoding: .utf8)
+                .split(separator: " ").compactMap { Int32($0) }
+        }
+    }
+
+    /// Whether the process is there and has not ended, as one has that nobody waits for.
+    private func isRunning(_ process: Int32) -> Bool {
+        let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
+        return !status.isEmpty && !status.contains("State:\tZ")
     }
 
     private func expectNoKeys(_ keybag: KeybagUUID) {
