@@ -64,7 +64,7 @@ extension Keybag {
     }
 
     /// Why a lock fails where only the kernel knows of keys in another user namespace.
-    private var keysElsewhere: DataProtectionError {
+    var keysElsewhere: DataProtectionError {
         .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: []))
     }
 

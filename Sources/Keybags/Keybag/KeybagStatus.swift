@@ -76,6 +76,14 @@ extension Keybag {
         return recorded.isEmpty && (try? ring.isUnlockedElsewhere()) == true ? [0] : recorded
     }
 
+    /// Makes sure that no other user namespace holds class keys A and B, as far as is known.
+    ///
+    /// - Throws: `keysElsewhere`; `system` if that cannot be looked up.
+    package func refuseKeysElsewhere() throws(DataProtectionError) {
+        try rings.refuseElsewhere()
+        if try ring.isUnlockedElsewhere() { throw keysElsewhere }
+    }
+
     /// When class keys A and B of a keybag that need not be opened were loaded, in seconds since 1970; nil: they are not there. Looks at no disk.
     ///
     /// - Throws: as ``status()``, of the ring.

@@ -8,6 +8,9 @@ struct Wait: ParsableCommand {
         discussion: """
             Returns at once if the keybag is in that state already. Sleeps until then and uses no processor time: \
             protectfs wait && protectfs cat notes
+
+            With --until locked it fails with status 75 if another user namespace, such as a container, still holds \
+            the keys.
             """)
 
     /// What is waited for.
@@ -33,6 +36,8 @@ struct Wait: ParsableCommand {
             guard left ?? 1 > 0 else { throw giveUp(keybag) }
             _ = try feed.next(within: left)
         }
+        // Scripts take this for a lock's success, so it says no more than a lock does.
+        if until == .locked { try keybag.refuseKeysElsewhere() }
     }
 
     private func giveUp(_ keybag: Keybag) -> Failure {
