@@ -100,8 +100,13 @@ enum ProcKeys {
         while true {
             let count = Glibc.read(file, &chunk, chunk.count)
             if count == 0 { return bytes }
-            guard count > 0 else { throw Errno.latest() }
-            bytes += chunk[..<count]
+            if count > 0 {
+                bytes += chunk[..<count]
+            } else if errno == EACCES {
+                return []
+            } else if errno != EINTR {
+                throw Errno.latest()
+            }
         }
     }
 }

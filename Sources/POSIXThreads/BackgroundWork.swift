@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 /// Pieces of work, one after the other, on a thread beside the caller's; on the caller's where the system makes none.
@@ -9,7 +8,7 @@ import Synchronization
 ///     work.finish()
 ///
 /// A limit on processes (RLIMIT_NPROC, or of a control group) can refuse a thread at any moment. A queue of Dispatch does not say so, and waits
-/// until there is a thread, for ever perhaps. Its semaphores need no thread.
+/// until there is a thread, for ever perhaps.
 package final class BackgroundWork: Sendable {
     package typealias Piece = @Sendable () -> Void
 
@@ -20,10 +19,10 @@ package final class BackgroundWork: Sendable {
     }
     private let state = Mutex(State())
     /// Signalled for each piece: a thread that has none waits for the next one for a moment.
-    private let arrivals = DispatchSemaphore(value: 0)
+    private let arrivals = TimedSemaphore()
 
     /// To make a thread for each piece would cost more than to keep one.
-    private static let moment = DispatchTimeInterval.milliseconds(10)
+    private static let moment = Duration.milliseconds(10)
 
     package init() {}
 
@@ -50,7 +49,7 @@ package final class BackgroundWork: Sendable {
 
     /// Returns when everything that was added before is done.
     package func finish() {
-        let isDone = DispatchSemaphore(value: 0)
+        let isDone = TimedSemaphore()
         let mustWait = state.withLock { state in
             if state.isAttended { state.waiting.append { isDone.signal() } }
             return state.isAttended
@@ -65,7 +64,7 @@ package final class BackgroundWork: Sendable {
     }
 
     /// Whether there is another piece, perhaps.
-    private func goesOn() -> Bool { arrivals.wait(timeout: .now() + Self.moment) == .success || !leaves() }
+    private func goesOn() -> Bool { arrivals.wait(for: Self.moment) || !leaves() }
 
     /// Leaves the work to the caller that adds the next piece; false if there is a piece already.
     private func leaves() -> Bool {

@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 /// A thread that is made at once and stays, for work that has to be done when the system makes no more threads, and not on the caller's.
@@ -10,16 +9,16 @@ package final class StandingThread: Sendable {
     /// What the thread knows. It keeps this, and not the object itself.
     private final class Schedule: Sendable {
         struct State {
-            /// `time` in nanoseconds of DispatchTime.
+            /// `time` as of ``TimedSemaphore/now()``.
             var waiting: [(time: UInt64, piece: Piece)] = []
             var isOver = false
         }
         let state = Mutex(State())
-        let hasChanged = DispatchSemaphore(value: 0)
+        let hasChanged = TimedSemaphore()
 
         enum Next {
             case piece(Piece)
-            /// Nanoseconds of DispatchTime.
+            /// As of ``TimedSemaphore/now()``.
             case wait(until: UInt64)
             case end
         }
@@ -32,7 +31,7 @@ package final class StandingThread: Sendable {
                 guard let earliest = times.min(), let index = times.firstIndex(of: earliest) else {
                     return .wait(until: .max)
                 }
-                if earliest > DispatchTime.now().uptimeNanoseconds { return .wait(until: earliest) }
+                if earliest > TimedSemaphore.now() { return .wait(until: earliest) }
                 return .piece(state.waiting.remove(at: index).piece)
             }
         }
@@ -41,8 +40,7 @@ package final class StandingThread: Sendable {
             while true {
                 switch next() {
                 case .piece(let piece): piece()
-                case .wait(until: .max): hasChanged.wait()
-                case .wait(let time): _ = hasChanged.wait(timeout: DispatchTime(uptimeNanoseconds: time))
+                case .wait(let time): _ = hasChanged.wait(until: time)
                 case .end: return
                 }
             }
@@ -62,7 +60,7 @@ package final class StandingThread: Sendable {
 
     /// Does `piece` in `nanoseconds` from now, or when the piece that it is at then is done.
     package func add(after nanoseconds: UInt64 = 0, _ piece: @escaping Piece) {
-        let now = DispatchTime.now().uptimeNanoseconds
+        let now = TimedSemaphore.now()
         let (time, overflows) = now.addingReportingOverflow(nanoseconds)
         schedule.state.withLock { $0.waiting.append((overflows ? .max : time, piece)) }
         schedule.hasChanged.signal()

@@ -1,5 +1,4 @@
 import DataProtection
-import Dispatch
 import DurableFiles
 import FuseSession
 import Glibc
@@ -38,7 +37,7 @@ package struct MountRemains {
     private static let leastLife: UInt64 = 1_000_000_000
 
     /// For how long pages are waited for whose reads nobody can answer, in seconds. Then the connection is cut, and the note stays.
-    private static let patience = 5.0
+    private static let patience: UInt64 = 5_000_000_000
 
     /// Refuses all requests and drops the pages, and removes the note: a lock has nothing to say of the mount then. Call it when the server is dead.
     package func clear() {
@@ -65,13 +64,13 @@ package struct MountRemains {
 
     /// - Returns: whether none are left.
     private static func drops(pagesOf orphan: OrphanedConnection, _ whileWaiting: () -> Void) -> Bool {
-        let isDone = DispatchSemaphore(value: 0)
+        let isDone = TimedSemaphore()
         do throws(POSIXThread.Refusal) {
             try POSIXThread.detach(blocksSignals: true) { if orphan.dropPages() { isDone.signal() } }
         } catch { return false }
-        let end = DispatchTime.now() + patience
-        while isDone.wait(timeout: .now() + 0.1) == .timedOut {
-            if DispatchTime.now() > end { return false }
+        let end = TimedSemaphore.now() + patience
+        while !isDone.wait(for: .milliseconds(100)) {
+            if TimedSemaphore.now() > end { return false }
             whileWaiting()
         }
         return true

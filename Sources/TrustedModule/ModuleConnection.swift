@@ -71,7 +71,12 @@ final class ModuleConnection {
     }
 
     /// Whether there is one that is not made for a connection.
-    var hasPersistentRoot: Bool { get throws(TrustedModuleError) { try persistentRoot() != nil } }
+    ///
+    /// - Parameter name: as for ``openRoot(named:)``.
+    func hasPersistentRoot(named name: [UInt8]?) throws(TrustedModuleError) -> Bool {
+        guard let found = try persistentRoot() else { return false }
+        return name == nil || found.name == name
+    }
 
     private func persistentRoot() throws(TrustedModuleError) -> (object: tss_object, name: [UInt8])? {
         var object = Self.none
@@ -82,8 +87,8 @@ final class ModuleConnection {
         try check("ReadPublic", library.ReadPublic(context, object, Self.none, Self.none, Self.none, &area, nil, nil))
         defer { library.Free(area) }
         guard let area, area.pointee.name_algorithm == Self.sha256 else { return nil }
-        // Restricted, decrypt: a storage key.
-        guard area.pointee.attributes & 0x30000 == 0x30000 else { return nil }
+        // fixedTPM, fixedParent, sensitiveDataOrigin: nobody has imported it, and knows its private part. Restricted, decrypt: a storage key.
+        guard area.pointee.attributes & 0x30032 == 0x30032 else { return nil }
         return (object, try name(of: object))
     }
 
@@ -163,7 +168,8 @@ final class ModuleConnection {
     }
 
     func define(
-        _ handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes
+        _ handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes,
+        byteCount: UInt16 = UInt16(TrustedModule.secretLength)
     ) throws(TrustedModuleError) -> tss_object {
         var area = tss_nv_public()
         area.index = handle
@@ -172,7 +178,7 @@ final class ModuleConnection {
         area.attributes = 1 << 2 | 1 << 18
         area.policy.size = UInt16(label.count)
         withUnsafeMutableBytes(of: &area.policy.bytes) { $0.copyBytes(from: label) }
-        area.data_size = UInt16(TrustedModule.secretLength)
+        area.data_size = byteCount
         var object = Self.none
         try encrypt(.command)
         let code = Self.lend(authorization) { authorization in
@@ -219,12 +225,13 @@ final class ModuleConnection {
     }
 
     func undefine(_ index: tss_object) throws(TrustedModuleError) {
-        let hasSession = session != Self.none
-        if hasSession { try encrypt(.nothing) }  // it has no parameter
+        // Without a password of the owner, an empty one in the clear.
+        let hasPassword = authorized.contains(Self.owner)
+        if hasPassword { try encrypt(.nothing) }  // it has no parameter
         try check(
             "NV_UndefineSpace",
             library.NV_UndefineSpace(
-                context, Self.owner, index, hasSession ? session : tss_object(TSS_PASSWORD), Self.none, Self.none))
+                context, Self.owner, index, hasPassword ? session : tss_object(TSS_PASSWORD), Self.none, Self.none))
     }
 
     // MARK: authorization values
@@ -236,25 +243,29 @@ final class ModuleConnection {
         try check("TR_SetAuth", Self.lend(authorization) { library.TR_SetAuth(context, object, $0) })
     }
 
-    /// Tries `body`, which the owner authorizes in the session, with the owner's password: up to three that somebody gives, if the TPM wants one.
-    ///
-    /// - Throws: `ownerHasPassword` if none was right.
-    func asOwner<R>(
-        _ password: OwnerPassword, _ body: () throws(TrustedModuleError) -> R
-    ) throws(TrustedModuleError) -> R {
-        guard password.isAvailable, try facts().ownerHasPassword else { return try body() }
-        for attempt in 0..<3 {
-            let code = password.lend(isAgain: attempt > 0) { password in
-                authorized.insert(Self.owner)
-                return Self.lend(password) { library.TR_SetAuth(context, Self.owner, $0) }
-            }
-            guard let code else { break }
-            try check("TR_SetAuth", code)
-            do throws(TrustedModuleError) { return try body() } catch {
-                guard error == .ownerHasPassword else { throw error }
-            }
+    /// From now on the owner authorizes with its password: what proves it goes over the bus, and the password does not. The session must have been
+    /// started.
+    func authorizeOwner(_ password: borrowing SecretBytes) throws(TrustedModuleError) {
+        precondition(session != Self.none && password.count <= OwnerPassword.maximumLength)
+        try authorize(Self.owner, password)
+    }
+
+    /// Whether the TPM accepts the owner's authorization. Changes nothing: an index of so many bytes is refused, but only after a wrong password was.
+    func acceptsOwner() throws(TrustedModuleError) -> Bool {
+        do throws(TrustedModuleError) {
+            let value = SecretBytes(copyOf: [UInt8](repeating: 1, count: TrustedModule.secretLength))
+            let label = [UInt8](repeating: 0, count: TrustedModule.labelLength)
+            let index = try define(
+                TrustedModule.handles.upperBound - 1, label: label, authorization: value, byteCount: .max)
+            try undefine(index)
+        } catch .ownerHasPassword {
+            return false
+        } catch .noRoom {
+        } catch .failed(_, let code) where code >> 16 == 0 || code >> 16 == 11 {
+            // TPM_RC_SIZE of the second parameter.
+            guard code & 0xFFF == 0x2D5 else { throw .failed(command: "NV_DefineSpace", code: code) }
         }
-        throw .ownerHasPassword
+        return true
     }
 
     /// The library frees what it knows and wipes none of it. Its copies of the values are overwritten, and the buffer of commands, which had the
@@ -264,6 +275,8 @@ final class ModuleConnection {
         var zeros = tss_digest()
         zeros.size = UInt16(OwnerPassword.maximumLength)
         for object in authorized { _ = library.TR_SetAuth(context, object, &zeros) }
+        // The session has another copy of the owner's password, until it is used again.
+        if authorized.contains(Self.owner) { _ = try? acceptsOwner() }
         _ = try? properties(from: 0x100, count: 127)
     }
 

@@ -60,18 +60,19 @@ package struct TrustedModule: Sendable {
     ///   - label: 32 bytes that only this index has. They are public, and part of its Name: an index defined anew by somebody else has another.
     ///   - secret: 32 bytes.
     ///   - authorization: 32 bytes, the last one not 0: a TPM strips zeros from the end.
+    ///   - root: what the storage root key must be: ``Index/root`` of an earlier index; nil: any.
     /// - Throws: `noRoom`, `ownerHasPassword`, and what else ``TrustedModuleError`` has. An index that was defined and could not be written is gone.
     package func define(
-        _ handle: UInt32, label: [UInt8], secret: borrowing SecretBytes, authorization: borrowing SecretBytes
+        _ handle: UInt32, label: [UInt8], secret: borrowing SecretBytes, authorization: borrowing SecretBytes,
+        root: [UInt8]? = nil
     ) throws(TrustedModuleError) -> Index {
         precondition(secret.count == Self.secretLength && authorization.count == Self.secretLength)
         precondition(label.count == Self.labelLength)
         let connection = try ModuleConnection(to: place)
-        let root = try connection.openRoot(named: nil)
+        let root = try connection.openRoot(named: root)
         try connection.startSession()
-        let index = try connection.asOwner(owner) { () throws(TrustedModuleError) in
-            try connection.define(handle, label: label, authorization: authorization)
-        }
+        try authorizeOwner(of: connection)
+        let index = try connection.define(handle, label: label, authorization: authorization)
         do throws(TrustedModuleError) {
             try connection.write(secret, to: index, authorization)
             return Index(handle: handle, root: root, name: try connection.name(of: index))
@@ -131,20 +132,23 @@ package struct TrustedModule: Sendable {
 
     /// Destroys the index at a handle, if it has this label. The secret is gone then, also from an index that is defined there anew.
     ///
+    /// - Parameter root: as for ``define(_:label:secret:authorization:root:)``.
     /// - Returns: whether there was such an index.
     /// - Throws: `ownerHasPassword` and others.
     @discardableResult
-    package func undefine(_ handle: UInt32, label: [UInt8]) throws(TrustedModuleError) -> Bool {
+    package func undefine(
+        _ handle: UInt32, label: [UInt8], root: [UInt8]? = nil
+    ) throws(TrustedModuleError) -> Bool {
         let connection = try ModuleConnection(to: place)
         do throws(TrustedModuleError) {
             let index = try connection.index(at: handle)
             guard try connection.label(of: index) == label else { return false }
-            // A password needs a session that hides it.
-            if owner.isAvailable, try connection.facts().ownerHasPassword {
-                _ = try connection.openRoot(named: nil)
+            if owner.isKnown {
+                _ = try connection.openRoot(named: root)
                 try connection.startSession()
+                try authorizeOwner(of: connection)
             }
-            try connection.asOwner(owner) { () throws(TrustedModuleError) in try connection.undefine(index) }
+            try connection.undefine(index)
             return true
         } catch .indexMissing {
             return false
@@ -156,12 +160,47 @@ package struct TrustedModule: Sendable {
         try ModuleConnection(to: place).facts()
     }
 
-    /// Whether the owner lets nothing be defined or destroyed: the hierarchy has a password, and nobody can be asked for it, or there is no storage root
-    /// key at 0x81000001, so that each reading would need it too.
-    package func isClosedByOwner() throws(TrustedModuleError) -> Bool {
+    // MARK: the owner's password
+
+    /// Whether it was given, and is right.
+    package var knowsOwner: Bool { owner.isKnown }
+
+    /// Whether the owner hierarchy has a password that is not known yet, and there is a storage root key at 0x81000001. Without one no password would help:
+    /// to make the key takes it in the clear, for each reading too.
+    ///
+    /// - Parameter root: what the storage root key must be: ``Index/root``; nil: any.
+    package func wantsOwnerPassword(root: [UInt8]?) throws(TrustedModuleError) -> Bool {
+        guard !owner.isKnown else { return false }
         let connection = try ModuleConnection(to: place)
         guard try connection.facts().ownerHasPassword else { return false }
-        guard owner.isAvailable else { return true }
-        return try !connection.hasPersistentRoot
+        return try connection.hasPersistentRoot(named: root)
+    }
+
+    /// Tries the owner's password, and uses it from now on if it is right. A wrong one counts nowhere.
+    ///
+    /// - Parameters:
+    ///   - password: 1 to 64 bytes.
+    ///   - root: as for ``wantsOwnerPassword(root:)``.
+    /// - Returns: whether it is right.
+    package func take(
+        ownerPassword password: consuming SecretBytes, root: [UInt8]?
+    ) throws(TrustedModuleError) -> Bool {
+        guard (1...OwnerPassword.maximumLength).contains(password.count) else { return false }
+        let connection = try ModuleConnection(to: place)
+        _ = try connection.openRoot(named: root)
+        try connection.startSession()
+        try connection.authorizeOwner(password)
+        guard try connection.acceptsOwner() else { return false }
+        owner.keep(password)
+        return true
+    }
+
+    private func authorizeOwner(of connection: ModuleConnection) throws(TrustedModuleError) {
+        let result = owner.lend { password -> Result<Void, TrustedModuleError> in
+            do throws(TrustedModuleError) { return .success(try connection.authorizeOwner(password)) } catch {
+                return .failure(error)
+            }
+        }
+        try result?.get()
     }
 }

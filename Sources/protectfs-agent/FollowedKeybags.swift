@@ -184,14 +184,11 @@ struct FollowedKeybags {
         }
     }
 
-    /// Calls `tell` from now on when the own keybag is locked or unlocked.
+    /// Calls `tell` from now on when the own keybag is locked or unlocked. Keys whose time is over by CLOCK_BOOTTIME go, though the clock was set back.
     mutating func listen(_ tell: @escaping @Sendable () -> Void) {
         guard observation == nil else { return }
-        observation = attempt("listen to", own) { [own, log] () throws(DataProtectionError) in
-            try LockListener.shared.observe(own.directory, of: own.uuid, warn: { log.warning("\($0.message)") }) { _ in
-                tell()
-                return nil
-            }
+        observation = attempt("listen to", own) { [own] () throws(DataProtectionError) in
+            try own.listen { _ in tell() }
         }
     }
 

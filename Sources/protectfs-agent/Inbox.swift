@@ -1,4 +1,4 @@
-import Dispatch
+import POSIXThreads
 import SessionLock
 import Synchronization
 
@@ -14,7 +14,7 @@ final class Inbox: Sendable {
     }
 
     private let items = Mutex<[Item]>([])
-    private let isFilled = DispatchSemaphore(value: 0)
+    private let isFilled = TimedSemaphore()
 
     func put(_ item: Item) {
         items.withLock { $0.append(item) }
@@ -34,9 +34,8 @@ final class Inbox: Sendable {
             }
             let left = deadline - BootClock.now()
             if left <= .zero { return nil }
-            // The clock of a semaphore stands still while the machine sleeps.
-            let milliseconds = Int((min(left, .seconds(60)) / .milliseconds(1)).rounded(.up))
-            _ = isFilled.wait(timeout: .now() + .milliseconds(milliseconds))
+            // CLOCK_MONOTONIC stands still while the machine sleeps.
+            _ = isFilled.wait(for: min(left, .seconds(60)))
         }
     }
 }

@@ -1,4 +1,3 @@
-import Dispatch
 import POSIXThreads
 import Synchronization
 
@@ -9,7 +8,7 @@ final class Patience: Sendable {
 
     private final class Answer<Value: Sendable>: Sendable {
         let value = Mutex<Value?>(nil)
-        let isThere = DispatchSemaphore(value: 0)
+        let isThere = TimedSemaphore()
     }
 
     /// Runs `body` on a thread of its own.
@@ -35,7 +34,7 @@ final class Patience: Sendable {
             awaited.withLock { _ = $0.remove(name) }
             return body()
         }
-        guard answer.isThere.wait(timeout: .now() + seconds) == .success else { return nil }
+        guard answer.isThere.wait(for: .seconds(seconds)) else { return nil }
         return answer.value.withLock { $0 }
     }
 }

@@ -33,7 +33,6 @@ struct Protectfs: ParsableCommand {
             if let script = try Dispatch.completionScript(askedForBy: words) { return try StandardOutput.write(script) }
             var command = try parseAsRoot(LongArgumentLists.shortened(ReplacingCommand.removed(from: words)))
             KeybagRegistry.clearRemnants()
-            OwnerPasswordPrompt.offer()
             try command.run()
         } catch {
             CommandEnd.leave(self, because: error, words)

@@ -168,6 +168,40 @@ struct KeybagTests {
         #expect(try outer.names() == ["inner"])
     }
 
+    @Test(
+        "Nor is one made where a group can exchange it, unless that is the user's own",
+        .enabled(if: geteuid() == 0, "only root can give a directory to any group"))
+    func exchangeableByGroup() throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        try OwnDirectory.make(outer)
+        try outer.setMode(0o2775)
+        try OwnDirectory.requireUnswappable(outer)
+        #expect(chown(outer.string, 0, 2_000_000_001) == 0)
+        try outer.setMode(0o2775)
+        let error = #expect(throws: DataProtectionError.self) { try OwnDirectory.requireUnswappable(outer) }
+        #expect(error == .keybagUnsafe(outer, reason: "others may write to it (mode 2775)"))
+        try outer.setMode(0o3775)
+        try OwnDirectory.requireUnswappable(outer)
+        try outer.setMode(0o700)
+        #expect(chown(outer.string, 65534, 0) == 0)
+        let foreign = #expect(throws: DataProtectionError.self) { try OwnDirectory.requireUnswappable(outer) }
+        let isNobodys = "it belongs to uid 65534, who could exchange what is in it"
+        #expect(foreign == .keybagUnsafe(outer, reason: isNobodys), "where all uids are known it is a user's")
+    }
+
+    @Test("A directory that took the name of one that was just made is neither filled nor emptied")
+    func exchangedMeanwhile() throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        for name in ["full", "empty"] { try OwnDirectory.make(outer.appending(name)) }
+        try outer.appending("full/thesis").overwrite([1])
+        let parent = try LowerDirectory(outer)
+        #expect(try !parent.directory("full").isAsMade(in: parent))
+        #expect(try parent.directory("empty").isAsMade(in: parent))
+        #expect(try parent.subdirectory("new").isNew && !parent.subdirectory("new").isNew)
+    }
+
     @Test("In a sticky directory, where others cannot rename it, a killed process's leftover is removed")
     func leftoverInStickyDirectory() throws {
         let bag = try TestKeybag()

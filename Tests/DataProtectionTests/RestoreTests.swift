@@ -50,6 +50,28 @@ struct RestoreTests {
         #expect(try beds.restore() == ["f": "unchanged"])
     }
 
+    @Test(
+        "A restored file is not weaker than the one that it replaces, though its head says so or is damaged",
+        arguments: [true, false])
+    func forgedSince(isDamaged: Bool) throws {
+        let beds = try BackupBed()
+        for name in ["a", "b"] { try beds.bed.make(name, .completeUntilFirstUserAuthentication, [1, 2, 3]) }
+        try beds.backUp()
+        try beds.restore()
+        let path = try beds.restored("a")
+        try beds.restorer.keybag.setProtection(.complete, ofItemAt: path)
+        if isDamaged {
+            var bytes = try path.contents()
+            for head in [0, 4096] { bytes[head + 100] ^= 1 }
+            try path.overwrite(bytes)
+        } else {
+            try beds.bed.forgeClass(of: path, .completeUntilFirstUserAuthentication)
+        }
+        #expect(try beds.restore(.replacing) == ["a": "copied", "b": "unchanged"])
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+        #expect(try beds.text(path) == [1, 2, 3])
+    }
+
     @Test("A line that was appended to a file is saved beside it when it is replaced", arguments: [true, false])
     func appendedSince(isDamaged: Bool) throws {
         let beds = try BackupBed()

@@ -51,6 +51,34 @@ import Testing
     }
 
     @Test(
+        "Where damage hides how strict a secret was, what is restored or imported opens only while unlocked",
+        arguments: ["accessibility = 7", "accessibility = 3, value = zeroblob(64)", "wrapped = x'00'"])
+    func isStrictAfterDamage(_ change: String) throws {
+        let lax = SecretName.account("lax")
+        try bed.store.add(lax, value: secret("old"), accessibility: .afterFirstUnlock)
+        _ = try bed.store.copy(to: backup.directory, having: backup.secretsKeyNames(of: bed.keybag))
+        var lines: [UInt8] = []
+        _ = try bed.store.export(.privateGroup) { lines += $0 }
+        for way in ["restore", "import"] {
+            try bed.store.set(lax, value: secret("new"), accessibility: .whenUnlocked)
+            try bed.store.write { try $0.execute(sql: "UPDATE secrets SET \(change) WHERE account = 'lax'") }
+            if way == "restore" {
+                #expect(try restore(replacing: true).done >= 1)
+            } else {
+                var rest = lines[...]
+                _ = try bed.store.importSecrets(replacing: true) { buffer in
+                    let part = rest.prefix(buffer.count)
+                    rest = rest.dropFirst(part.count)
+                    buffer.copyBytes(from: part)
+                    return part.count
+                }
+            }
+            #expect(try bed.store.text(lax) == "old", "\(way)")
+            #expect(try bed.store.record(of: lax)?.accessibility == .whenUnlocked, "\(way)")
+        }
+    }
+
+    @Test(
         "A restored secret is as strict as the one that it replaces and as the one in the backup",
         arguments: SecretAccessibility.allCases)
     func isAsStrictAsBoth(_ accessibility: SecretAccessibility) throws {

@@ -1,7 +1,6 @@
 import CTSSLayout
 import Foundation
 import ProtectionKeys
-import Synchronization
 import TestTPM
 import Testing
 
@@ -174,74 +173,81 @@ struct TrustedModuleTests {
         return emulator
     }
 
-    /// Answers one after another, and how often it was asked again.
-    private final class Person: Sendable {
-        private let answers: Mutex<[String]>
-        let rebukes = Mutex(0)
+    private func password(_ text: String) -> SecretBytes { SecretBytes(copyOf: Array(text.utf8)) }
 
-        init(_ answers: [String]) { self.answers = Mutex(answers) }
-
-        var password: OwnerPassword {
-            OwnerPassword(
-                OwnerPassword.Question(
-                    ifPossible: { true },
-                    answer: { isAgain in
-                        if isAgain { self.rebukes.withLock { $0 += 1 } }
-                        return self.answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-                            .map { SecretBytes(copyOf: Array($0.utf8)) }
-                    }))
-        }
-    }
-
-    @Test("The owner's password is asked for once, and does not travel over the bus")
+    @Test("With the owner's password secrets are kept and destroyed, and the password does not travel over the bus")
     func ownerPassword() throws {
-        let password = "a password that the owner has set"
-        let tap = try BusTap(to: owned(by: password))
-        let person = Person(["another one", password])
-        let module = TrustedModule(place: .emulator(port: tap.port), owner: person.password)
-        #expect(try !module.isClosedByOwner())
-        let index = try module.define(
-            module.unusedHandle(), label: Self.label, secret: value(1), authorization: value(2))
-        #expect(try bytes(module.secret(of: index, authorization: value(2))) == [UInt8](repeating: 1, count: 32))
-        #expect(try module.undefine(index.handle, label: Self.label), "nobody is asked again")
-        #expect(try emulator.indices() == [])
-        #expect(person.rebukes.withLock { $0 } == 1)
-        #expect(Data(tap.bytes).range(of: Data(password.utf8)) == nil)
-
-        let control = try BusTap(to: emulator)
-        _ = try EmulatedTPM.run("changeauth", ["-c", "owner", "-p", password, password], port: control.port)
-        #expect(Data(control.bytes).range(of: Data(password.utf8)) != nil, "whoever sets it sends it in the clear")
-    }
-
-    @Test("Three wrong owner passwords, one that is too long, or none: nothing is defined or destroyed")
-    func wrongOwnerPassword() throws {
-        let emulator = try owned(by: "word")
-        let place = ModulePlace.emulator(port: emulator.port)
-        let kept = try TrustedModule(place: place, owner: Person(["word"]).password).define(
-            0x018D_0001, label: Self.label, secret: value(1), authorization: value(2))
-        for answers in [["1", "2", "3", "word"], [String(repeating: "w", count: 65)], []] {
-            func module() -> TrustedModule { TrustedModule(place: place, owner: Person(answers).password) }
-            #expect(throws: TrustedModuleError.ownerHasPassword) {
-                try module().define(0x018D_0002, label: Self.label, secret: value(1), authorization: value(2))
-            }
-            #expect(throws: TrustedModuleError.ownerHasPassword) {
-                try module().undefine(kept.handle, label: Self.label)
-            }
-        }
-        #expect(try emulator.indices() == [kept.handle])
-        #expect(try read(kept).count == 32, "reading takes no password of the owner")
-    }
-
-    @Test("Without a storage root key at its place the owner's password is not asked for")
-    func ownerWithoutRoot() throws {
-        try emulator.run("changeauth", "-c", "owner", "word")
-        let person = Person(["word"])
-        let module = TrustedModule(place: .emulator(port: emulator.port), owner: person.password)
-        #expect(try module.isClosedByOwner())
+        let word = "a password that the owner chose."
+        let tap = try BusTap(to: owned(by: word))
+        let module = TrustedModule(place: .emulator(port: tap.port))
+        #expect(try module.wantsOwnerPassword(root: nil))
+        #expect(try !module.take(ownerPassword: password("another one"), root: nil))
+        #expect(try !module.take(ownerPassword: password(String(repeating: "w", count: 65)), root: nil))
+        #expect(try !module.take(ownerPassword: password(""), root: nil) && !module.knowsOwner)
         #expect(throws: TrustedModuleError.ownerHasPassword) {
             try module.define(0x018D_0001, label: Self.label, secret: value(1), authorization: value(2))
         }
-        #expect(person.password.isAvailable)
+        #expect(try module.take(ownerPassword: password(word), root: nil))
+        #expect(try !module.wantsOwnerPassword(root: nil) && emulator.indices() == [])
+        let index = try module.define(0x018D_0001, label: Self.label, secret: value(1), authorization: value(2))
+        #expect(try bytes(module.secret(of: index, authorization: value(2))) == [UInt8](repeating: 1, count: 32))
+        let stranger = TrustedModule(place: .emulator(port: tap.port))
+        #expect(throws: TrustedModuleError.ownerHasPassword) { try stranger.undefine(index.handle, label: Self.label) }
+        #expect(try read(index, from: stranger).count == 32, "reading takes no password of the owner")
+        #expect(try module.undefine(index.handle, label: Self.label, root: index.root))
+        #expect(try emulator.indices() == [])
+        #expect(Data(tap.bytes).range(of: Data(word.utf8)) == nil)
+
+        let control = try BusTap(to: emulator)
+        _ = try EmulatedTPM.run("changeauth", ["-c", "owner", "-p", word, word], port: control.port)
+        #expect(Data(control.bytes).range(of: Data(word.utf8)) != nil, "whoever sets it sends it in the clear")
+    }
+
+    @Test("The owner's password is tried on no other storage root key than that of the keybag")
+    func ownerOfAnotherRoot() throws {
+        let module = TrustedModule(place: .emulator(port: try owned(by: "word").port))
+        let other = [UInt8](repeating: 9, count: 32)
+        #expect(try !module.wantsOwnerPassword(root: other))
+        #expect(throws: TrustedModuleError.ownerHasPassword) {
+            try module.take(ownerPassword: password("word"), root: other)
+        }
+        #expect(try module.take(ownerPassword: password("word"), root: nil))
+        #expect(throws: TrustedModuleError.ownerHasPassword, "to make a key it would go in the clear") {
+            try module.define(0x018D_0001, label: Self.label, secret: value(1), authorization: value(2), root: other)
+        }
+    }
+
+    @Test("Without a storage root key at its place, or with one that somebody imported, no password is asked for")
+    func ownerWithoutRoot() throws {
+        try emulator.run("changeauth", "-c", "owner", "word")
+        #expect(try !module.wantsOwnerPassword(root: nil))
+        #expect(throws: TrustedModuleError.ownerHasPassword) {
+            try module.take(ownerPassword: password("word"), root: nil)
+        }
+        let context = "/tmp/protectfs-test-\(emulator.port).context"
+        defer { unlink(context) }
+        let attributes = "sensitivedataorigin|userwithauth|restricted|decrypt"  // not fixedtpm
+        try emulator.run("createprimary", "-C", "o", "-P", "word", "-G", "ecc", "-a", attributes, "-c", context)
+        try emulator.run("evictcontrol", "-C", "o", "-P", "word", "-c", context, "0x81000001")
+        try emulator.flush()
+        #expect(try !module.wantsOwnerPassword(root: nil))
+    }
+
+    @Test("A secret from before the owner had a password opens again when its storage root key is where it belongs")
+    func rootOfBefore() throws {
+        let index = try define()
+        try emulator.run("changeauth", "-c", "owner", "word")
+        #expect(throws: TrustedModuleError.ownerHasPassword) { try read(index) }
+        let context = "/tmp/protectfs-test-\(emulator.port).context"
+        defer { unlink(context) }
+        // As docs/guide/TPM.md says.
+        let attributes = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|noda|restricted|decrypt"
+        try emulator.run(
+            "createprimary", "-C", "o", "-P", "word", "-G", "ecc256:aes128cfb", "-a", attributes, "-c", context)
+        try emulator.run("evictcontrol", "-C", "o", "-P", "word", "-c", context, "0x81000001")
+        try emulator.flush()
+        #expect(try read(index).count == 32)
+        #expect(try module.wantsOwnerPassword(root: index.root))
     }
 
     @Test("A listener on the bus gets neither value nor secret, but gets both from a program without encryption")

@@ -139,11 +139,11 @@ struct DoctorFindingTests {
     @Test("A group that other users are in is not the user's own, even if it is the group of the process")
     func privateGroups() throws {
         let daemon = try #require(getpwnam("daemon")).pointee.pw_uid
-        #expect(ExposureReader.isPrivate(0, of: daemon))
-        #expect(ExposureReader.isPrivate(try #require(getgrnam("daemon")).pointee.gr_gid, of: daemon))
-        #expect(!ExposureReader.isPrivate(try #require(getgrnam("users")).pointee.gr_gid, of: daemon))
-        #expect(!ExposureReader.isPrivate(2_000_000_001, of: daemon))
-        #expect(!ExposureReader.isPrivate(100, of: 2_000_000_001))
+        #expect(PrivateGroup.isPrivate(0, of: daemon))
+        #expect(PrivateGroup.isPrivate(try #require(getgrnam("daemon")).pointee.gr_gid, of: daemon))
+        #expect(!PrivateGroup.isPrivate(try #require(getgrnam("users")).pointee.gr_gid, of: daemon))
+        #expect(!PrivateGroup.isPrivate(2_000_000_001, of: daemon))
+        #expect(!PrivateGroup.isPrivate(100, of: 2_000_000_001))
     }
 
     @Test("A line of /proc/self/mountinfo, and names with spaces")

@@ -157,29 +157,42 @@ struct TPMVerbTests {
         try emulator.run("changeauth", "-c", "owner", "word")
         func type(_ words: [String], _ answers: [PseudoTerminal.Step]) throws {
             let seen = try PseudoTerminal.run(words, in: sandbox, answers)
-            #expect(seen.status == 0 && !seen.shown.contains("WARNING"), "\(words): \(seen.shown)")
+            #expect(seen.status == 0 && !seen.shown.contains("no longer needs"), "\(words): \(seen.shown)")
         }
         let passcode = [PseudoTerminal.Step.expect("asscode: "), .send(CommandSandbox.passcode + "\n")]
+        let new = [PseudoTerminal.Step.expect("asscode: "), .send("new\n")]
         let owner = [PseudoTerminal.Step.expect("Owner password of the TPM: "), .send("word\n")]
+        let nobody = [PseudoTerminal.Step.expect("Owner password of the TPM: "), .send("\n")]
 
         let unasked = try sandbox.run(
             "tpm", "enroll", "--keep-keys", "--no-recovery-code", "--passcode-fd", "3", passcodes: Self.passcode)
         expect(77, "the owner hierarchy of the TPM has a password", unasked)
         let enroll = ["tpm", "enroll", "--keep-keys", "--no-recovery-code"]
-        let refused = try PseudoTerminal.run(
-            enroll, in: sandbox, passcode + [.expect("Owner password of the TPM: "), .send("\n")])
+        let refused = try PseudoTerminal.run(enroll, in: sandbox, nobody)
         #expect(refused.status == 77 && !isPending, "\(refused.shown)")
-        try type(
-            enroll,
-            passcode + [.expect("Owner password of the TPM: "), .send("wrong\n"), .expect("This is not it. ")] + owner)
+        let wrong = [PseudoTerminal.Step.expect("Owner password of the TPM: "), .send("wrong\n")]
+        let thrice = try PseudoTerminal.run(enroll, in: sandbox, wrong + wrong + wrong)
+        #expect(thrice.status == 77 && thrice.shown.contains("Wrong password. Owner"), "\(thrice.shown)")
+        try type(enroll, wrong + owner + passcode)
         #expect(try emulator.indices().count == 1 && !isPending)
         try type(["unlock"], passcode)
-        let new = [PseudoTerminal.Step.expect("New passcode: "), .send("new\n"), .expect("Again: "), .send("new\n")]
-        try type(["passcode"], passcode + new + owner)
+        let twice = [PseudoTerminal.Step.expect("New passcode: "), .send("new\n"), .expect("Again: "), .send("new\n")]
+        try type(["passcode"], owner + passcode + twice)
         #expect(try emulator.indices().count == 1 && unlock("new").status == 0)
-        try type(["tpm", "remove"], [.expect("asscode: "), .send("new\n")] + owner)
+
+        // What is left in the TPM stays until somebody gives the password; nobody who unlocks is asked.
+        let released = try PseudoTerminal.run(["tpm", "remove"], in: sandbox, nobody + new)
+        #expect(released.status == 0 && released.shown.contains("warning") && isPending, "\(released.shown)")
+        let unlocked = try PseudoTerminal.run(["unlock"], in: sandbox, new)
+        #expect(unlocked.status == 0 && !unlocked.shown.contains("Owner"), "\(unlocked.shown)")
+        #expect(try emulator.indices().count == 1 && isPending)
+        let again = [PseudoTerminal.Step.expect("New passcode: "), .send("new\n"), .expect("Again: "), .send("new\n")]
+        try type(["passcode"], owner + new + again)
         #expect(try emulator.indices() == [] && !isPending)
-        try type(enroll, [.expect("asscode: "), .send("new\n")] + owner)
+        try type(enroll, owner + new)
+        try type(["tpm", "remove"], owner + new)
+        #expect(try emulator.indices() == [] && !isPending)
+        try type(enroll, owner + new)
         try type(["erase"], [.expect("type erase: "), .send("erase\n")] + owner)
         #expect(try emulator.indices() == [])
     }

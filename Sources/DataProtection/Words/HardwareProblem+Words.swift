@@ -26,7 +26,7 @@ extension HardwareProblem {
             "the TPM accepted the passcode, but keybag \(keybag) does not open: it was altered, or an older copy was put back"
         case .noRoom: "the TPM has no room for a secret of keybag \(keybag)"
         case .ownerHasPassword:
-            "the owner hierarchy of the TPM has a password, and without it keybag \(keybag) can be neither bound nor released"
+            "the owner hierarchy of the TPM has a password, which keybag \(keybag) needs now"
         case .alreadyBound: "keybag \(keybag) is bound to a TPM already"
         case .notBound: "keybag \(keybag) is not bound to a TPM"
         }
@@ -49,7 +49,7 @@ extension HardwareProblem {
         case .noRoom:
             "see what takes the room: tpm2_getcap handles-nv-index; or release the keybag first: protectfs tpm remove\(option)"
         case .ownerHasPassword:
-            "at a terminal it is asked for, if the TPM has a storage root key at 0x81000001; or remove it: tpm2_changeauth -c owner -p PASSWORD"
+            "run the command at a terminal, which asks for it if the TPM has a storage root key; or remove it: tpm2_changeauth -c owner -p PASSWORD"
         case .alreadyBound: "to bind it anew, release it first: protectfs tpm remove\(option)"
         case .notBound: "bind it: protectfs tpm enroll\(option)"
         }

@@ -5,6 +5,8 @@ import SystemPackage
 extension LowerDirectory {
     /// Opens the directory of that name, and makes it, 0700, if there is nothing.
     ///
+    /// Somebody who may rename things in this directory could have given the name to another directory meanwhile. So only one that looks like what was
+    /// made is new.
     /// - Throws: `exists` if there is something else, a link included.
     package func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
         var isNew = true
@@ -14,10 +16,20 @@ extension LowerDirectory {
             guard error.errno == .fileExists else { throw error }
             isNew = false
         }
-        do throws(DataProtectionError) { return (try directory(name, staying: false), isNew) } catch {
+        do throws(DataProtectionError) {
+            let opened = try directory(name, staying: false)
+            return (opened, isNew ? try opened.isAsMade(in: self) : false)
+        } catch {
             let others: [Errno] = [.tooManySymbolicLinkLevels, .notDirectory]
             throw others.contains(error.errno) ? .exists(path.entry(name)) : error
         }
+    }
+
+    /// Whether it can be one that was just made in `parent`: empty, and the user's own. Some file systems give all that they have to one other uid.
+    package func isAsMade(in parent: LowerDirectory) throws(DataProtectionError) -> Bool {
+        let owner = try status().st_uid
+        if owner != geteuid(), try owner != parent.status().st_uid { return false }
+        return try names().isEmpty
     }
 
     /// What the link of that name says, as bytes. The C call is `readlinkat`.

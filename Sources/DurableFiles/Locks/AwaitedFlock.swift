@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import POSIXThreads
 import Synchronization
@@ -84,7 +83,7 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
     private let access: Int32
     private let owner = getpid()
     private var state = State.wanted
-    private let ended = DispatchSemaphore(value: 0)
+    private let ended = TimedSemaphore()
 
     /// One that was abandoned, or a new one; nil if the system makes no thread.
     static func waiting(for file: LowerFile) throws(DataProtectionError) -> FlockWaiter? {
@@ -137,7 +136,7 @@ private final class FlockWaiter: @unchecked Sendable {  // `state` is used under
     /// - Returns: the open file that has the flock; nil if it did not come until `end`.
     func wait(until end: UInt64) throws(DataProtectionError) -> LowerFile? {
         // In short times: a test moves the clock.
-        while ended.wait(timeout: .now() + .milliseconds(20)) == .timedOut, Clock.monotonic() < end {}
+        while !ended.wait(for: .milliseconds(20)), Clock.monotonic() < end {}
         let outcome = Self.abandoned.withLock { abandoned in
             if case .wanted = state {
                 state = .abandoned

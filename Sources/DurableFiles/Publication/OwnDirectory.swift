@@ -1,3 +1,4 @@
+import CExtendedAttributes
 import Glibc
 import SystemPackage
 
@@ -63,11 +64,12 @@ package enum OwnDirectory {
         while true {
             var status = stat()
             _ = try retrying(current, "lstat") { current.withPlatformString { lstat($0, &status) } }
-            guard [0, geteuid(), unmappedUser].contains(status.st_uid) else {
+            guard [0, geteuid()].contains(status.st_uid) || isUnmapped(status.st_uid) else {
                 throw .keybagUnsafe(
                     current, reason: "it belongs to uid \(status.st_uid), who could exchange what is in it")
             }
-            guard status.st_mode & 0o002 == 0 || status.st_mode & S_ISVTX != 0 else {
+            let othersMayWrite = status.st_mode & 0o002 != 0 || isWritableByGroup(current, status)
+            guard !othersMayWrite || status.st_mode & S_ISVTX != 0 else {
                 throw .keybagUnsafe(current, reason: "others may write to it (mode \(octal(status.st_mode)))")
             }
             if current.components.isEmpty { return }
@@ -75,8 +77,19 @@ package enum OwnDirectory {
         }
     }
 
-    /// `/proc/sys/kernel/overflowuid`: 65534 everywhere.
-    private static let unmappedUser: uid_t = 65534
+    /// Whether the uid stands for users whom this user namespace does not know: `/proc/sys/kernel/overflowuid`, 65534 everywhere. Where it knows all,
+    /// it is that of a user. user_namespaces(7).
+    private static func isUnmapped(_ uid: uid_t) -> Bool {
+        guard uid == 65534, let map = try? LowerFile("/proc/self/uid_map", flags: O_RDONLY).text() else { return false }
+        return map.split(whereSeparator: \.isWhitespace).last != "4294967295"
+    }
+
+    /// Whether a group other than the user's own may write to it, or whom an access control list names: its mask is in the place of the group's mode.
+    private static func isWritableByGroup(_ path: FilePath, _ status: stat) -> Bool {
+        guard status.st_mode & 0o020 != 0 else { return false }
+        let hasList = path.withPlatformString { lgetxattr($0, "system.posix_acl_access", nil, 0) } > 0
+        return hasList || !PrivateGroup.isPrivate(status.st_gid, of: geteuid())
+    }
 
     /// Refuses a directory that belongs to others or that others may write to. If others may only read it, makes it 0700, with a warning.
     ///

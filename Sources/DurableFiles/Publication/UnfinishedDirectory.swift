@@ -37,7 +37,8 @@ package struct UnfinishedDirectory {
                 continue
             }
             do throws(DataProtectionError) {
-                if let directory = try Self.locked(name, in: parent) {
+                // Another directory under this name is not ours to fill, nor to empty.
+                if let directory = try Self.locked(name, in: parent), try directory.isAsMade(in: parent) {
                     (self.path, self.directory) = (path, directory)
                     return
                 }
@@ -46,6 +47,7 @@ package struct UnfinishedDirectory {
                 throw error
             }
             number += 1
+            guard number < 1000 else { throw .exists(path) }
         }
     }
 

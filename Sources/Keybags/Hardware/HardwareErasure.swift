@@ -15,6 +15,8 @@ package struct HardwareErasure: ~Copyable {
     private var prefixes: [[UInt8]] = []
     /// nil: there is nothing to destroy.
     private var note: HardwareNote?
+    /// What the hardware must be, if a copy says it.
+    private var root: [UInt8]?
 
     /// Notes the secrets that the copies name, and those of a change that was killed.
     ///
@@ -35,6 +37,7 @@ package struct HardwareErasure: ~Copyable {
         for name in KeybagFile.names {
             guard let bytes = try file.read(name), let copy = try? KeybagCopy(decoding: bytes) else { continue }
             lines += try copy.hardwareLines()
+            root = root ?? copy.hardwareShares.first?.root
         }
         guard !lines.isEmpty || OwnDirectory.exists(directory.appending(HardwareNote.name)) else { return }
         note = try HardwareNote(in: directory)
@@ -45,7 +48,7 @@ package struct HardwareErasure: ~Copyable {
     package consuming func perform(_ warn: (ProtectionWarning) -> Void) throws(DataProtectionError) {
         guard let note = note.take() else { return }
         for line in note.lines where prefixes.contains(where: { line.label.starts(with: $0) }) {
-            do throws(HardwareRefusal) { try hardware.destroy(line.handle, label: line.label) } catch {
+            do throws(HardwareRefusal) { try hardware.destroy(line.handle, label: line.label, root: root) } catch {
                 let problem =
                     if case .problem(let problem) = error { problem } else {
                         HardwareProblem.failed(command: "NV_UndefineSpace", code: 0x98E)

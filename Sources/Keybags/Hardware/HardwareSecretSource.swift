@@ -9,8 +9,11 @@ package protocol HardwareSecretSource: Sendable {
     /// A handle where a secret can be put.
     func freeHandle() throws(HardwareRefusal) -> UInt32
     /// Puts a secret there.
+    ///
+    /// - Parameter root: what the hardware must be, if that is known: the root key of the secret that this one replaces.
     func put(
-        _ secret: borrowing HardwareSecret, at handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes
+        _ secret: borrowing HardwareSecret, at handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes,
+        root: [UInt8]?
     ) throws(HardwareRefusal) -> TrustedModule.Index
     /// Reads a secret. A wrong value counts in the hardware.
     ///
@@ -23,11 +26,21 @@ package protocol HardwareSecretSource: Sendable {
         _ index: TrustedModule.Index, labelsWithPrefix prefix: [UInt8]
     ) throws(HardwareRefusal)
     /// Destroys the secret with this label. Does nothing if it is not there.
-    func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal)
+    ///
+    /// - Parameter root: as for ``put(_:at:label:authorization:root:)``.
+    func destroy(_ handle: UInt32, label: [UInt8], root: [UInt8]?) throws(HardwareRefusal)
     /// What the hardware says of itself.
     func facts() throws(HardwareRefusal) -> HardwareFacts
-    /// Whether it lets no secret be put there or destroyed, because a password that it has cannot be given.
-    func ownerRefuses() throws(HardwareRefusal) -> Bool
+    /// Whether its owner has a password that somebody could give now, and that lets secrets be put there and destroyed.
+    ///
+    /// - Parameter root: as for ``put(_:at:label:authorization:root:)``.
+    func asksOwner(root: [UInt8]?) throws(HardwareRefusal) -> Bool
+    /// Tries it, and uses it until the process ends if it is right. Of more than 64 bytes none is.
+    ///
+    /// - Returns: whether it is right.
+    func accepts(ownersPassword password: consuming SecretBytes, root: [UInt8]?) throws(HardwareRefusal) -> Bool
+    /// Whether a password of the owner was accepted.
+    var knowsOwner: Bool { get }
 }
 
 /// Why hardware gives no secret.
@@ -80,11 +93,12 @@ package struct HardwareFacts: Hashable, Sendable {
 
 extension TrustedModule: HardwareSecretSource {
     package func put(
-        _ secret: borrowing HardwareSecret, at handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes
+        _ secret: borrowing HardwareSecret, at handle: UInt32, label: [UInt8], authorization: borrowing SecretBytes,
+        root: [UInt8]?
     ) throws(HardwareRefusal) -> Index {
         do throws(TrustedModuleError) {
             return try secret.withSecret { secret throws(TrustedModuleError) in
-                try define(handle, label: label, secret: secret, authorization: authorization)
+                try define(handle, label: label, secret: secret, authorization: authorization, root: root)
             }
         } catch { throw refusal(error) }
     }
@@ -117,8 +131,8 @@ extension TrustedModule: HardwareSecretSource {
         return .problem(labels.contains { $0.starts(with: prefix) } ? .olderKeybag : .secretMissing)
     }
 
-    package func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal) {
-        do throws(TrustedModuleError) { try undefine(handle, label: label) } catch { throw refusal(error) }
+    package func destroy(_ handle: UInt32, label: [UInt8], root: [UInt8]?) throws(HardwareRefusal) {
+        do throws(TrustedModuleError) { try undefine(handle, label: label, root: root) } catch { throw refusal(error) }
     }
 
     package func freeHandle() throws(HardwareRefusal) -> UInt32 {
@@ -129,8 +143,16 @@ extension TrustedModule: HardwareSecretSource {
         do throws(TrustedModuleError) { return HardwareFacts(try moduleFacts()) } catch { throw refusal(error) }
     }
 
-    package func ownerRefuses() throws(HardwareRefusal) -> Bool {
-        do throws(TrustedModuleError) { return try isClosedByOwner() } catch { throw refusal(error) }
+    package func asksOwner(root: [UInt8]?) throws(HardwareRefusal) -> Bool {
+        do throws(TrustedModuleError) { return try wantsOwnerPassword(root: root) } catch { throw refusal(error) }
+    }
+
+    package func accepts(
+        ownersPassword password: consuming SecretBytes, root: [UInt8]?
+    ) throws(HardwareRefusal) -> Bool {
+        do throws(TrustedModuleError) { return try take(ownerPassword: password, root: root) } catch {
+            throw refusal(error)
+        }
     }
 
     private func refusal(_ error: TrustedModuleError) -> HardwareRefusal {

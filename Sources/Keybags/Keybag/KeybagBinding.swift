@@ -119,11 +119,13 @@ extension OpenedKeybag {
             try passcode.authorization(for: id, on: device, keybag: uuid)
         }
         let secret = try withKeys { () throws(KeyError) in try HardwareSecret.random() }
+        let root = try keybag.hardwareShare(of: copy)?.root
         let place: TrustedModule.Index
         let handle = try keybag.withHardware { hardware throws(HardwareRefusal) in try hardware.freeHandle() }
         try note.add([HardwareNote.Line(handle: handle, label: label)] + copy.hardwareLines())
         place = try keybag.withHardware { hardware throws(HardwareRefusal) in
-            let place = try hardware.put(secret, at: handle, label: label, authorization: authorization)
+            let place = try hardware.put(
+                secret, at: handle, label: label, authorization: authorization, root: root)
             // Nothing depends on it before it was read once.
             let prefix = Array(label.prefix(16))
             let stored = try hardware.secret(of: place, labelsWithPrefix: prefix, authorization: authorization)
@@ -140,20 +142,23 @@ extension OpenedKeybag {
         }
     }
 
-    /// Lets `store` replace the keybag by one that is not bound, and destroys the secret that it was bound to. That hardware is away is a warning.
+    /// Lets `store` replace the keybag by one that is not bound, and destroys the secret that it was bound to, or that an earlier change has left. That
+    /// hardware is away is a warning.
     borrowing func releasingHardware(
         _ store: () throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        let lines = try copyNow().hardwareLines()
-        guard !lines.isEmpty else { return try store() }
+        let copy = try copyNow()
+        let lines = try copy.hardwareLines()
+        guard !lines.isEmpty || keybag.hasHardwareSecrets else { return try store() }
+        let root = try? keybag.hardwareShare(of: copy)?.root
         var note = try HardwareNote(in: keybag.directory)
         try note.add(lines)
         do throws(DataProtectionError) { try store() } catch {
             if case .because(KeybagFailure.keybagUnconfirmed) = error { throw error }
-            keybag.settle(note)
+            keybag.settle(note, root: root)
             throw error
         }
-        keybag.settle(note)
+        keybag.settle(note, root: root)
     }
 }
 
@@ -183,7 +188,9 @@ extension Keybag {
 
     /// Destroys the secrets of the note that the keybag in force does not name, and removes the note. What fails is a warning: the next unlock
     /// tries again.
-    func settle(_ note: consuming HardwareNote) {
+    ///
+    /// - Parameter root: what the hardware must be, if the keybag in force does not say it.
+    func settle(_ note: consuming HardwareNote, root: [UInt8]? = nil) {
         do throws(DataProtectionError) {
             let loaded = try file.load()
             // An older copy beside it may need what it names.
@@ -199,7 +206,7 @@ extension Keybag {
             let prefix = try withKeys { () throws(KeyError) in try HardwareShare.labelPrefix(of: uuid) }
             for line in note.lines where line.label != kept && line.label.starts(with: prefix) {
                 try withHardware { hardware throws(HardwareRefusal) in
-                    try hardware.destroy(line.handle, label: line.label)
+                    try hardware.destroy(line.handle, label: line.label, root: share?.root ?? root)
                 }
             }
             try note.remove()

@@ -32,6 +32,11 @@ extension Keybag {
     /// Whether the passcode opens the keybag only with this machine's TPM. The file says so; nobody has authenticated it.
     package var isBoundToHardware: Bool { ((try? hardwareShare(of: lastKnown)) ?? nil) != nil }
 
+    /// Whether a change is going to destroy secrets in the hardware: those that the keybag has, or those that an earlier change has left.
+    package var hasHardwareSecrets: Bool {
+        isBoundToHardware || OwnDirectory.exists(directory.appending(HardwareNote.name))
+    }
+
     /// Opens the passcode slot with the secret of the hardware. The attempt was begun.
     ///
     /// What is no wrong passcode takes the attempt back. FORMAT.md §2.21.
@@ -109,17 +114,27 @@ extension HardwareShare {
 }
 
 extension Keybag {
-    /// From now on a person is asked for the owner password of this machine's TPM, when a secret is put there or destroyed and the TPM wants it. Kept until
-    /// the process ends.
-    ///
-    /// - Parameters:
-    ///   - isPossible: whether there is anybody to ask.
-    ///   - answer: asks, and says whether an answer before was wrong. Of more than 64 bytes none is right. Nil: no answer.
-    package static func askForOwnerPassword(
-        ifPossible isPossible: @escaping @Sendable () -> Bool,
-        answer: @escaping @Sendable (_ isAgain: Bool) -> SecretBytes?
-    ) {
-        OwnerPassword.ofMachine.ask(OwnerPassword.Question(ifPossible: isPossible, answer: answer))
+    /// The password of the owner of a TPM, for a change that puts secrets there or destroys them. The keybag need not exist.
+    package struct HardwareOwner {
+        private let hardware: any HardwareSecretSource
+        private let root: [UInt8]?
+
+        /// - Parameter keybag: nil: one that is going to be made.
+        package init(of keybag: Keybag?) {
+            hardware = keybag?.hardware ?? TrustedModule.machine
+            root = keybag.flatMap { try? $0.hardwareShare(of: $0.lastKnown) }?.root
+        }
+
+        /// Whether the TPM has such a password, and giving it would help. It is not known yet.
+        package var isAsked: Bool { (try? hardware.asksOwner(root: root)) == true }
+
+        /// Tries it, and uses it until the process ends if it is right. Wrong ones count nowhere.
+        ///
+        /// - Parameter password: of more than 64 bytes none is right.
+        /// - Returns: whether it is right; nil if the TPM does not say so.
+        package func accepts(_ password: consuming SecretBytes) -> Bool? {
+            try? hardware.accepts(ownersPassword: password, root: root)
+        }
     }
 
     /// What this machine's TPM says of itself, if a keybag can be bound to it now.
@@ -133,13 +148,11 @@ extension Keybag {
             .because(KeybagFailure.hardware(keybag: directory, problem))
         }
         let facts: HardwareFacts
-        do throws(HardwareRefusal) {
-            facts = try hardware.facts()
-            if facts.ownerHasPassword, try hardware.ownerRefuses() { throw .problem(.ownerHasPassword) }
-        } catch {
+        do throws(HardwareRefusal) { facts = try hardware.facts() } catch {
             guard case .problem(let problem) = error else { throw failure(.failed(command: "GetCapability", code: 0)) }
             throw failure(problem)
         }
+        if facts.ownerHasPassword, !hardware.knowsOwner { throw failure(.ownerHasPassword) }
         if facts.isLockedOut { throw failure(.lockedOut(oneTryAfter: facts.oneTryAfter)) }
         return facts
     }

@@ -33,14 +33,14 @@ extension Keybag {
         try? ring.evict()
         let doubt = stopUnlocksOfCopies()
         let turn: LockTurn
-        var mayStay = false
+        var areElsewhere: Bool? = false
         do throws(DataProtectionError) {
             turn = try transition.lockTurn(proven: endUnlocks) { record throws(DataProtectionError) in
                 let areThere = ring.holdsUnlocked
                 try ring.evict()
                 rings.remove()
-                mayStay = mayBeElsewhere
-                record.noteEviction(foundKeys: areThere || wereThere, keepingEnd: mayStay)
+                areElsewhere = self.areElsewhere
+                record.noteEviction(foundKeys: areThere || wereThere, keepingEnd: areElsewhere != false)
                 announce(.didBecomeUnavailable, record)
             }
         } catch {
@@ -53,18 +53,22 @@ extension Keybag {
         try turn.requireProof(of: directory)
         if let doubt { throw doubt }
         // Not before the doubt: an unlock that is stopped has keys elsewhere, too.
-        if mayStay { throw keysElsewhere }
-        if try ring.isUnlockedElsewhere() { throw keysElsewhere }
+        if areElsewhere == true { throw otherNamespaceFailure }
+        if try ring.isUnlockedElsewhere() { throw otherNamespaceFailure }
         return lockReport(waiting: seconds)
     }
 
-    /// Whether keys may stay in another user namespace, which this lock cannot reach. Then the time at which they go must not be forgotten.
-    private var mayBeElsewhere: Bool {
-        (try? rings.elsewhere().isEmpty) != true || (try? ring.isUnlockedElsewhere()) != false
+    /// Whether keys are in another user namespace, which this lock cannot reach; nil: that cannot be looked up. Unless there are none, the time at which
+    /// they go must not be forgotten.
+    private var areElsewhere: Bool? {
+        do throws(DataProtectionError) {
+            guard try rings.elsewhere().isEmpty else { return true }
+            return try ring.isUnlockedElsewhere()
+        } catch { return nil }
     }
 
     /// Why a lock fails where only the kernel knows of keys in another user namespace.
-    var keysElsewhere: DataProtectionError {
+    var otherNamespaceFailure: DataProtectionError {
         .because(KeybagFailure.keysElsewhere(keybag: directory, namespaces: []))
     }
 
@@ -116,10 +120,11 @@ extension Keybag {
                     refusal = error
                     return
                 }
-                let mayStay = mayBeElsewhere
-                record.noteEviction(foundKeys: false, keepingEnd: mayStay)
+                let areElsewhere = self.areElsewhere
+                record.noteEviction(foundKeys: false, keepingEnd: areElsewhere != false)
                 try rings.refuseElsewhere()
-                if mayStay { throw keysElsewhere }
+                if areElsewhere == true { throw otherNamespaceFailure }
+                if areElsewhere == nil, try ring.isUnlockedElsewhere() { throw otherNamespaceFailure }
                 return
             }
             armed = ArmedLock(deadline: record.deadline)

@@ -71,9 +71,12 @@ extension Keybag {
 
     /// The other user namespaces whose keyrings may hold class keys A and B: inode numbers, as in `/proc/PID/ns/user`. 0: one of which only the kernel
     /// knows.
-    package var namespacesWithKeys: [UInt64] {
+    ///
+    /// - Throws: `system` if that cannot be looked up.
+    package func namespacesWithKeys() throws(DataProtectionError) -> [UInt64] {
         let recorded = (try? rings.elsewhere()) ?? []
-        return recorded.isEmpty && (try? ring.isUnlockedElsewhere()) == true ? [0] : recorded
+        guard recorded.isEmpty else { return recorded }
+        return try ring.isUnlockedElsewhere() ? [0] : []
     }
 
     /// Makes sure that no other user namespace holds class keys A and B, as far as is known.
@@ -81,7 +84,7 @@ extension Keybag {
     /// - Throws: `keysElsewhere`; `system` if that cannot be looked up.
     package func refuseKeysElsewhere() throws(DataProtectionError) {
         try rings.refuseElsewhere()
-        if try ring.isUnlockedElsewhere() { throw keysElsewhere }
+        if try ring.isUnlockedElsewhere() { throw otherNamespaceFailure }
     }
 
     /// When class keys A and B of a keybag that need not be opened were loaded, in seconds since 1970; nil: they are not there. Looks at no disk.

@@ -144,7 +144,8 @@ package struct LockOfUnopened {
                 try RingKeys(uuid).evict()
             }
         }
-        if let failure = try staying(Array(found)).first { throw failure }
+        // Of two reasons why it is no lock, the doubt is the worse one.
+        if settled.doubt == nil, let failure = try staying(Array(found)).first { throw failure }
         return settled
     }
 

@@ -63,16 +63,11 @@ package struct RestoredFile {
         return true
     }
 
-    /// The class of the file that is replaced, which nobody changes any more; nil if there is none, or it says none.
+    /// The weakest class that the file may get which replaces another one, whose class nobody changes any more; nil if there is none, or it is not
+    /// protected.
     private func classHeld(by replaced: inout ReplacedFile?) throws(DataProtectionError) -> ProtectionClass? {
         try replaced?.holdClass()
-        do throws(DataProtectionError) { return try replaced?.claimedClass() ?? nil } catch {
-            switch error {
-            // Such a file is what people restore for.
-            case .damaged, .unsupported: return nil
-            default: throw error
-            }
-        }
+        return replaced.flatMap { InheritedClass.least(inPlaceOf: $0.file, keybag) }
     }
 
     /// Whether a file is what an earlier restore made of this one, and nobody has written to it since.

@@ -62,10 +62,9 @@ extension SecretStore {
         }
         return try write { database in
             for item in items {
-                try put(item.name, item.value, item.group, database, heals: replacing) { old in
-                    guard let old else { return item.accessibility }
-                    guard replacing else { throw SecretError.exists(item.name, item.group) }
-                    return try self.accessibility(atLeast: item.accessibility, replacing: old)
+                try put(item.name, item.value, item.group, database, heals: replacing) { old, wasDamaged in
+                    guard old == nil || replacing else { throw SecretError.exists(item.name, item.group) }
+                    return try self.accessibility(atLeast: item.accessibility, replacing: old, wasDamaged: wasDamaged)
                 }
             }
             return items.count

@@ -140,7 +140,7 @@ extension SecretStore {
     @discardableResult
     public func deleteDamaged() throws(SecretError) -> Int {
         try write { database in
-            // Places and not ids: an id is one of the columns that may hold anything.
+            // Places, because an id may hold anything.
             let places = try Int64.fetchAll(database, sql: "SELECT rowid FROM secrets")
             let damaged = try places.filter { try !isSound($0, database) }
             for place in damaged {
@@ -168,9 +168,7 @@ extension SecretStore {
         _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup?, heals: Bool = false,
         _ choose: (SecretRow?) throws -> SecretAccessibility
     ) throws(SecretError) -> SecretRecord {
-        return try write { database in
-            try put(name, value, group ?? privateGroup, database, heals: heals, choose)
-        }
+        return try write { try put(name, value, group ?? privateGroup, $0, heals: heals, choose) }
     }
 
     /// Stores a secret under the accessibility that `choose` gives for what is there.
@@ -181,11 +179,20 @@ extension SecretStore {
         _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup, _ database: Database, heals: Bool,
         _ choose: (SecretRow?) throws -> SecretAccessibility
     ) throws -> SecretRecord {
+        try put(name, value, group, database, heals: heals) { old, _ in try choose(old) }
+    }
+
+    /// The same for what has to know whether a damaged row gave way.
+    @discardableResult
+    func put(
+        _ name: SecretName, _ value: borrowing SecretBytes, _ group: AccessGroup, _ database: Database, heals: Bool,
+        knowingDamage choose: (SecretRow?, _ wasDamaged: Bool) throws -> SecretAccessibility
+    ) throws -> SecretRecord {
         try name.check()
         let length = value.count
         guard length <= Self.maximumValueLength else { throw SecretError.valueTooLong(length) }
-        let old = heals ? try replaceable(name, group, database) : try row(name, group, database)
-        return try store(value, name, group, try choose(old), inPlaceOf: old?.record, database)
+        let (old, wasDamaged) = heals ? try replaceable(name, group, database) : (try row(name, group, database), false)
+        return try store(value, name, group, try choose(old, wasDamaged), inPlaceOf: old?.record, database)
     }
 
     /// What takes the place of a row gets this accessibility: the one that is given, or else what the row says, after its value has opened
@@ -203,26 +210,31 @@ extension SecretStore {
     }
 
     /// The accessibility for a secret that comes from elsewhere and replaces a row: the stricter of its own and the row's. A backup from before never
-    /// makes a secret weaker that a person has made stricter since.
+    /// makes a secret weaker that a person has made stricter since. What no longer shows that may have been readable only while unlocked.
     ///
+    /// - Parameters:
+    ///   - row: nil: there is none.
+    ///   - wasDamaged: whether there was one that made no sense.
     /// - Throws: `locked`: a row that cannot be read now is not replaced either.
     func accessibility(
-        atLeast given: SecretAccessibility, replacing row: SecretRow
+        atLeast given: SecretAccessibility, replacing row: SecretRow?, wasDamaged: Bool
     ) throws(SecretError) -> SecretAccessibility {
+        guard let row else { return wasDamaged ? given.whenUnlocked : given }
         do throws(SecretError) { return given.asStrict(as: try accessibility(nil, replacing: row)) } catch {
             guard error.leavesNoValue else { throw error }
-            // Where nothing opens under any accessibility the row's word counts as far as it is the stricter one.
             let original = try? accessibility(inPlaceOf: row, that: error)
-            return given.asStrict(as: original ?? row.record.accessibility)
+            return given.asStrict(as: original ?? row.record.accessibility.whenUnlocked)
         }
     }
 
-    /// The row of a name. One that is damaged is removed, and counts as none.
-    private func replaceable(_ name: SecretName, _ group: AccessGroup, _ database: Database) throws -> SecretRow? {
-        do { return try row(name, group, database) } catch let error as SecretError {
+    /// The row of a name. One that makes no sense is removed.
+    private func replaceable(
+        _ name: SecretName, _ group: AccessGroup, _ database: Database
+    ) throws -> (row: SecretRow?, wasDamaged: Bool) {
+        do { return (try row(name, group, database), false) } catch let error as SecretError {
             guard case .damaged = error else { throw error }
             try remove(name, group, database)
-            return nil
+            return (nil, true)
         }
     }
 

@@ -119,9 +119,8 @@ extension SecretStore {
                 guard error.leavesNoValue else { throw error }
                 guard replacing else { throw SecretError.exists(record.name, record.group) }
             }
-            try put(record.name, value, record.group, database, heals: true) { old in
-                guard let old else { return record.accessibility }
-                return try self.accessibility(atLeast: record.accessibility, replacing: old)
+            try put(record.name, value, record.group, database, heals: true) { old, wasDamaged in
+                try self.accessibility(atLeast: record.accessibility, replacing: old, wasDamaged: wasDamaged)
             }
             return true
         }

@@ -40,24 +40,10 @@ enum ExposureReader {
         look(at: path) { status in
             let mode = status.st_mode & 0o7777
             if status.st_uid != 0 && status.st_uid != geteuid() { return .foreignOwner(status.st_uid) }
-            let isOthers = mode & 0o002 != 0 || (mode & 0o020 != 0 && !isPrivate(status.st_gid, of: geteuid()))
+            let isGroups = mode & 0o020 != 0 && !PrivateGroup.isPrivate(status.st_gid, of: geteuid())
+            let isOthers = mode & 0o002 != 0 || isGroups
             return isOthers && mode & 0o1000 == 0 ? .othersCanWrite(mode: mode) : nil
         }
-    }
-
-    /// Whether a group has no other members: root's, or the user's own, which has the same name.
-    static func isPrivate(_ group: gid_t, of user: uid_t) -> Bool {
-        if group == 0 { return true }
-        // Both keep what they return until the next call, and `doctor` has one thread.
-        guard let owner = getpwuid(user).map({ String(cString: $0.pointee.pw_name) }), let entry = getgrgid(group),
-            String(cString: entry.pointee.gr_name) == owner
-        else { return false }
-        var member = entry.pointee.gr_mem
-        while let name = member?.pointee {
-            if String(cString: name) != owner { return false }
-            member = member?.advanced(by: 1)
-        }
-        return true
     }
 
     private static func look(

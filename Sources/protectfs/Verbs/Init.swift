@@ -46,7 +46,10 @@ struct Init: ParsableCommand {
                 .usage, "\(quoted(location)) is in a mount, and a keybag there could not be read without the mount",
                 hint: "choose a directory outside of it")
         }
-        if tpm == true { _ = try Keybag.usableHardware(for: location) }
+        if tpm == true {
+            try OwnerPasswordPrompt.ask(for: nil, isTyped: passcode.descriptor == nil)
+            _ = try Keybag.usableHardware(for: location)
+        }
         let secret = try PasscodeReader.readNew(
             from: passcode.descriptor, askpass: passcode.askpass, prompt: "New passcode: ")
         PasscodeStrength.warnIfWeak(secret, isTyped: passcode.descriptor == nil)

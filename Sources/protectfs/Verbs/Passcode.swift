@@ -51,6 +51,7 @@ struct Passcode: ParsableCommand {
                     path: keybag.directory, .complete, .changePasscode, state: status.state,
                     since: status.lastTransition))
         }
+        try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: passcode.descriptor == nil)
         let current = try PasscodeReader.read(from: passcode, for: keybag, prompt: "Current passcode: ")
         // A wrong one is said before the new one is typed twice.
         let opened = try keybag.open(passcode: current)
@@ -61,6 +62,7 @@ struct Passcode: ParsableCommand {
         guard keybag.hasRecoveryCode else {
             throw DataProtectionError.because(KeybagFailure.noRecoveryCode(keybag.directory))
         }
+        try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: recoveryDescriptor == nil)
         let opened = try keybag.open(recoveryCode: RecoveryCodeReader.read(from: recoveryDescriptor))
         let new = try newPasscode()
         let code = try NewRecoveryCode.make()

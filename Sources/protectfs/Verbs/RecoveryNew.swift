@@ -16,6 +16,7 @@ struct RecoveryNew: ParsableCommand {
 
     func run() throws {
         let keybag = try keybag.open()
+        try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: passcode.descriptor == nil)
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let keepsOld = keybag.hasRecoveryCode
         let opened = try keybag.open(passcode: secret)

@@ -78,6 +78,7 @@ struct Rotate: ParsableCommand {
                 hint: "in two steps: protectfs rotate, then protectfs rotate --resume --json")
         }
         try Self.refuseLocked(keybag)
+        try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: passcode.descriptor == nil)
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         let opened = try keybag.open(passcode: secret)
         let binding = opened.binding

@@ -27,11 +27,11 @@ struct Status: ParsableCommand {
         let found = try all ? everything() : [look(at: keybag.open())]
         if json {
             try JSON.object([
-                ("secretMemory", .string(ProcessSecrets.backing.rawValue)), ("keybags", .array(found.map(members))),
+                ("secretMemory", .string(ProcessSecrets.backing.rawValue)), ("keybags", .array(try found.map(members))),
             ]).print()
         } else {
             var lines = OutputLines()
-            for line in found.flatMap(text) { try lines.add(line) }
+            for line in try found.flatMap(text) { try lines.add(line) }
             if clients { return try lines.finish() }
             try lines.add(Array("secrets in this command: \(ProcessSecrets.backing.spoken)".utf8))
             try lines.finish()
@@ -63,7 +63,7 @@ struct Status: ParsableCommand {
 
     // MARK: text
 
-    private func text(_ found: Found) -> [[UInt8]] {
+    private func text(_ found: Found) throws -> [[UInt8]] {
         switch found {
         case .unknown(let uuid): return [Array("keybag \(uuid): keys in the keyring, directory not known".utf8)]
         case .open(let keybag, let status, let queued):
@@ -77,7 +77,7 @@ struct Status: ParsableCommand {
                 ? "partially \(status.summary), \(remains.joined(separator: ", ")): protectfs status --clients"
                 : status.summary
             var lines = [listed(keybag.directory) + Array(": \(summary)".utf8)]
-            for namespace in keybag.namespacesWithKeys {
+            for namespace in try keybag.namespacesWithKeys() {
                 let name = namespace == 0 ? "another user namespace" : "user namespace \(namespace)"
                 lines.append(Array("still unlocked in \(name)".utf8))
             }
@@ -107,7 +107,7 @@ struct Status: ParsableCommand {
 
     // MARK: JSON
 
-    private func members(_ found: Found) -> JSON {
+    private func members(_ found: Found) throws -> JSON {
         switch found {
         case .unknown(let uuid):
             return .object([("uuid", .string("\(uuid)")), ("directory", .null), ("state", .string("unknown"))])
@@ -115,6 +115,7 @@ struct Status: ParsableCommand {
             let classes = ProtectionClass.allCases.map {
                 ($0.shortName, JSON.string(status.openClasses.contains($0) ? "open" : "locked"))
             }
+            let namespaces = try keybag.namespacesWithKeys()
             return .object(
                 [("uuid", .string("\(keybag.uuid)"))] + JSON.members(of: keybag.directory, named: "directory") + [
                     ("state", .string(status.state.rawValue)), ("classes", .object(classes)),
@@ -127,7 +128,7 @@ struct Status: ParsableCommand {
                     ("hardware", keybag.isBoundToHardware ? HardwareReport(of: keybag).json : .null),
                     ("generation", .number(Int64(keybag.activeGeneration))),
                     ("retiredGenerations", .array(keybag.retiredGenerations.map { .number(Int64($0)) })),
-                    ("namespacesWithKeys", .array(keybag.namespacesWithKeys.map { .number(Int64(clamping: $0)) })),
+                    ("namespacesWithKeys", .array(namespaces.map { .number(Int64(clamping: $0)) })),
                     ("queued", .optional(queued.map { Int64($0) })),
                 ] + (clients ? [("clients", .array(keybag.clients().map(\.json)))] : []))
         }

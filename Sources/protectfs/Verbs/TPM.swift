@@ -8,7 +8,8 @@ struct TPM: ParsableCommand {
         discussion: """
             The passcode of a bound keybag opens it only on this machine, and the TPM limits how often one can be \
             tried. A thief of the disk cannot guess even a 6-digit passcode. If the TPM fails or is cleared, only the \
-            recovery code opens the keybag.
+            recovery code opens the keybag. If the owner of the TPM has a password, commands that change the binding ask \
+            for it at the terminal.
             """,
         subcommands: [TPMEnroll.self, TPMRemove.self, TPMStatus.self])
 }
@@ -20,7 +21,7 @@ struct TPMEnroll: ParsableCommand {
             Asks for the passcode, makes new class keys and wraps the keys of all files below the roots with them, as \
             protectfs rotate does: copies of the keybag from before open with the passcode alone, and must not open \
             the files. The keybag must be unlocked for that. A recovery code is replaced, and the new one is printed. \
-            First-unlock secrets are removed. If the owner of the TPM has a password, it is asked for at the terminal.
+            First-unlock secrets are removed.
             """)
 
     @Flag(help: "Keep the class keys. Earlier copies of the keybag open all files with the passcode alone.")
@@ -35,6 +36,7 @@ struct TPMEnroll: ParsableCommand {
         let keybag = try keybag.open()
         // Before anybody types a passcode.
         guard !keybag.isBoundToHardware else { throw keybag.failure(.alreadyBound) }
+        try OwnerPasswordPrompt.ask(for: keybag, isTyped: passcode.descriptor == nil)
         let facts = try Keybag.usableHardware(for: keybag.directory)
         guard keybag.hasRecoveryCode || noRecoveryCode else { throw Self.recoveryCodeMissing(keybag.directory) }
         if !keepKeys { try Rotate.refuseLocked(keybag) }
@@ -90,6 +92,7 @@ struct TPMRemove: ParsableCommand {
     func run() throws {
         let keybag = try keybag.open()
         guard keybag.isBoundToHardware else { throw keybag.failure(.notBound) }
+        try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: passcode.descriptor == nil)
         let secret = try PasscodeReader.read(from: passcode, for: keybag)
         try keybag.open(passcode: secret).setPasscode(secret, .unbound)
     }

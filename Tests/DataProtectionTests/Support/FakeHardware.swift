@@ -71,7 +71,7 @@ final class FakeHardware: HardwareSecretSource {
 
     func put(
         _ secret: borrowing HardwareSecret, at handle: UInt32, label: [UInt8],
-        authorization: borrowing SecretBytes
+        authorization: borrowing SecretBytes, root: [UInt8]?
     ) throws(HardwareRefusal) -> TrustedModule.Index {
         let place = Memory.Place(
             label: label, authorization: authorization.withUnsafeBytes { Array($0) },
@@ -115,13 +115,15 @@ final class FakeHardware: HardwareSecretSource {
         }
     }
 
-    func destroy(_ handle: UInt32, label: [UInt8]) throws(HardwareRefusal) {
+    func destroy(_ handle: UInt32, label: [UInt8], root: [UInt8]?) throws(HardwareRefusal) {
         try step { () throws(HardwareRefusal) in
             memory.places.withLock { if $0[handle]?.label == label { $0[handle] = nil } }
         }
     }
 
-    func ownerRefuses() throws(HardwareRefusal) -> Bool { false }
+    func asksOwner(root: [UInt8]?) throws(HardwareRefusal) -> Bool { false }
+    func accepts(ownersPassword: consuming SecretBytes, root: [UInt8]?) throws(HardwareRefusal) -> Bool { false }
+    var knowsOwner: Bool { false }
 
     func facts() throws(HardwareRefusal) -> HardwareFacts {
         try step { () throws(HardwareRefusal) in

@@ -74,6 +74,31 @@ struct AgentLifeTests {
         #expect(try absent.becomes(.locked) == .locked)
     }
 
+    @Test(
+        "The agent waits for no time of the wall clock: a lock does not come later when that is set back",
+        .enabled(
+            if: geteuid() == 0 && access("/usr/bin/strace", X_OK) == 0, "only root can trace the agent, with strace(1)")
+    )
+    func clock() throws {
+        let bed = try AgentBed("--max", "3")
+        let strace = Process()
+        strace.executableURL = URL(fileURLWithPath: "/usr/bin/strace")
+        let calls = bed.sandbox.path("calls")
+        strace.arguments = ["-f", "-qq", "-e", "trace=futex", "-o", calls, "-p", "\(bed.agent.pid)"]
+        try strace.run()
+        let status = "/proc/\(bed.agent.pid)/status"
+        #expect(try waits { try !String(contentsOfFile: status, encoding: .utf8).contains("TracerPid:\t0\n") })
+        // A wait that had begun before is not seen.
+        try bed.sandbox.unlock()
+        #expect(try bed.becomes(.locked) == .locked)
+        kill(strace.processIdentifier, SIGKILL)
+        strace.waitUntilExit()
+        let text = try String(contentsOfFile: calls, encoding: .utf8)
+        let limited = text.split(separator: "\n").filter { $0.contains(#/FUTEX_WAIT_BITSET[^,]*, \d+, \{/#) }
+        #expect(!limited.isEmpty, "it has waited: \(text)")
+        #expect(!limited.contains { $0.contains("FUTEX_CLOCK_REALTIME") }, "\(limited)")
+    }
+
     @Test("The configuration sets what options do not; nonsense in it is refused")
     func configuration() throws {
         let bed = try AgentBed(configuration: "agent-grace = 0\nagent-idle = 15m\nagent-max = 8h # a day's work\n")

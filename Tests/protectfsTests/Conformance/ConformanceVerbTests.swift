@@ -141,7 +141,7 @@ struct ConformanceVerbTests {
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         // What it had started goes on for a moment, and would write where the next run removes.
-        while commands.contains(where: isRunning) { usleep(1000) }
+        #expect(waits { !commands.contains(where: isRunning) })
         #expect(try names().count == 1)
         do {
             let next = try Scratch(in: FilePath(directory))
