@@ -59,7 +59,7 @@ final class ModuleConnection {
     /// - Throws: `otherModule` if none has that Name; `ownerHasPassword` if one would have to be made, and that takes a password. There is no session
     ///   yet that would hide it.
     func openRoot(named name: [UInt8]?) throws(TrustedModuleError) -> [UInt8] {
-        if let found = try persistentRoot(), name == nil || found.name == name {
+        if let found = try persistentRoot(isKnown: name != nil), name == nil || found.name == name {
             root = found.object
             return found.name
         }
@@ -74,11 +74,14 @@ final class ModuleConnection {
     ///
     /// - Parameter name: as for ``openRoot(named:)``.
     func hasPersistentRoot(named name: [UInt8]?) throws(TrustedModuleError) -> Bool {
-        guard let found = try persistentRoot() else { return false }
+        guard let found = try persistentRoot(isKnown: name != nil) else { return false }
         return name == nil || found.name == name
     }
 
-    private func persistentRoot() throws(TrustedModuleError) -> (object: tss_object, name: [UInt8])? {
+    /// - Parameter isKnown: whether its Name is going to be compared.
+    private func persistentRoot(
+        isKnown: Bool
+    ) throws(TrustedModuleError) -> (object: tss_object, name: [UInt8])? {
         var object = Self.none
         // TCG TPM v2.0 Provisioning Guidance, §7.5.1: the storage root key.
         let code = library.TR_FromTPMPublic(context, 0x8100_0001, Self.none, Self.none, Self.none, &object)
@@ -87,8 +90,9 @@ final class ModuleConnection {
         try check("ReadPublic", library.ReadPublic(context, object, Self.none, Self.none, Self.none, &area, nil, nil))
         defer { library.Free(area) }
         guard let area, area.pointee.name_algorithm == Self.sha256 else { return nil }
-        // fixedTPM, fixedParent, sensitiveDataOrigin: nobody has imported it, and knows its private part. Restricted, decrypt: a storage key.
-        guard area.pointee.attributes & 0x30032 == 0x30032 else { return nil }
+        // Restricted, decrypt: a storage key. And fixedTPM, fixedParent, sensitiveDataOrigin: nobody has imported it, and knows its private part.
+        let wanted: UInt32 = isKnown ? 0x30000 : 0x30032
+        guard area.pointee.attributes & wanted == wanted else { return nil }
         return (object, try name(of: object))
     }
 
@@ -250,31 +254,15 @@ final class ModuleConnection {
         try authorize(Self.owner, password)
     }
 
-    /// Whether the TPM accepts the owner's authorization. Changes nothing: an index of so many bytes is refused, but only after a wrong password was.
-    func acceptsOwner() throws(TrustedModuleError) -> Bool {
-        do throws(TrustedModuleError) {
-            let value = SecretBytes(copyOf: [UInt8](repeating: 1, count: TrustedModule.secretLength))
-            let label = [UInt8](repeating: 0, count: TrustedModule.labelLength)
-            let index = try define(
-                TrustedModule.handles.upperBound - 1, label: label, authorization: value, byteCount: .max)
-            try undefine(index)
-        } catch .ownerHasPassword {
-            return false
-        } catch .noRoom {
-        } catch .failed(_, let code) where code >> 16 == 0 || code >> 16 == 11 {
-            // TPM_RC_SIZE of the second parameter.
-            guard code & 0xFFF == 0x2D5 else { throw .failed(command: "NV_DefineSpace", code: code) }
-        }
-        return true
-    }
-
     /// The library frees what it knows and wipes none of it. Its copies of the values are overwritten, and the buffer of commands, which had the
     /// secret, with a long answer.
     private func forgetAuthorization() {
         guard !authorized.isEmpty else { return }
-        var zeros = tss_digest()
-        zeros.size = UInt16(OwnerPassword.maximumLength)
-        for object in authorized { _ = library.TR_SetAuth(context, object, &zeros) }
+        // No zeros: some versions strip them, and would overwrite less.
+        var other = tss_digest()
+        other.size = UInt16(OwnerPassword.maximumLength)
+        withUnsafeMutableBytes(of: &other.bytes) { for index in $0.indices { $0[index] = 0xFF } }
+        for object in authorized { _ = library.TR_SetAuth(context, object, &other) }
         // The session has another copy of the owner's password, until it is used again.
         if authorized.contains(Self.owner) { _ = try? acceptsOwner() }
         _ = try? properties(from: 0x100, count: 127)

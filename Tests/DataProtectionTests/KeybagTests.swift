@@ -197,9 +197,28 @@ struct KeybagTests {
         for name in ["full", "empty"] { try OwnDirectory.make(outer.appending(name)) }
         try outer.appending("full/thesis").overwrite([1])
         let parent = try LowerDirectory(outer)
+        #expect(try parent.directory("full").isAsMade(in: parent), "where nobody else can rename")
+        try outer.setMode(0o770)
         #expect(try !parent.directory("full").isAsMade(in: parent))
         #expect(try parent.directory("empty").isAsMade(in: parent))
         #expect(try parent.subdirectory("new").isNew && !parent.subdirectory("new").isNew)
+        try outer.appending("empty").setMode(0o722)
+        #expect(try !parent.directory("empty").isAsMade(in: parent), "others can write to it")
+    }
+
+    @Test("Nor is a keybag made through a link that somebody else can exchange")
+    func exchangeableLink() throws {
+        let bag = try TestKeybag()
+        let outer = bag.scratchPath.appending("outer")
+        try OwnDirectory.make(outer)
+        try OwnDirectory.make(bag.scratchPath.appending("home"))
+        try outer.appending("link").makeSymbolicLink(to: bag.scratchPath.appending("home"))
+        try OwnDirectory.requireUnswappable(outer.appending("link"))
+        try outer.setMode(0o777)
+        let error = #expect(throws: DataProtectionError.self) {
+            try OwnDirectory.requireUnswappable(outer.appending("link/missing"))
+        }
+        #expect(error == .keybagUnsafe(outer, reason: "others may write to it (mode 777)"))
     }
 
     @Test("In a sticky directory, where others cannot rename it, a killed process's leftover is removed")

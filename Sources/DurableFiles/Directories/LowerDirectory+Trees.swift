@@ -5,9 +5,8 @@ import SystemPackage
 extension LowerDirectory {
     /// Opens the directory of that name, and makes it, 0700, if there is nothing.
     ///
-    /// Somebody who may rename things in this directory could have given the name to another directory meanwhile. So only one that looks like what was
-    /// made is new.
-    /// - Throws: `exists` if there is something else, a link included.
+    /// Somebody who may rename things in this directory could have given the name to another directory meanwhile.
+    /// - Throws: `exists` if there is something else, a link or such a directory included.
     package func subdirectory(_ name: FilePath.Component) throws(DataProtectionError) -> (LowerDirectory, isNew: Bool) {
         var isNew = true
         do throws(DataProtectionError) {
@@ -18,17 +17,22 @@ extension LowerDirectory {
         }
         do throws(DataProtectionError) {
             let opened = try directory(name, staying: false)
-            return (opened, isNew ? try opened.isAsMade(in: self) : false)
+            guard isNew, try !opened.isAsMade(in: self) else { return (opened, isNew) }
+            try? unlink(name, isDirectory: true)  // an empty one only
+            throw .exists(path.entry(name))
         } catch {
             let others: [Errno] = [.tooManySymbolicLinkLevels, .notDirectory]
             throw others.contains(error.errno) ? .exists(path.entry(name)) : error
         }
     }
 
-    /// Whether it can be one that was just made in `parent`: empty, and the user's own. Some file systems give all that they have to one other uid.
+    /// Whether it can be one that was just made in `parent`: nobody else may rename there, or it is empty, and closed to others. Some file systems give
+    /// one owner and one mode to all that they have.
     package func isAsMade(in parent: LowerDirectory) throws(DataProtectionError) -> Bool {
-        let owner = try status().st_uid
-        if owner != geteuid(), try owner != parent.status().st_uid { return false }
+        let (own, outer) = (try status(), try parent.status())
+        if outer.st_mode & 0o022 == 0 || outer.st_mode & S_ISVTX != 0 { return true }
+        let isLikeParent = own.st_uid == outer.st_uid && own.st_mode & 0o777 == outer.st_mode & 0o777
+        guard isLikeParent || own.st_uid == geteuid() && own.st_mode & 0o022 == 0 else { return false }
         return try names().isEmpty
     }
 

@@ -60,6 +60,15 @@ package enum OwnDirectory {
     package static func requireUnswappable(_ path: FilePath) throws(DataProtectionError) {
         var existing = try path.absolute()
         while !exists(existing), !existing.components.isEmpty { existing.removeLastComponent() }
+        // The path as it is written is used later: a link on the way must not be exchanged either.
+        var prefix = existing
+        while !prefix.components.isEmpty {
+            var status = stat()
+            _ = try retrying(prefix, "lstat") { prefix.withPlatformString { lstat($0, &status) } }
+            let directory = prefix.removingLastComponent()
+            if status.st_mode & S_IFMT == S_IFLNK { try requireUnswappable(directory) }
+            prefix = directory
+        }
         var current = try existing.resolved()
         while true {
             var status = stat()

@@ -64,7 +64,7 @@ package struct RestoredFile {
     }
 
     /// The weakest class that the file may get which replaces another one, whose class nobody changes any more; nil if there is none, or it is not
-    /// protected.
+    /// protected. Of one that is damaged or cannot be read nobody knows the class.
     private func classHeld(by replaced: inout ReplacedFile?) throws(DataProtectionError) -> ProtectionClass? {
         try replaced?.holdClass()
         return replaced.flatMap { InheritedClass.least(inPlaceOf: $0.file, keybag) }

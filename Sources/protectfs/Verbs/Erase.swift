@@ -20,7 +20,7 @@ struct Erase: ParsableCommand {
     func run() throws {
         let erasure = try KeybagErasure(at: keybag.location)
         if !yes { try confirm(erasure) }
-        if let keybag = try? keybag.open() { try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: !yes) }
+        if let keybag = try? keybag.open() { try OwnerPasswordPrompt.ask(ifBound: keybag, isTyped: true) }
         let remains = lockFirst()
         let left = try erasure.perform(warn: ProtectionWarning.print)
         remains.say()
