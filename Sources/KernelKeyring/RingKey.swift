@@ -145,7 +145,7 @@ public struct RingKey: Hashable, Sendable {
     /// Every description in the user keyring that begins with `prefix`, dead keys included where `/proc/keys` shows them.
     public static func descriptions(withPrefix prefix: String) throws(Errno) -> Set<String> {
         let living = try KeySerial.userKeyring.members().compactMap { $0.keyDescription() }
-        // Who evicts must not fail here: the living ones are known without the list.
+        // An eviction must not fail here: it finds the living keys without the list.
         let listed = ((try? ProcKeys.userKeys { $0.hasPrefix(prefix) }) ?? []).map(\.description)
         return Set(listed + living.filter { $0.hasPrefix(prefix) })
     }

@@ -2,7 +2,7 @@ import DataProtection
 
 /// The owner password of the TPM, typed at the terminal before a verb changes anything. No option takes it: few TPMs have one.
 enum OwnerPasswordPrompt {
-    /// Asks, three times at most, if the verb is going to need it. Whoever does not give it learns from the verb why it cannot go on.
+    /// Asks, three times at most, if the verb is going to need it. Without the right answer the verb itself says why it cannot go on.
     ///
     /// - Parameters:
     ///   - keybag: nil: one that is going to be made.

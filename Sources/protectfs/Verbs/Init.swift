@@ -93,7 +93,7 @@ struct Init: ParsableCommand {
             return tpm
         }
         guard makesCode, NewRecoveryCode.canAsk(isTyped: passcode.descriptor == nil),
-            // Few know a password of the owner: who does says --tpm.
+            // Few people know the owner's password. They can give --tpm.
             let facts = try? Keybag.usableHardware(for: location), !facts.ownerHasPassword
         else { return false }
         return try Terminal.askWord("Bind to this machine's TPM? [Y/n] ")?.hasPrefix("n") != true
