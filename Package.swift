@@ -277,7 +277,7 @@ let package = Package(
                 "protectfs-secrets",
                 "ProtectionSecrets", "CommandLanguage", "DataProtection", "ProtectedFiles", "ProtectionFormat",
                 "Conformance", "CSpawn", "KeyQuota", "PrivateBus", "FaultServer", "TestCertificates", "StormScript",
-                "TestEffort", "TestTPM", "storm-worker",
+                "PowerCutDisk", "TestEffort", "TestTPM", "storm-worker",
                 "PasswordHash", system,
             ]),
         // What reads bytes of others, fed with bytes of any kind: here those that are kept. Tests/Fuzz/run makes new ones.

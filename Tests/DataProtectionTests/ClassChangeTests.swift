@@ -84,6 +84,32 @@ import Testing
         try StoredFile(path).expectClosed()
     }
 
+    @Test(
+        "A class that a forged head only claims is not called done, and the head is not copied over the other one",
+        arguments: [ProtectionClass.complete, .completeUntilFirstUserAuthentication, .none])
+    func claimed(_ claimed: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", claimed == .none ? .complete : .none, Self.text)
+        let genuine = Array(try path.contents()[4096..<8192])
+        try bed.forgeClass(of: path, claimed)
+        // The second head is genuine again, and not in force: of two heads of one generation the first is.
+        var bytes = try path.contents()
+        bytes.replaceSubrange(4096..<8192, with: genuine)
+        try path.overwrite(bytes)
+        expectError("otherKey") { try bed.keybag.setProtection(claimed, ofItemAt: path) }
+        #expect(try path.contents() == bytes)
+    }
+
+    @Test("While the class key is away, the class that a head claims is the class") func claimedWhileLocked() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .none, Self.text)
+        try bed.forgeClass(of: path, .complete)
+        try bed.enter(.locked)
+        try bed.keybag.setProtection(.complete, ofItemAt: path)
+        try bed.enter(.unlocked)
+        expectError("otherKey") { try bed.keybag.setProtection(.complete, ofItemAt: path) }
+    }
+
     @Test func ofWhatIsNoProtectedFile() throws {
         let bed = try FileTestBed()
         let plain = try bed.makePlain("plain", Self.text)

@@ -229,8 +229,9 @@ public final class PowerCutDisk {
     }
 
     /// Workloads of all suites: the four profiles, and again with a recovery (4), new files, replacements, conversions, class
-    /// changes (2), rekeys, logs; passcodes, recoveries, rotations; attempts, creation, erasure; upgrade; secrets; downloads.
-    private static let workloads = 24
+    /// changes (2), rekeys, logs; passcodes, recoveries, rotations; attempts, creation, erasure; upgrade; secrets; downloads; a mount's
+    /// writes, names and late pages.
+    private static let workloads = 27
 
     /// Makes what was written before last, on this disk only.
     public func flush() throws { try Self.run(["sync", "-f", mountPoint]) }

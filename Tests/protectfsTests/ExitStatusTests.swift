@@ -75,6 +75,7 @@ struct ExitStatusTests {
         (.notASegment("f.segment-1", of: "f"), 65), (.rulesWithin("d", rules: "d/r"), 78), (.setAside("t"), 75),
         (.backupNotFound("b"), 66), (.wrongBackupPassphrase("b"), 77),
         (.keyNotInBackup("f", .complete, generation: 2, backup: "b"), 75), (.notForBackup("b"), 64),
+        (.noRoomForEarlierCopy("f", "b/files/f", earlier: "b/earlier/f"), 75),
     ]
 
     static let errors: [(DataProtectionError, Int32)] =

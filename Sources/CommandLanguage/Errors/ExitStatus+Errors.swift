@@ -86,7 +86,7 @@ extension TreeFailure {
     /// The exit status that says the same.
     fileprivate var exitStatus: ExitStatus {
         switch self {
-        case .setAside, .keyNotInBackup: .notNow
+        case .setAside, .keyNotInBackup, .noRoomForEarlierCopy: .notNow
         case .notASegment: .damaged
         case .backupNotFound: .notFound
         case .wrongBackupPassphrase: .refused

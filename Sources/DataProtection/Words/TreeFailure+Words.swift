@@ -14,6 +14,9 @@ extension TreeFailure {
         case .keyNotInBackup(let path, let protectionClass, let generation, let backup):
             "\(quoted(path)) cannot be copied: backup \(quoted(backup)) does not have its class key "
                 + "\(protectionClass.shortName), generation \(generation)"
+        case .noRoomForEarlierCopy(let path, let copy, let earlier):
+            "\(quoted(path)) is not backed up: its last good copy may be \(quoted(copy)), which stays because there is an earlier one "
+                + "already, \(quoted(earlier))"
         case .notForBackup(let path):
             "\(quoted(path)) belongs to the keybag or to the backup itself and cannot be backed up"
         case .setAside(let path):
@@ -32,6 +35,8 @@ extension TreeFailure {
         case .setAside(let path): "report it as a bug; to try again: rm \(quoted(path)) && protectfs queue run"
         case .keyNotInBackup(_, _, _, let backup):
             "while unlocked: protectfs backup --new-keybag --to \(quoted(backup))\(ProposedKeybag.words(for: ProposedKeybag.opened))"
+        case .noRoomForEarlierCopy(_, _, let earlier):
+            "back up once while unlocked; if that fails, too, compare the copies, then: rm \(quoted(earlier))"
         default: nil
         }
     }

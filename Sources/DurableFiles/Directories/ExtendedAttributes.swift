@@ -4,6 +4,9 @@ import SystemPackage
 
 /// xattr(7) in Swift.
 package enum ExtendedAttributes {
+    /// How names begin that protectfs gives.
+    private static let own = "user.protectfs."
+
     /// The value, or nil if there is none or the file system has no such thing. The C call is `getxattr`.
     package static func get(_ name: String, of path: FilePath) -> [UInt8]? {
         var value = [UInt8](repeating: 0, count: 256)
@@ -96,11 +99,16 @@ package enum ExtendedAttributes {
     /// Copies everything that one open file carries to another: ACLs are among them. The C calls are `flistxattr`,
     /// `fgetxattr` and `fsetxattr`.
     ///
+    /// What protectfs says of a file by an attribute is said of that file alone, and not copied. That of a directory is the user's.
+    ///
     /// - Parameter isEssential: which names must not be lost; others are copied where the file system lets us.
     package static func copy(
         from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
     ) throws(DataProtectionError) {
-        let names = try cNames(of: source)
+        var names = try cNames(of: source)
+        if names.contains(where: { $0.text.hasPrefix(own) }), try source.status().st_mode & S_IFMT != S_IFDIR {
+            names.removeAll { $0.text.hasPrefix(own) }
+        }
         for name in names {
             do throws(DataProtectionError) {
                 let value = try bytes(source, "fgetxattr") { fgetxattr(source.descriptor, name, $0, $1) }

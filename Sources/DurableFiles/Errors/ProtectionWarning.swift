@@ -29,6 +29,8 @@ public enum ProtectionWarning: Sendable, Hashable {
     /// What a program has stored in a mapping of the file came while it was locked, and the file has other contents by now: it was saved at its
     /// offsets in a protected file.
     case latePagesSaved(FilePath, in: FilePath)
+    /// Some of what a program has stored in a mapping of the file while it was locked does not open: it is kept there, and not in the file.
+    case latePagesDamaged(FilePath, in: FilePath)
     /// Whether changes of class were interrupted cannot be told, because their notes cannot be listed.
     case classChangesUnknown(FilePath, DataProtectionError)
     /// The keybag has changed on disk but only one copy could be replaced, or a repair failed.

@@ -15,7 +15,8 @@ extension Keybag {
     ///   - path: the file or directory; links are followed.
     ///   - allowsWeaker: false: a class that is weaker than the present one is an error. The two are compared on the open file, under the
     ///     lock of its heads, so that nothing can come in between: not another file under the name, and no other change.
-    /// - Throws: `busy` if other files take the name again and again. `locked` unless both the old and the new class key are here; the same class needs none. `wouldWeaken`.
+    /// - Throws: `busy` if other files take the name again and again. `locked` unless both the old and the new class key are here. The same class needs none; where
+    ///   its key is here, it is checked: `otherKey` or `damaged` if the file does not have the class that its head names. `wouldWeaken`.
     ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
     public func setProtection(
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath, allowsWeaker: Bool = true
@@ -56,7 +57,8 @@ extension Keybag {
     private func hasAlready(_ protectionClass: ProtectionClass, _ path: FilePath) -> Bool {
         guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
             (try? file.lockSlot(.shared, waiting: LowerFile.patience)) != nil,
-            let heads = try? HeadPair(of: file), !heads.hasStaleWrap
+            let heads = try? HeadPair(of: file), !heads.hasStaleWrap,
+            (try? requireAuthentic(heads.head, path)) != nil
         else { return false }
         let name = heads.head.wrap.classKey
         return name.keybag == uuid && name.protectionClass == protectionClass
@@ -74,9 +76,35 @@ extension Keybag {
         // `rewrap` authenticates this head, and with it the class that is compared.
         if !allowsWeaker { try protectionClass.requireNotWeaker(than: head.wrap.classKey.protectionClass, file.path) }
         if head.wrap.classKey.protectionClass == protectionClass {
+            try requireAuthentic(head, file.path)
             return try ClassChange.removeStaleWrap(heads, file, warn: warn)
         }
         try rewrap(heads, file, as: protectionClass)
+    }
+
+    /// A head names its class in clear. Before it is believed, and copied over the other one, the class key has to prove it; while
+    /// that key is not in the keyring, the name is all there is.
+    ///
+    /// - Throws: `otherKey` if the class key does not open the file key, `damaged` if the file key does not authenticate the head, `keyLost`.
+    private func requireAuthentic(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+        var session = KeySession(self, isCounted: false)
+        let fileKey: FileKey
+        do throws(DataProtectionError) { fileKey = try session.fileKey(of: head, path: path, .changeClass) } catch {
+            if case .because(KeybagFailure.locked) = error { return }
+            throw error
+        }
+        _ = try Self.headKey(fileKey, authenticating: head, path)
+    }
+
+    private static func headKey(
+        _ fileKey: borrowing FileKey, authenticating head: Head, _ path: FilePath
+    ) throws(DataProtectionError) -> FileKeys.Kept {
+        let headKey: FileKeys.Kept
+        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
+            throw .cryptography(error)
+        }
+        try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        return headKey
     }
 
     /// Puts a new wrap record into both slots, under the active key of a class. Under the slot lock.
@@ -120,11 +148,7 @@ extension Keybag {
     ) throws(DataProtectionError) -> [UInt8] {
         var session = KeySession(self, for: use)
         let fileKey = try session.fileKey(of: head, path: path, .changeClass)
-        let headKey: FileKeys.Kept
-        do throws(KeyError) { headKey = FileKeys.Kept(try fileKey.headKey(of: head.prefix.fileID)) } catch {
-            throw .cryptography(error)
-        }
-        try withFormat(path) { () throws(FormatError) in try head.authenticate(under: headKey.bytes) }
+        let headKey = try Self.headKey(fileKey, authenticating: head, path)
         // Rewrapping for the same class stays allowed: it keeps the verdict, and a forged file cannot hold up a rotation.
         if protectionClass != head.wrap.classKey.protectionClass { try session.requireOrigin(of: head, path: path) }
         let verdict = try session.verdict(of: head)

@@ -9,9 +9,9 @@ package enum Wholeness {
     /// Every byte was opened, and who had no key could not have made it.
     case whole
     case damaged(DataProtectionError)
-    /// Its length and its heads fit together, which anybody can bring about who may write to the file: its class key is not there. Or it
-    /// opens, and is of class B and of unverified origin.
-    case unknown
+    /// Its length and its heads fit together, which anybody can bring about who may write to the file. The error says why it cannot be opened
+    /// now: its class key is not there, or it cannot be read. Nil: it opens, and is of class B and of unverified origin.
+    case unknown(DataProtectionError?)
 
     /// The damage; nil if none is known.
     package var damage: DataProtectionError? { if case .damaged(let error) = self { error } else { nil } }
@@ -72,11 +72,12 @@ extension Wholeness {
                 throw .damaged(path, .chunk, reason: "the file ends early", offset: nil)
             }
             let found = try Self.require(file, named: path, needsBothHeads: needsBothHeads, keybag)
-            self = found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown : .whole
+            self =
+                found?.protectionClass == .completeUnlessOpen && found?.origin == .unverified ? .unknown(nil) : .whole
         } catch {
             switch error {
             case .damaged, .because(FileFailure.otherKey): self = .damaged(error.about(path))
-            default: self = .unknown
+            default: self = .unknown(error)
             }
         }
     }

@@ -25,14 +25,15 @@ package struct BackupFile {
     ///
     /// - Returns: whether it was copied; the name does not last before the directory is flushed.
     /// - Throws: `notProtected`; `foreignKeybag`, `keyLost`, `keyNotInBackup` if the copy could never be opened; `damaged` if the file
-    ///   is: then it was copied only if no undamaged copy would have been replaced; `system`, also if the copy that is there cannot be read.
+    ///   is: then it was copied only if no undamaged copy would have been replaced; `noRoomForEarlierCopy`; `system`, also if the copy that is there
+    ///   cannot be read.
     package func copy(_ source: DirectoryEntry, into directory: LowerDirectory) throws(DataProtectionError) -> Bool {
         let file = try source.directory.file(source.name, flags: O_RDONLY, path: source.path)
         let state = try ProtectedFileInfo.state(of: file)
         try requireKey(state, source.path)
         let target = DirectoryEntry(source.name, in: directory)
-        if !state.hasArea, try isThere(source.name, in: directory, file, state) {
-            try settle(target, source.path)
+        if !state.hasArea, let same = try copyThatIsThere(source.name, in: directory, file, state) {
+            try settle(target, same, source.path)
             return false
         }
         let copy = try UnnamedFile(target)
@@ -57,10 +58,19 @@ package struct BackupFile {
             kept = nil
         case .unknown: kept = old.flatMap { isUndamaged($0) ? $0 : nil }
         }
+        // Before the mode, which may allow no more attributes.
+        if case .whole = wholeness {} else { earlier.markUnverified(copy.file) }
         try copyAttributes(from: file, to: copy.file)
         try copy.file.flushAll()
         if kept != nil, case .whole = wholeness { try releaseEarlier(of: target, copy.file) }
-        let isKept = try kept.map { kept throws(DataProtectionError) in try earlier.keep(kept, of: target) } ?? false
+        var isKept = false
+        if let kept {
+            let other = try earlier.keep(kept, of: target)
+            if let other, mayBeVerified(kept) {
+                throw .because(TreeFailure.noRoomForEarlierCopy(source.path, target.path, earlier: other.path))
+            }
+            isKept = other == nil
+        }
         if let old, !isKept { try earlier.keepAppendedBytes(of: old, target, unlessIn: copy.file, keybag) }
         try copy.publish(replacing: true, isLast: false)
         switch wholeness {
@@ -117,12 +127,15 @@ package struct BackupFile {
     /// Judges a copy that was made while nothing could be verified: when it is known to be whole, the earlier one goes.
     ///
     /// - Throws: `damaged`, about the file at `path`, which the copy is the same as.
-    private func settle(_ target: DirectoryEntry, _ path: FilePath) throws(DataProtectionError) {
-        guard let entry = try earlier.copy(of: target) else { return }
-        let copy = try target.directory.file(target.name, flags: O_RDONLY, path: target.path)
+    private func settle(
+        _ target: DirectoryEntry, _ copy: LowerFile, _ path: FilePath
+    ) throws(DataProtectionError) {
+        let entry = try earlier.copy(of: target)
+        guard entry != nil || earlier.isMarkedUnverified(copy) else { return }
         switch Wholeness(of: copy, named: path, needsBothHeads: false, keybag) {
         case .whole:
-            if let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
+            try earlier.markVerified(copy)
+            if let entry, let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
             try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage
         case .unknown: break
@@ -159,19 +172,28 @@ package struct BackupFile {
         }
     }
 
-    /// Whether the copy of that name has the same length, time of writing and heads: every commit changes a head. Then only
+    /// The copy of that name if it has the same length, time of writing and heads: every commit changes a head. Then only
     /// mode and attributes can be others.
-    private func isThere(
+    private func copyThatIsThere(
         _ name: FilePath.Component, in directory: LowerDirectory, _ file: LowerFile, _ state: FileState
-    ) throws(DataProtectionError) -> Bool {
-        guard let there = try directory.status(of: name), there.st_mode & S_IFMT == S_IFREG else { return false }
+    ) throws(DataProtectionError) -> LowerFile? {
+        guard let there = try directory.status(of: name), there.st_mode & S_IFMT == S_IFREG else { return nil }
         let now = try file.status()
         guard there.st_size == now.st_size, there.st_mtim.isSame(as: now.st_mtim),
             let old = try? directory.file(name, flags: O_RDONLY, path: directory.path.entry(name)),
             try state.heads.isUnchanged(in: old)
-        else { return false }
+        else { return nil }
         if !now.st_ctim.isBefore(there.st_ctim) { try copyAttributes(from: file, to: old) }
-        return true
+        return old
+    }
+
+    /// Whether a copy is whole, or may have been when it was made.
+    private func mayBeVerified(_ copy: LowerFile) -> Bool {
+        switch Wholeness(of: copy, named: copy.path, needsBothHeads: false, keybag) {
+        case .whole: true
+        case .damaged: false
+        case .unknown: !earlier.isUnverified(copy)
+        }
     }
 
     private func isUndamaged(_ copy: LowerFile) -> Bool {

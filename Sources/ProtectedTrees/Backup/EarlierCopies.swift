@@ -7,7 +7,8 @@ import SystemPackage
 /// What later copies in a backup took the place of. FORMAT.md §2.16.
 ///
 /// An earlier copy of `files/a/b` is `earlier/a/b`, if nobody could verify the later one because its class key was not there. It goes when
-/// that has been verified. Bytes that another program appended to a copy are `appended/a/b.appended-1`, unless the later copy has them too.
+/// that has been verified. There is room for one: a later copy that may have been verified, too, does not give way before it has gone.
+/// Bytes that another program appended to a copy are `appended/a/b.appended-1`, unless the later copy has them too.
 package struct EarlierCopies {
     private static let name: FilePath.Component = "earlier"
     private static let appendedName: FilePath.Component = "appended"
@@ -38,28 +39,73 @@ package struct EarlierCopies {
         }
     }
 
-    /// Keeps a copy that is about to be replaced, and makes that last. One that is kept already stays, because it is the one that was
-    /// verified.
+    /// Keeps a copy that is about to be replaced, and makes that last.
     ///
-    /// - Returns: whether it is kept.
-    package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
+    /// - Returns: nil if it is kept, else what has its place: there is room for one.
+    package func keep(_ file: LowerFile, of entry: DirectoryEntry) throws(DataProtectionError) -> DirectoryEntry? {
         let place = try descent(to: entry, in: Self.name)
-        var isKept = true
+        var other: DirectoryEntry?
         do throws(DataProtectionError) { try place.directory.link(file, as: entry.name) } catch {
             guard error.errno == .fileExists else { throw error }
-            isKept = false
+            let there = try place.directory.status(of: entry.name)
+            // An earlier run may have been killed right after it had kept this one.
+            if try there?.isSameItem(as: file.status()) != true {
+                other = DirectoryEntry(entry.name, in: place.directory)
+            }
         }
         try place.flush()
-        return isKept
+        return other
     }
 
-    /// In an attribute of an earlier copy that no later one may take away by itself.
+    /// An attribute of an earlier copy that no later one may take away by itself.
     private static let held = "user.protectfs.held"
+    /// An attribute of a copy that could not be verified when it was made.
+    private static let unverified = "user.protectfs.unverified"
 
     /// Marks an earlier copy as one that stays. Where there are no attributes, it stays as long as its content counter is the higher one.
-    package func hold(_ file: LowerFile) { try? ExtendedAttributes.set(Self.held, to: [1], of: file, flags: 0) }
+    package func hold(_ file: LowerFile) {
+        try? Self.changing(file) { () throws(DataProtectionError) in
+            try ExtendedAttributes.set(Self.held, to: [1], of: file, flags: 0)
+        }
+    }
 
     package func isHeld(_ file: LowerFile) -> Bool { (try? ExtendedAttributes.value(Self.held, of: file)) != nil }
+
+    /// Marks a new copy as one that was not verified, where there are attributes.
+    package func markUnverified(_ file: LowerFile) {
+        try? ExtendedAttributes.set(Self.unverified, to: [1], of: file, flags: 0)
+    }
+
+    package func isMarkedUnverified(_ file: LowerFile) -> Bool {
+        (try? ExtendedAttributes.value(Self.unverified, of: file)) != nil
+    }
+
+    /// Takes the mark away from a copy that has been verified since.
+    package func markVerified(_ file: LowerFile) throws(DataProtectionError) {
+        guard isMarkedUnverified(file) else { return }
+        try Self.changing(file) { () throws(DataProtectionError) in
+            try ExtendedAttributes.remove(Self.unverified, of: file)
+        }
+    }
+
+    /// Whether nobody can have verified a copy; true where there are no attributes, and so no marks.
+    package func isUnverified(_ file: LowerFile) -> Bool {
+        do throws(DataProtectionError) { _ = try ExtendedAttributes.value(Self.unverified, of: file) } catch {
+            return error.errno == .notSupported
+        }
+        return true
+    }
+
+    /// Changes attributes of a file that its owner may not write to.
+    private static func changing(
+        _ file: LowerFile, _ body: () throws(DataProtectionError) -> Void
+    ) throws(DataProtectionError) {
+        let mode = try file.status().st_mode & 0o7777
+        guard mode & S_IWUSR == 0 else { return try body() }
+        _ = try retrying(file.path, "fchmod") { fchmod(file.descriptor, mode | S_IWUSR) }
+        defer { fchmod(file.descriptor, mode) }
+        try body()
+    }
 
     /// Saves what another program appended to a copy that is about to go, with a warning, unless the one that takes its place has it too.
     package func keepAppendedBytes(

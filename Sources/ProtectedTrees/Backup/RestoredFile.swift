@@ -14,6 +14,8 @@ package struct RestoredFile {
     package let opened: OpenedBackup
     package let keybag: Keybag
 
+    package init(opened: OpenedBackup, keybag: Keybag) { (self.opened, self.keybag) = (opened, keybag) }
+
     /// What a restore does where there is something already.
     package enum Conflict {
         /// `exists`, unless it is the same and undamaged.
@@ -28,7 +30,7 @@ package struct RestoredFile {
     /// - Parameter target: its directory; the name does not last before that is flushed.
     /// - Returns: false if it is there already, with the same contents and undamaged.
     /// - Throws: `damaged`, `keyLost`, `foreignKeybag`, `notProtected`; `exists`, `busy`; `locked` unless the keybag is unlocked; `system`, also
-    ///   if what is to be replaced cannot be read, or what was appended to it cannot be saved beside it.
+    ///   if what is there cannot be read, or what was appended to it cannot be saved beside it.
     package func restore(
         _ source: DirectoryEntry, to target: DirectoryEntry, _ conflict: Conflict
     ) throws(DataProtectionError) -> Bool {
@@ -42,8 +44,12 @@ package struct RestoredFile {
                 ? try? target.directory.file(target.name, flags: O_RDONLY, path: target.path) : nil)
         if let old {
             if isSame(old, file) {
-                let wholeness = Wholeness(of: old, named: target.path, needsBothHeads: true, keybag)
-                if wholeness.damage == nil { return false }
+                switch Wholeness(of: old, named: target.path, needsBothHeads: true, keybag) {
+                case .whole, .unknown(nil): return false
+                // For example a lock has come: nobody has looked at its bytes.
+                case .unknown(let error?): throw error
+                case .damaged: break
+                }
             }
             guard conflict == .replace else { throw .exists(target.path) }
         } else if conflict == .refuse, try target.directory.status(of: target.name) != nil {

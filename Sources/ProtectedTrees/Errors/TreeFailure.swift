@@ -21,6 +21,8 @@ public enum TreeFailure: LayerFailure {
     case wrongBackupPassphrase(FilePath)
     /// The backup has not got the class key that the file is under, so that a copy of it could never be opened.
     case keyNotInBackup(FilePath, ProtectionClass, generation: UInt32, backup: FilePath)
+    /// The copy of a file does not give way to a new one: it may be the last good one, and its place among earlier copies is taken.
+    case noRoomForEarlierCopy(FilePath, _ copy: FilePath, earlier: FilePath)
     /// A keybag's directory, or the backup's own: neither belongs into a backup.
     case notForBackup(FilePath)
 }
@@ -30,7 +32,7 @@ extension TreeFailure {
     public var errno: Errno {
         switch self {
         case .notASegment: .badMessage
-        case .setAside: .resourceBusy
+        case .setAside, .noRoomForEarlierCopy: .resourceBusy
         case .rulesWithin, .notForBackup: .invalidArgument
         case .backupNotFound: .noSuchFileOrDirectory
         case .wrongBackupPassphrase: .permissionDenied

@@ -59,6 +59,8 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
         let unnamed = try UnnamedFile(DirectoryEntry(Self.name(salt), in: LowerDirectory(directory)))
         _ = try retrying(directory, "fchmod") { fchmod(unnamed.file.descriptor, 0o600) }
         try unnamed.file.write(bytes, at: 0)
+        // Without its beginning nobody could tell what the rest is.
+        try unnamed.file.flush()
         let data = LowerFile(path: unnamed.entry.path, descriptor: try unnamed.file.duplicate())
         guard try file.lower.status().st_nlink > 0 else { return (data, nil) }
         // Without the pages the note costs a look, but without the note nobody would find the pages.
@@ -130,22 +132,27 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
     ///
     /// - Throws: as ``ProtectedFile/write(_:at:)``: they stay. Call it again then, before anything else is written to the file.
     package func merge(into file: ProtectedFile) throws(DataProtectionError) {
+        let isWhole: Bool
         do throws(DataProtectionError) {
-            try LatePagesMerge(keybag: keybag).merge(data, into: file, ifCounterIs: counters.contains)
+            isWhole = try LatePagesMerge(keybag: keybag).merge(data, into: file, ifCounterIs: counters.contains)
         } catch {
             // A lock may have come in between, and a part of them is committed.
             try? file.sync()
             if let counter = try? file.contentCounter() { counters.insert(counter) }
             throw error
         }
-        remove()
+        remove(isWhole: isWhole)
     }
 
     /// The file is gone: nobody can ask for the pages any more.
-    package func remove() {
+    package func remove() { remove(isWhole: true) }
+
+    private func remove(isWhole: Bool) {
         guard let note else { return }
         // That one of them stays costs a look.
-        try? AtomicReplace.remove(keybag.directory.appending(QueueNote.directoryName).appending(Self.name(pages.salt)))
+        if let queue = try? LowerDirectory(keybag.directory.appending(QueueNote.directoryName)) {
+            try? LatePagesMerge(keybag: keybag).discard(pages.salt, in: queue, of: file.path, isWhole: isWhole)
+        }
         try? note.remove()
         self.note = nil
     }

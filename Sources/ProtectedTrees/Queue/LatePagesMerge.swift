@@ -23,33 +23,46 @@ struct LatePagesMerge {
             throw .system(reference.path, operation: "open", .noSuchFileOrDirectory)
         }
         let file = try ProtectedFile.writing(found, keybag: keybag)
+        let isWhole: Bool
         do throws(DataProtectionError) {
-            try merge(data, into: file, ifCounterIs: nil)
+            isWhole = try merge(data, into: file, ifCounterIs: nil)
         } catch {
             file.discard()
             throw error
         }
         try file.close()
-        try queue.remove(name)
+        try discard(salt, in: queue, of: found.path, isWhole: isWhole)
         return .done
     }
 
+    /// Removes pages that were merged. What does not open is kept under another name, where nothing reads it.
+    func discard(
+        _ salt: [UInt8], in queue: LowerDirectory, of path: FilePath, isWhole: Bool
+    ) throws(DataProtectionError) {
+        let name = LatePagesFile.name(salt)
+        if isWhole { return try queue.remove(name) }
+        let kept = FilePath.Component(Hexadecimal.text(salt) + ".damaged")!
+        try queue.move(name, to: kept, in: queue, replacing: true)
+        keybag.warn(.latePagesDamaged(path, in: queue.path.entry(kept)))
+    }
+
     /// - Parameter isExpected: whether the pages were stored over contents with this counter; nil: as they say themselves.
+    /// - Returns: whether that were all of them.
     func merge(
         _ data: LowerFile, into file: ProtectedFile, ifCounterIs isExpected: ((UInt64) -> Bool)?
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> Bool {
         let stored = try StoredLatePages(data, of: file)
-        // Nothing is written unless all of them open.
-        try stored.lendEach { _, _ in }
+        let isWhole = try stored.lendEach { _, _ in }
         try file.beginWriting()
         let counter = try file.contentCounter()
         if isExpected?(counter) ?? (counter == stored.counter) {
             try stored.write(to: file)
-            return try file.sync()
+            try file.sync()
+            return isWhole
         }
         // A process that wrote the pages into the file may have been killed before it removed them from the queue.
-        guard try !stored.areThere(in: file) else { return }
-        try save(stored, beside: file)
+        if try !stored.areThere(in: file) { try save(stored, beside: file) }
+        return isWhole
     }
 
     /// Pages of an earlier state do not replace what was written since. They go into a file of their own, at their offsets.

@@ -28,33 +28,47 @@ struct StoredLatePages {
         .damaged(data.path, .latePages, reason: "they do not open", offset: nil)
     }
 
-    /// Lends each page, in the order in which the kernel has delivered them. One at the end that is not whole was never answered for.
+    /// Lends each page, in the order in which the kernel has delivered them, up to one that does not open: a power cut leaves of pages that
+    /// were not flushed what it likes.
+    ///
+    /// - Returns: whether that is the end. Zeros, or one that is not whole, were never answered for.
+    @discardableResult
     func lendEach(
         _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Void
-    ) throws(DataProtectionError) {
+    ) throws(DataProtectionError) -> Bool {
         let length = try data.length()
         let text = WipedBuffer(count: LatePages.longest)
         var place = UInt64(LatePages.headerLength)
         var number: UInt64 = 0
         while true {
             let start = try data.bytes(at: place, count: LatePages.recordHeaderLength)
-            guard start.count == LatePages.recordHeaderLength else { return }
-            guard let record = LatePages.record(decoding: start) else { throw Self.damaged(data) }
+            guard start.count == LatePages.recordHeaderLength else { return true }
+            guard let record = LatePages.record(decoding: start) else { return try isZero(from: place, to: length) }
             let sealedCount = record.count + ChunkLayout.overhead
             let end = place + UInt64(LatePages.recordHeaderLength + sealedCount)
-            guard end <= length else { return }
+            guard end <= length else { return true }
             let sealed = try data.bytes(at: place + UInt64(LatePages.recordHeaderLength), count: sealedCount)
             do throws(KeyError) {
                 try pages.open(
                     sealed, of: record, number: number, under: key.secret.bytes, into: text.prefix(record.count))
             } catch .authenticationFailed {
-                throw Self.damaged(data)
+                return false
             } catch {
                 throw .cryptography(error)
             }
             try body(UnsafeRawBufferPointer(text.prefix(record.count)), record.offset)
             (place, number) = (end, number + 1)
         }
+    }
+
+    private func isZero(from start: UInt64, to end: UInt64) throws(DataProtectionError) -> Bool {
+        var place = start
+        while place < end {
+            let bytes = try data.bytes(at: place, count: Int(min(end - place, UInt64(LatePages.longest))))
+            guard !bytes.isEmpty, bytes.allSatisfy({ $0 == 0 }) else { return bytes.isEmpty }
+            place += UInt64(bytes.count)
+        }
+        return true
     }
 
     func write(to file: ProtectedFile) throws(DataProtectionError) {

@@ -49,14 +49,18 @@ final class CommandSandbox: Sendable {
     private let derivesForReal: Bool
 
     /// - Parameters:
+    ///   - parent: where its directory is made; nil: where temporary files are.
     ///   - makesKeybag: false: there is none yet.
     ///   - derivesForReal: its commands run PBKDF2 as often as a keybag says, as they do everywhere at full effort.
     ///   - variables: more for the environment of its commands.
-    init(makesKeybag: Bool = true, derivesForReal: Bool = false, variables: [String: String] = [:]) throws {
+    init(
+        in parent: String? = nil, makesKeybag: Bool = true, derivesForReal: Bool = false,
+        variables: [String: String] = [:]
+    ) throws {
         _ = isolatedHome
         self.variables = variables
         self.derivesForReal = derivesForReal
-        root = Self.makeDirectory("protectfs-command")
+        root = Self.makeDirectory("protectfs-command", in: parent)
         keybagDirectory = root + "/keybag"
         if makesKeybag { try makeKeybag() }
     }
@@ -194,8 +198,8 @@ final class CommandSandbox: Sendable {
     /// The stored bytes of a file.
     func stored(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path(name))) }
 
-    fileprivate static func makeDirectory(_ name: String) -> String {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    fileprivate static func makeDirectory(_ name: String, in parent: String? = nil) -> String {
+        let parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var template = Array("\(parent)/\(name)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { fatalError("mkdtemp: \(errno)") }
         return template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }

@@ -13,8 +13,9 @@ final class MountBed {
     let sandbox: CommandSandbox
     static let contents = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
 
-    init() throws {
-        sandbox = try CommandSandbox()
+    /// - Parameter parent: where it is made; nil: where temporary files are.
+    init(in parent: String? = nil) throws {
+        sandbox = try CommandSandbox(in: parent)
         try sandbox.unlock()
         for directory in ["d/sub", "point"] {
             try FileManager.default.createDirectory(
@@ -58,7 +59,7 @@ final class MountBed {
 
     /// Python for scripts: `resident(mapping)` counts pages by mincore(2), `run` runs a verb that succeeds, `attempt` catches an errno,
     /// `server` is the process of the mount, `kill` ends it with its guardian, and `end` any process; both wait until it has gone.
-    private static let prelude = """
+    static let prelude = """
         import ctypes, errno, json, mmap, os, signal, subprocess, sys, threading, time
         libc = ctypes.CDLL(None, use_errno=True)
         program, notes = os.environ['PROTECTFS'], os.environ['PROTECTFS_KEYBAG'] + '/run/mounts'
