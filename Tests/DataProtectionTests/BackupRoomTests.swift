@@ -102,6 +102,40 @@ import Testing
         #expect(try beds.copy("f").mode() == mode_t(mode))
     }
 
+    @Test("A copy that is verified now takes the place of the one that was kept until then")
+    func takesPlace() throws {
+        let path = try beds.bed.make("f", .completeUnlessOpen, pattern(1, count: 9000))
+        let writer = try ProtectedFile.open(path, .readWrite, keybag: beds.keybag)
+        let oldest = try path.contents()
+        func change() throws {
+            try writer.write([9], at: 0)
+            try writer.sync()
+        }
+        try change()
+        try beds.backUp([path])
+        try beds.keybag.lock()
+        try change()
+        #expect(try beds.backUp([path]) == ["f": "copied"])
+        let later = try beds.copy("f").contents()
+        try beds.bed.enter(.unlocked)
+        try writer.close()
+        try path.overwrite(oldest)
+        #expect(try beds.backUp([path]) == ["f": "damaged"], "it lacks commits that its earlier copy has")
+        #expect(try beds.earlier("f").contents() == later)
+    }
+
+    @Test("A file whose key was lost is replaced by a restore, and not called unchanged")
+    func lostKey() throws {
+        try beds.bed.make("f", .complete, [1, 2, 3])
+        try beds.backUp()
+        try beds.restore()
+        try beds.restorer.rotate()
+        try beds.restorer.forgetRetired()
+        #expect(try beds.restore() == ["f": "exists"])
+        #expect(try beds.restore(to: "target", .replacing) == ["f": "copied"])
+        #expect(try beds.text(beds.restored("f")) == [1, 2, 3])
+    }
+
     @Test("What a backup notes of a copy by an attribute does not come back with the file")
     func attributes() throws {
         let (path, _, second) = try goneOn()

@@ -40,6 +40,25 @@ import Testing
         #expect(try bed.read(segment) == Array("secret".utf8))
     }
 
+    @Test("A raise is not done because a forged head claims the class: the note stays until the genuine head is back")
+    func aClassThatIsOnlyClaimed() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, [1, 2, 3])
+        let genuine = try path.contents()
+        try bed.forge([.raise(try bed.reference(path), from: .completeUntilFirstUserAuthentication, to: .complete)])
+        try bed.forgeClass(of: path, .complete)
+        let forged = try path.contents()
+        let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
+        guard outcomes.count == 1, case .failed(.because(FileFailure.otherKey)) = outcomes[0] else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(try path.contents() == forged)
+        try path.overwrite(genuine)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try ProtectedFileInfo(of: path).protectionClass == .complete)
+    }
+
     /// A note is looked at before its turn comes, and may be another one then.
     @Test func aNoteThatIsExchanged() throws {
         let bed = try FileTestBed()

@@ -223,9 +223,9 @@ public final class PowerCutDisk {
         }
     }
 
-    /// How many cuts each workload gets: of 100 in all at the least effort, of 2,000 at the most.
+    /// How many cuts each workload gets: of 130 in all at the least effort, of 2,000 at the most.
     public static func share(atLeast least: Int) -> Int {
-        max(least, (Effort.count(100, 2_000) + workloads - 1) / workloads)
+        max(least, (Effort.count(130, 2_000) + workloads - 1) / workloads)
     }
 
     /// Workloads of all suites: the four profiles, and again with a recovery (4), new files, replacements, conversions, class

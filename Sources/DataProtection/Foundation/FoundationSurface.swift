@@ -132,7 +132,7 @@ extension Data {
             }
             if let explicit, explicit <= own {
                 try file.sync()
-                try keybag.setProtection(explicit, of: file.lower)
+                try keybag.setProtection(explicit, of: file.lower, isOpened: true)
             }
         } catch {
             file.discard()

@@ -82,8 +82,8 @@ extension ProtectionWarning {
             "\(quoted(path)) was changed before it could take what a program had stored in a mapping of it; that is saved in "
                 + quoted(kept)
         case .latePagesDamaged(let path, let kept):
-            "\(quoted(path)) may lack what a program stored last in a mapping of it before a power cut or a kill: it does not open, and is kept in "
-                + quoted(kept)
+            "\(quoted(path)) may lack what a program stored in a mapping of it before a power cut; protectfs could not open those bytes, "
+                + "and has kept them in \(quoted(kept))"
         case .classChangeUnfinished(let path, let error):
             "a class change was interrupted, so \(quoted(path)) may still open under its old class: "
                 + (error?.message ?? "the file no longer exists; if you moved it, set its class again")

@@ -15,8 +15,9 @@ extension Keybag {
     ///   - path: the file or directory; links are followed.
     ///   - allowsWeaker: false: a class that is weaker than the present one is an error. The two are compared on the open file, under the
     ///     lock of its heads, so that nothing can come in between: not another file under the name, and no other change.
-    /// - Throws: `busy` if other files take the name again and again. `locked` unless both the old and the new class key are here. The same class needs none; where
-    ///   its key is here, it is checked: `otherKey` or `damaged` if the file does not have the class that its head names. `wouldWeaken`.
+    /// - Throws: `busy` if other files take the name again and again. `locked` unless both the old and the new class key are here. The
+    ///   same class needs none; where its key is here, the file is checked: `otherKey`, `keyLost` or `damaged` if it does not have the
+    ///   class that its head names. `wouldWeaken`.
     ///   `unverifiedOrigin` for a `completeUnlessOpen` file that somebody else could have made and know the key of.
     public func setProtection(
         _ protectionClass: ProtectionClass, ofItemAt path: FilePath, allowsWeaker: Bool = true
@@ -44,12 +45,14 @@ extension Keybag {
     }
 
     /// The same for an open file, whatever its name leads to by now.
+    ///
+    /// - Parameter isOpened: whether a handle on it has opened its file key and its head.
     package func setProtection(
-        _ protectionClass: ProtectionClass, of file: LowerFile, allowsWeaker: Bool = true
+        _ protectionClass: ProtectionClass, of file: LowerFile, allowsWeaker: Bool = true, isOpened: Bool = false
     ) throws(DataProtectionError) {
         try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
             () throws(DataProtectionError) in
-            try change(file, to: protectionClass, allowsWeaker: allowsWeaker)
+            try change(file, to: protectionClass, allowsWeaker: allowsWeaker, isOpened: isOpened)
         }
     }
 
@@ -58,7 +61,7 @@ extension Keybag {
         guard let file = try? LowerFile(regular: path, flags: O_RDONLY),
             (try? file.lockSlot(.shared, waiting: LowerFile.patience)) != nil,
             let heads = try? HeadPair(of: file), !heads.hasStaleWrap,
-            (try? requireAuthentic(heads.head, path)) != nil
+            (try? refuseForged(heads.head, path)) != nil
         else { return false }
         let name = heads.head.wrap.classKey
         return name.keybag == uuid && name.protectionClass == protectionClass
@@ -66,7 +69,7 @@ extension Keybag {
 
     /// FORMAT.md §4 rule 12. Under the slot lock.
     package func change(
-        _ file: LowerFile, to protectionClass: ProtectionClass, allowsWeaker: Bool = true
+        _ file: LowerFile, to protectionClass: ProtectionClass, allowsWeaker: Bool = true, isOpened: Bool = false
     ) throws(DataProtectionError) {
         let heads = try HeadPair(of: file)
         let head = heads.head
@@ -76,24 +79,29 @@ extension Keybag {
         // `rewrap` authenticates this head, and with it the class that is compared.
         if !allowsWeaker { try protectionClass.requireNotWeaker(than: head.wrap.classKey.protectionClass, file.path) }
         if head.wrap.classKey.protectionClass == protectionClass {
-            try requireAuthentic(head, file.path)
+            if !isOpened { try refuseForged(head, file.path) }
             return try ClassChange.removeStaleWrap(heads, file, warn: warn)
         }
         try rewrap(heads, file, as: protectionClass)
     }
 
-    /// A head names its class in clear. Before it is believed, and copied over the other one, the class key has to prove it; while
-    /// that key is not in the keyring, the name is all there is.
+    /// A head names its class in clear. Before it is believed, and copied over the other one, the class key has to prove it.
     ///
-    /// - Throws: `otherKey` if the class key does not open the file key, `damaged` if the file key does not authenticate the head, `keyLost`.
-    private func requireAuthentic(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
-        var session = KeySession(self, isCounted: false)
-        let fileKey: FileKey
-        do throws(DataProtectionError) { fileKey = try session.fileKey(of: head, path: path, .changeClass) } catch {
-            if case .because(KeybagFailure.locked) = error { return }
-            throw error
+    /// - Throws: `otherKey` if the class key does not open the file key, `damaged` if the file key does not authenticate the head, `keyLost`;
+    ///   `locked` and `keyringUnavailable` if the class key cannot be had.
+    package func requireAuthentic(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+        var session = KeySession(self)
+        _ = try Self.headKey(session.fileKey(of: head, path: path, .changeClass), authenticating: head, path)
+    }
+
+    /// The same, as far as it can be told now: where the class key cannot be had, the name is all there is.
+    private func refuseForged(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+        do throws(DataProtectionError) { try requireAuthentic(head, path) } catch {
+            switch error {
+            case .damaged, .because(FileFailure.otherKey), .because(KeybagFailure.keyLost): throw error
+            default: break
+            }
         }
-        _ = try Self.headKey(fileKey, authenticating: head, path)
     }
 
     private static func headKey(

@@ -66,10 +66,11 @@ package struct BackupFile {
         var isKept = false
         if let kept {
             let other = try earlier.keep(kept, of: target)
-            if let other, mayBeVerified(kept) {
+            isKept = other == nil
+            if !isKept { isKept = try takesPlace(kept, of: target) }
+            if let other, !isKept, mayBeVerified(kept) {
                 throw .because(TreeFailure.noRoomForEarlierCopy(source.path, target.path, earlier: other.path))
             }
-            isKept = other == nil
         }
         if let old, !isKept { try earlier.keepAppendedBytes(of: old, target, unlessIn: copy.file, keybag) }
         try copy.publish(replacing: true, isLast: false)
@@ -134,7 +135,7 @@ package struct BackupFile {
         guard entry != nil || earlier.isMarkedUnverified(copy) else { return }
         switch Wholeness(of: copy, named: path, needsBothHeads: false, keybag) {
         case .whole:
-            try earlier.markVerified(copy)
+            try? earlier.markVerified(copy)  // of another owner's it stays, and the earlier copy may, too
             if let entry, let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
             try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage
@@ -183,8 +184,16 @@ package struct BackupFile {
             let old = try? directory.file(name, flags: O_RDONLY, path: directory.path.entry(name)),
             try state.heads.isUnchanged(in: old)
         else { return nil }
-        if !now.st_ctim.isBefore(there.st_ctim) { try copyAttributes(from: file, to: old) }
+        let hasMode = there.st_mode & 0o777 == now.st_mode & 0o777 | S_IRUSR
+        if !hasMode || !now.st_ctim.isBefore(there.st_ctim) { try copyAttributes(from: file, to: old) }
         return old
+    }
+
+    /// Puts a copy in the place of the earlier one if that has been there only until this one was verified, which it is now.
+    private func takesPlace(_ kept: LowerFile, of target: DirectoryEntry) throws(DataProtectionError) -> Bool {
+        guard case .whole = Wholeness(of: kept, named: kept.path, needsBothHeads: false, keybag) else { return false }
+        try removeEarlier(of: target, kept)
+        return try earlier.keep(kept, of: target) == nil
     }
 
     /// Whether a copy is whole, or may have been when it was made.

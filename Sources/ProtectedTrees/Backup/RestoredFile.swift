@@ -46,9 +46,10 @@ package struct RestoredFile {
             if isSame(old, file) {
                 switch Wholeness(of: old, named: target.path, needsBothHeads: true, keybag) {
                 case .whole, .unknown(nil): return false
+                // The backup may have the key that this keybag has lost.
+                case .damaged, .unknown(.because(KeybagFailure.keyLost)?): break
                 // For example a lock has come: nobody has looked at its bytes.
                 case .unknown(let error?): throw error
-                case .damaged: break
                 }
             }
             guard conflict == .replace else { throw .exists(target.path) }

@@ -25,6 +25,8 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
     private var inMemory = 0
     /// Why they are.
     private var refusal: DataProtectionError?
+    /// Of a flush. Records that come later are behind one that may not open.
+    private var failure: DataProtectionError?
     /// Where the next record begins.
     private var end = UInt64(LatePages.headerLength)
     private var count: UInt64 = 0
@@ -112,8 +114,9 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
         }
     }
 
-    /// - Throws: why they are in memory only.
+    /// - Throws: why they are in memory only; an error of the disk, again each time: nobody knows any more what is there.
     package func flush() throws(DataProtectionError) {
+        if let failure { throw failure }
         if let refusal {
             // There may be room by now.
             guard note == nil else { throw refusal }
@@ -122,7 +125,10 @@ package final class LatePagesFile: @unchecked Sendable {  // its owner uses it u
             MemoryForPages.giveBack(inMemory)
             (data, self.note, inMemory, self.refusal) = (stored, note, 0, nil)
         }
-        try data.flush()
+        do throws(DataProtectionError) { try data.flush() } catch {
+            failure = error
+            throw error
+        }
     }
 
     /// Wipes the key: the kernel has no more pages to deliver.

@@ -35,28 +35,31 @@ struct LatePagesMerge {
         return .done
     }
 
-    /// Removes pages that were merged. What does not open is kept under another name, where nothing reads it.
+    /// Removes pages that were merged. Those that do not open are kept, if possible under another name; without their note nothing reads them.
     func discard(
         _ salt: [UInt8], in queue: LowerDirectory, of path: FilePath, isWhole: Bool
     ) throws(DataProtectionError) {
         let name = LatePagesFile.name(salt)
         if isWhole { return try queue.remove(name) }
-        let kept = FilePath.Component(Hexadecimal.text(salt) + ".damaged")!
-        try queue.move(name, to: kept, in: queue, replacing: true)
+        var kept = FilePath.Component(Hexadecimal.text(salt) + ".damaged")!
+        do throws(DataProtectionError) { try queue.move(name, to: kept, in: queue, replacing: true) } catch {
+            kept = name
+        }
         keybag.warn(.latePagesDamaged(path, in: queue.path.entry(kept)))
     }
 
     /// - Parameter isExpected: whether the pages were stored over contents with this counter; nil: as they say themselves.
-    /// - Returns: whether that were all of them.
+    /// - Returns: whether all of them opened.
     func merge(
         _ data: LowerFile, into file: ProtectedFile, ifCounterIs isExpected: ((UInt64) -> Bool)?
     ) throws(DataProtectionError) -> Bool {
         let stored = try StoredLatePages(data, of: file)
-        let isWhole = try stored.lendEach { _, _ in }
+        var isWhole = try stored.lendEach { _, _ in }
         try file.beginWriting()
         let counter = try file.contentCounter()
         if isExpected?(counter) ?? (counter == stored.counter) {
-            try stored.write(to: file)
+            // Somebody may have altered them since.
+            isWhole = try stored.write(to: file) && isWhole
             try file.sync()
             return isWhole
         }

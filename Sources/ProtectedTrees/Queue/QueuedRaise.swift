@@ -74,6 +74,8 @@ extension QueuedRaise {
         let heads = try HeadPair(of: file)
         let now = heads.head.wrap.classKey.protectionClass
         guard from <= now, now < to else {
+            // Somebody may have put that class there while locked, to be rid of this note.
+            if heads.head.wrap.classKey.keybag == keybag.uuid { try keybag.requireAuthentic(heads.head, file.path) }
             // A process that gave the file that class may have been killed, or lost power, before the class was on disk and the old wrap removed.
             try file.flush()
             try ClassChange.removeStaleWrap(heads, file, warn: keybag.warn)

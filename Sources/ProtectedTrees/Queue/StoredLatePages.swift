@@ -62,6 +62,8 @@ struct StoredLatePages {
     }
 
     private func isZero(from start: UInt64, to end: UInt64) throws(DataProtectionError) -> Bool {
+        // Somebody may have made it terabytes long.
+        guard end - start <= 64 << 20 else { return false }
         var place = start
         while place < end {
             let bytes = try data.bytes(at: place, count: Int(min(end - place, UInt64(LatePages.longest))))
@@ -71,9 +73,10 @@ struct StoredLatePages {
         return true
     }
 
-    func write(to file: ProtectedFile) throws(DataProtectionError) {
+    /// - Returns: as ``lendEach(_:)``.
+    func write(to file: ProtectedFile) throws(DataProtectionError) -> Bool {
         let size = UInt64(try file.size())
-        try lendEach { bytes, offset throws(DataProtectionError) in
+        return try lendEach { bytes, offset throws(DataProtectionError) in
             let count = Int(min(UInt64(bytes.count), size - min(offset, size)))
             if count > 0 { try file.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: Int64(offset)) }
         }
