@@ -99,7 +99,7 @@ package enum ExtendedAttributes {
     /// Copies everything that one open file carries to another: ACLs are among them. The C calls are `flistxattr`,
     /// `fgetxattr` and `fsetxattr`.
     ///
-    /// What protectfs says of a file by an attribute is said of that file alone, and not copied. That of a directory is the user's.
+    /// Attributes by which protectfs notes something about a file stay with that file. A directory's, its default class, is copied.
     ///
     /// - Parameter isEssential: which names must not be lost; others are copied where the file system lets us.
     package static func copy(

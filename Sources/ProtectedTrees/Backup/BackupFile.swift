@@ -135,7 +135,7 @@ package struct BackupFile {
         guard entry != nil || earlier.isMarkedUnverified(copy) else { return }
         switch Wholeness(of: copy, named: path, needsBothHeads: false, keybag) {
         case .whole:
-            try? earlier.markVerified(copy)  // of another owner's it stays, and the earlier copy may, too
+            try? earlier.markVerified(copy)  // a mark too many, as on another owner's file, makes it give way sooner
             if let entry, let kept = try oldCopy(entry), isHeld(kept, against: copy) { throw Self.lostCommits(path) }
             try removeEarlier(of: target, copy)
         case .damaged(let damage): throw damage

@@ -31,7 +31,7 @@ struct StoredLatePages {
     /// Lends each page, in the order in which the kernel has delivered them, up to one that does not open: a power cut leaves of pages that
     /// were not flushed what it likes.
     ///
-    /// - Returns: whether that is the end. Zeros, or one that is not whole, were never answered for.
+    /// - Returns: whether nothing follows but zeros, or a page that is not whole: no flush has been answered after those.
     @discardableResult
     func lendEach(
         _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Void

@@ -16,9 +16,8 @@ final class MountWriter {
 
     deinit { end() }
 
-    /// One of the functions below, and its numbers. What it asks of the mount is acknowledged when this returns.
-    ///
-    /// `halt` and `proceed` stop the server and let it go on; what `store` stores in between reaches it later. `flush` is msync(2).
+    /// Functions of numbers. `halt` and `proceed` stop the server and let it go on; what `store` stores in between reaches it later.
+    /// `flush` is msync(2).
     private static let script = """
         name = sys.argv[1]
         descriptor = os.open(name, os.O_RDWR)
@@ -53,6 +52,7 @@ final class MountWriter {
             print('done', flush=True)
         """
 
+    /// Calls a function of the script. What it asks of the mount is acknowledged when this returns.
     func call(_ function: String, _ numbers: Int...) throws {
         let line = ([function] + numbers.map(String.init)).joined(separator: " ")
         try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
