@@ -92,15 +92,18 @@ extension MountedTree {
         }
     }
 
-    /// Gives a protected file this class, if that is stronger than its own.
+    /// Gives a protected file this class, if that is stronger than its own. The class of its own is proved, where its class key is here.
     ///
     /// - Returns: false if it is not protected.
     @discardableResult
     private func raise(_ entry: DirectoryEntry, to least: ProtectionClass?) throws(DataProtectionError) -> Bool {
         let new = try entry.directory.fileUntouched(entry.name)
         guard let least, try new.isOneOfOurs() else { return false }
-        let own = try ProtectedFileInfo(path: new.path, file: new).protectionClass
-        guard least > own else { return true }
+        let head = try HeadPair(lookingAt: new).head
+        guard least > head.wrap.classKey.protectionClass else {
+            try files.keybag.refuseForged(head, new.path)
+            return true
+        }
         let open = try new.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }

@@ -45,6 +45,18 @@ import Testing
         #expect(try bed.names() == ["f"])
     }
 
+    @Test("A class that a forged head only claims is not believed", arguments: [ProtectionClass.complete, .none])
+    func claimedClass(_ wanted: ProtectionClass) throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .completeUntilFirstUserAuthentication, Self.text)
+        try bed.forgeClass(of: path, .complete)
+        let bytes = try path.contents()
+        expectError("otherKey") { try bed.keybag.protect(path, as: wanted) }
+        #expect(try path.contents() == bytes)
+        try bed.enter(.locked)
+        #expect(try bed.keybag.protect(path, as: wanted) == .unchanged, "while the class key is away, nobody can tell")
+    }
+
     private func setTimes(_ path: FilePath) -> Int32 {
         let moment = timespec(tv_sec: 1_000_000_000, tv_nsec: 123_456_789)
         return utimensat(AT_FDCWD, path.string, [moment, moment], 0)

@@ -75,6 +75,26 @@ struct RotationTests {
         expectError("locked") { _ = try ProtectedFile.open(path, keybag: other) }
     }
 
+    @Test("A head that only claims the active class key is not called current, and does not go over the other one")
+    func claimed() throws {
+        let bed = try FileTestBed()
+        let path = try bed.make("f", .complete, Self.text)
+        let genuine = Array(try path.contents()[4096..<8192])
+        try bed.bag.rotate()
+        try bed.forgeGeneration(of: path, 2)
+        expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        expectError("otherKey") { try bed.keybag.rewrap(fileAt: path) }
+        // The second head is genuine again, and not in force: of two heads of one generation the first is.
+        var bytes = try path.contents()
+        bytes.replaceSubrange(4096..<8192, with: genuine)
+        try path.overwrite(bytes)
+        expectError("otherKey") { try bed.keybag.rewrap(fileAt: path) }
+        #expect(try path.contents() == bytes)
+        try bed.enter(.locked)
+        try bed.forgeGeneration(of: path, 2)
+        #expect(try !bed.keybag.needsRewrap(fileAt: path), "while the class key is away, nobody can tell")
+    }
+
     @Test("Rewrapping a file leaves the old wrap in no slot, and its data where they are")
     func rewrap() throws {
         let bed = try FileTestBed()

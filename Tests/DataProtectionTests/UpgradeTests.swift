@@ -16,6 +16,7 @@ import Testing
         try tree.plain(["empty"], [])
         try bed.make("weaker", .none, Self.text)
         try bed.make("right", .complete, Self.text)
+        try bed.forgeClass(of: bed.make("claimed", .none, Self.text), .complete)
         try bed.path("link").makeSymbolicLink(to: bed.path("one"))
         try bed.path("fifo").makeFIFO()
         #expect(Glibc.link(try bed.makePlain("first", [1]).string, bed.path("second").string) == 0)
@@ -27,16 +28,18 @@ import Testing
         #expect(found["empty"] == .converted)
         #expect(found["weaker"] == .raised(from: .none))
         #expect(found["right"] == .unchanged)
+        let claimed = FileFailure.otherKey(bed.path("claimed"), .complete, generation: 1)
+        #expect(found["claimed"] == .failed(.because(claimed)))
         #expect(found["link"] == .skipped(.link))
         #expect(found["fifo"] == .skipped(.notRegularFile))
         for name in ["first", "second"] {
             #expect(found[name] == .failed(.hasHardLinks(bed.path(name), count: 2)))
         }
-        #expect(found.count == 10)
+        #expect(found.count == 11)
         let summary = upgrade.summary
         let counts = [summary.converted, summary.raised, summary.unchanged, summary.skipped, summary.queued]
         #expect(counts == [4, 1, 1, 2, 0])
-        #expect(summary.failures.map(\.path) == [bed.path("first"), bed.path("second")])
+        #expect(summary.failures.map(\.path) == ["claimed", "first", "second"].map(bed.path))
         #expect(summary.lastError == .hasHardLinks(bed.path("second"), count: 2))
         #expect(!summary.isStopped)
         for name in ["one", "d/two", "d/e/three", "weaker"] { #expect(try bed.read(bed.path(name)) == Self.text) }

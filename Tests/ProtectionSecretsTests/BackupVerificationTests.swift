@@ -103,6 +103,31 @@ import Testing
         #expect(try names == ["keybag", "secrets.sqlite"], "verified now")
     }
 
+    @Test("While locked, a copy whose class key is away is kept beside what replaces it, also if that opens")
+    func olderRow() throws {
+        try bed.store.set(strong, value: secret("old"), accessibility: .afterFirstUnlock)
+        let row = "SELECT * FROM secrets WHERE account = 'when-unlocked'"
+        let old = try #require(bed.store.read { try Row.fetchOne($0, sql: row) })
+        try bed.store.set(strong, value: secret("good"), accessibility: .whenUnlocked)
+        _ = try copy()
+        try bed.enter(.locked)
+        for _ in 0..<2 {
+            try bed.store.write {
+                try $0.execute(sql: "DELETE FROM secrets WHERE account = 'when-unlocked'")
+                let values = old.map { _ in "?" }.joined(separator: ", ")
+                let arguments = StatementArguments(old.databaseValues)
+                try $0.execute(sql: "INSERT INTO secrets VALUES (\(values))", arguments: arguments)
+            }
+            #expect(try copy().done == 2)
+            #expect(try names == ["keybag", Self.earlier, "secrets.sqlite"])
+            let kept = try BackedUpSecrets(Backup.earlierSecretsName, in: backup.directory).rows
+            #expect(kept.map(\.record.accessibility) == [SecretAccessibility.whenUnlocked])
+        }
+        try bed.enter(.unlocked)
+        #expect(try copy().done == 2)
+        #expect(try names == ["keybag", "secrets.sqlite"], "both open: the store says which one counts")
+    }
+
     @Test("A secret that was deleted is neither in the next backup nor beside it")
     func deleted() throws {
         try bed.store.set(strong, value: secret("new"))

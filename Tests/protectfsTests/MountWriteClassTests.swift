@@ -115,6 +115,26 @@ struct MountWriteClassTests {
                 """, "\(done.errors)")
     }
 
+    @Test("A file whose head only claims its class does not take the name of one that has it")
+    func claimed() throws {
+        let done = try bed.script(
+            """
+            import hashlib
+            with open('new', 'w') as file: file.write('new')
+            with open('../d/new', 'r+b') as file:
+                for start in [0, 4096]:
+                    file.seek(start)
+                    head = bytearray(file.read(4096))
+                    if len(head) < 4096 or not any(head): continue
+                    head[72] = open('../d/complete', 'rb').read(73)[72]
+                    head[4064:] = hashlib.sha256(head[:4064]).digest()
+                    file.seek(start)
+                    file.write(head)
+            print(verb('class', '../d/new').stdout, attempt(lambda: os.rename('new', 'complete')), os.path.getsize('complete'))
+            """)
+        #expect(done.text == "complete\n ENOKEY 100000\n", "\(done.errors)")
+    }
+
     @Test("A name keeps the class of the protected file that lost it, whatever has it in between")
     func inBetween() throws {
         let done = try bed.script(

@@ -80,6 +80,29 @@ struct QueueVerbTests {
         #expect(try sandbox.run("queue").text == "")
     }
 
+    @Test("queue run waits for another process that does the work, and not for a program that has the file open")
+    func doneElsewhere() throws {
+        #expect(try write("a").status == 0)
+        let note = try sandbox.shell("ls -d \"$PROTECTFS_KEYBAG\"/queue/*").text.trimmingCharacters(in: .newlines)
+        let holding = try FileHandle(forUpdating: URL(fileURLWithPath: note))
+        #expect(flock(holding.fileDescriptor, LOCK_EX) == 0)
+        try sandbox.unlock()
+        let first = try sandbox.run("queue", "run")
+        #expect(first.errors.contains("/a' is still open; its work stays queued"))
+        #expect(try className("a") == "unless-open\n")
+        // What a worker keeps beside the note while it is at it. FORMAT.md §2.8.
+        try Data("1\n".utf8).write(to: URL(fileURLWithPath: note + ".tries"))
+        let worker = Thread {
+            Thread.sleep(forTimeInterval: 1)
+            flock(holding.fileDescriptor, LOCK_UN)
+        }
+        worker.start()
+        let second = try sandbox.run("queue", "run")
+        #expect(second.status == 0 && !second.errors.contains("still open"), "\(second.errors)")
+        #expect(try className("a") == "complete\n")
+        #expect(try sandbox.run("queue").text == "")
+    }
+
     @Test("Raising to the class that the file already has is no weakening")
     func again() throws {
         try sandbox.unlock()

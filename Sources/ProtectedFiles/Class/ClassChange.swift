@@ -95,7 +95,9 @@ extension Keybag {
     }
 
     /// The same, as far as it can be told now: where the class key cannot be had, the name is all there is.
-    private func refuseForged(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+    ///
+    /// - Throws: `otherKey`, `damaged`, `keyLost`.
+    package func refuseForged(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
         do throws(DataProtectionError) { try requireAuthentic(head, path) } catch {
             switch error {
             case .damaged, .because(FileFailure.otherKey), .because(KeybagFailure.keyLost): throw error

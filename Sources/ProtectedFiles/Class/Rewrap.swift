@@ -16,11 +16,12 @@ public enum RewrapResult: String, Sendable, Hashable {
 extension Keybag {
     /// Wraps a file's key under the active key of its class: both heads, never data. Open handles go on.
     ///
-    /// Takes the same few writes for a file of any size. A file that is current needs no key and is only read. The owner of
-    /// a file needs no permission to write to it.
+    /// Takes the same few writes for a file of any size. A file that is current is only read, and checked where its class key is
+    /// here. The owner of a file needs no permission to write to it.
     /// - Parameter path: a regular file; a link is not followed.
     /// - Throws: `locked` unless the retired and the active key are here; `keyLost`, `foreignKeybag`, `notProtected`,
-    ///   `notRegularFile`, `damaged`, `busy` if somebody sits on the file's lock, `system`. The file is as it was then.
+    ///   `notRegularFile`, `otherKey` and `damaged` for a head that names a class key it is not under, or was changed; `busy` if
+    ///   somebody sits on the file's lock, `system`. The file is as it was then.
     @discardableResult
     public func rewrap(fileAt path: FilePath) throws(DataProtectionError) -> RewrapResult {
         try rewrap(LowerFile.toLookAt(path)) { () throws(DataProtectionError) in
@@ -64,6 +65,7 @@ extension Keybag {
         let heads = try HeadPair(of: file)
         if try isCurrent(heads.head) {
             guard heads.hasStaleWrap else { return .current }
+            try refuseForged(heads.head, file.path)
             try ClassChange.removeStaleWrap(heads, file, warn: warn)
         } else {
             try rewrap(heads, file, as: heads.head.wrap.classKey.protectionClass)
@@ -72,9 +74,10 @@ extension Keybag {
     }
 
     /// Whether any slot of a file is under a retired class key, or is not known to be free of one: ``rewrap(fileAt:)`` has
-    /// something to do. Reads the heads; needs no key.
+    /// something to do. Reads the heads. A no is proved by the class key, where that is here.
     ///
-    /// - Throws: `keyLost` if its class key was forgotten; `foreignKeybag`, `notProtected`, `notRegularFile`, `damaged`, `system`.
+    /// - Throws: `keyLost` if its class key was forgotten; `otherKey`, `damaged` for a head that only claims an active class key;
+    ///   `foreignKeybag`, `notProtected`, `notRegularFile`, `system`.
     public func needsRewrap(fileAt path: FilePath) throws(DataProtectionError) -> Bool {
         try needsRewrap(LowerFile.toLookAt(path))
     }
@@ -86,7 +89,10 @@ extension Keybag {
         guard name.keybag == uuid else { throw .because(FileFailure.foreignKeybag(file.path, name.keybag)) }
         guard try current().entry(of: name) != nil else { throw .keyLost(self, file.path, name) }
         let isCurrent = try isCurrent(heads.head)
-        return heads.hasStaleWrap || !isCurrent
+        if heads.hasStaleWrap || !isCurrent { return true }
+        // Else whoever changes one byte keeps the file from being wrapped anew until its class key is forgotten.
+        try refuseForged(heads.head, file.path)
+        return false
     }
 
     /// Whether wrap and origin MAC are under active keys.

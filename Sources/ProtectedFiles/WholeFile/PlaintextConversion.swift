@@ -19,7 +19,7 @@ extension Keybag {
     /// Turns a plaintext file into a protected one in place: wholly old or wholly new, whatever happens.
     ///
     /// Mode, owner, times, extended attributes, ACL and the 32 largest holes stay; other holes take room afterwards. A protected file
-    /// of a weaker class is raised; one of the same or a stronger class is left alone. Old plaintext blocks may survive on flash
+    /// of a weaker class is raised; one of the same or a stronger class is left alone, and checked where its class key is here. Old plaintext blocks may survive on flash
     /// storage and in snapshots.
     /// - Parameters:
     ///   - path: the file.
@@ -28,7 +28,7 @@ extension Keybag {
     ///     are never converted, and while one of them holds data the database is not converted either.
     ///   - progress: called with the number of bytes done.
     /// - Throws: `ownData` for what protectfs itself needs; `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
-    ///   program changed it, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
+    ///   program changed it, `otherKey` and `damaged` for a protected file that does not have the class that its head names, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
     ///   before anything is written if there is not enough room, `system`. The original is then as it was.
     @discardableResult
     public func protect(
@@ -54,16 +54,22 @@ extension Keybag {
         _ source: ConversionSource, to protectionClass: ProtectionClass
     ) throws(DataProtectionError) -> ConversionResult {
         let entry = source.entry
-        let info = try ProtectedFileInfo(path: entry.path, file: source.file)
-        guard info.protectionClass < protectionClass else { return .unchanged }
+        let seen = try HeadPair(lookingAt: source.file).head
+        guard seen.wrap.classKey.protectionClass < protectionClass else {
+            try refuseForged(seen, entry.path)
+            return .unchanged
+        }
         let file = try source.file.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }
         return try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
             () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
-            let now = try HeadPair(of: file).head.wrap.classKey.protectionClass
-            guard now < protectionClass else { return .unchanged }
+            let now = try HeadPair(of: file).head
+            guard now.wrap.classKey.protectionClass < protectionClass else {
+                try refuseForged(now, entry.path)
+                return .unchanged
+            }
             try change(file, to: protectionClass)
             return .raised
         }

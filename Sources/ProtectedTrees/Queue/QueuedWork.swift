@@ -50,6 +50,8 @@ public struct QueuedWorkResult: Hashable, Sendable {
     public let work: QueuedWork
     /// How it ended.
     public let outcome: Outcome
+    /// Whether another process is doing it: that comes to an end, and may fail.
+    package var isDoneElsewhere = false
 }
 
 extension Keybag {
@@ -109,7 +111,10 @@ extension Keybag {
             guard let (seen, work) = try readNote(number) else { continue }
             guard isMeant(work), !(keepingLost && seen.isResting) else { continue }
             func add(_ outcome: QueuedWorkResult.Outcome) {
-                let result = QueuedWorkResult(work: work, outcome: outcome)
+                var result = QueuedWorkResult(work: work, outcome: outcome)
+                // Whoever holds the note of an upgrade does it. That of a file may be held by the program that has the file open.
+                result.isDoneElsewhere =
+                    outcome == .inUse && (work.isUpgrade || QueueTries(number, in: directory).haveBegun)
                 results.append(result)
                 report(result)
             }

@@ -62,8 +62,11 @@ package struct UpgradeWork: Sendable {
         // The one look at a file that is as it should be.
         let start = try source.file.bytes(at: 0, count: 2 * Head.length)
         if try Self.isOurs(start) {
-            let now = try Self.protectionClass(start, of: source.file)
-            return now >= wanted ? .unchanged : try raise(source, from: now, to: wanted)
+            let head = try Self.head(start, of: source.file)
+            let now = head.wrap.classKey.protectionClass
+            if now < wanted { return try raise(source, from: now, to: wanted) }
+            try keybag.refuseForged(head, file.entry.path)
+            return .unchanged
         }
         let database = try DatabaseFile(file.entry, start: start.prefix(16))
         if case .part = database { return .skipped(.leftOut(.databases)) }
@@ -118,14 +121,10 @@ package struct UpgradeWork: Sendable {
         return try withKeys { () throws(KeyError) in try Head.looksLikeOurs(start: first, second: second) }
     }
 
-    /// The class in force. Heads that look damaged may be the sight of a commit, and are looked at again.
-    private static func protectionClass(
-        _ start: [UInt8], of file: LowerFile
-    ) throws(DataProtectionError) -> ProtectionClass {
-        do throws(Trouble) {
-            return try HeadPair(start, of: file, isLocked: false).head.wrap.classKey.protectionClass
-        } catch {
-            return try ProtectedFileInfo(path: file.path, file: file).protectionClass
+    /// The head in force. Heads that look damaged may be the sight of a commit, and are looked at again.
+    private static func head(_ start: [UInt8], of file: LowerFile) throws(DataProtectionError) -> Head {
+        do throws(Trouble) { return try HeadPair(start, of: file, isLocked: false).head } catch {
+            return try HeadPair(lookingAt: file).head
         }
     }
 }

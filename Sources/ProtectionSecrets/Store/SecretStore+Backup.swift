@@ -24,7 +24,8 @@ extension SecretStore {
     ///
     /// The copy appears whole, in place of an earlier one, and lasts when this returns. A row that does not open, makes no sense, or whose
     /// class key the backup has not got, replaces nothing: its earlier copy stays. While its class key is not here nobody can tell whether
-    /// a row opens. Then it is copied, and the copy that it replaces is kept beside it, until a later call has opened the row.
+    /// a row opens. Then it is copied, and the copy that it replaces is kept beside it, until a later call has opened the row. So is a copy
+    /// whose own class key is not here: a row that opens may be an older one, put in its secret's place while locked.
     /// - Parameters:
     ///   - backup: the backup's directory.
     ///   - keys: those that the backup has: what nobody could ever open is not copied.
@@ -56,13 +57,16 @@ extension SecretStore {
                 switch judge(row) {
                 case .opens:
                     result.done += 1
-                    copy.add(row)
+                    let replacesUnknown = copy.holds(row.record) {
+                        if case .unknown = judge($0) { true } else { false }
+                    }
+                    copy.add(row, keepingReplaced: replacesUnknown)
                 case .damaged(let error):
                     result.failures.append(error)
                     copy.keep(row.record)
                 case .unknown:
                     result.done += 1
-                    copy.add(unverified: row)
+                    copy.add(row, keepingReplaced: true)
                 }
             } else {
                 result.withoutKey += 1
@@ -117,16 +121,17 @@ private struct SecretCopy {
         earlier = try BackedUpSecrets(Backup.earlierSecretsName, in: backup)
     }
 
-    /// Whether there is a copy that a row of that id or name would replace.
-    func holds(_ record: SecretRecord) -> Bool {
-        !copies.conflicting(with: record).isEmpty || !earlier.conflicting(with: record).isEmpty
+    /// Whether there is such a copy among those that a row of that id or name would replace.
+    func holds(_ record: SecretRecord, where isSuch: (SecretRow) -> Bool = { _ in true }) -> Bool {
+        copies.conflicting(with: record).contains(where: isSuch)
+            || earlier.conflicting(with: record).contains(where: isSuch)
     }
 
-    mutating func add(_ row: SecretRow) { new.append(row) }
-
-    /// Keeps what the row replaces, unless an earlier copy is kept already: that is the one that was verified.
-    mutating func add(unverified row: SecretRow) {
+    /// - Parameter keepsReplaced: whether to keep what the row replaces. An earlier copy that is kept already stays instead: that is the
+    ///   one that was verified.
+    mutating func add(_ row: SecretRow, keepingReplaced keepsReplaced: Bool) {
         new.append(row)
+        guard keepsReplaced else { return }
         earlierKept += earlier.conflicting(with: row.record)
         displaced += copies.conflicting(with: row.record).filter { copy in
             !copy.isSame(as: row, of: keybag) && earlier.conflicting(with: copy.record).isEmpty

@@ -17,8 +17,10 @@ final class EventFeed: Sendable {
             throw Failure(.systemRefused, "no pipe can be made: \(Errno(rawValue: errno).spoken)")
         }
         for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            // Without the second, a look at an empty pipe would last until something happens: no time would be over.
+            guard fcntl(end, F_SETFD, FD_CLOEXEC) == 0, fcntl(end, F_SETFL, O_NONBLOCK) == 0 else {
+                throw Failure(.systemRefused, "a pipe cannot be set up: \(Errno(rawValue: errno).spoken)")
+            }
         }
         (reader, writer) = (ends[0], ends[1])
         Interruption.watch()

@@ -83,12 +83,15 @@ struct QueueRun: ParsableCommand {
                 reporting: { if keepingLost || !$0.isDoneElsewhere { report($0, outcome) } })
         }
         var results = try perform(isMeant)
-        // An upgrade ends. A program that has a file open may never close it.
+        // What another process does comes to an end. A program that has a file open may never close it.
         while !keepingLost, results.contains(where: \.isDoneElsewhere) {
             progress.show(text: "another process is at it")
             usleep(200_000)
+            let elsewhere = results.filter(\.isDoneElsewhere).map(\.work)
             results.removeAll(where: \.isDoneElsewhere)
-            results += try perform { isMeant($0) && $0.isUpgrade }
+            results += try perform { work in
+                elsewhere.contains { $0.kind == work.kind && $0.path == work.path }
+            }
         }
         progress.finish()
         let waiting = results.filter { $0.outcome == .waiting }.count
@@ -107,11 +110,6 @@ struct QueueRun: ParsableCommand {
         case .done, .unneeded, .gone, .waiting: break
         }
     }
-}
-
-extension QueuedWorkResult {
-    /// Whether another process is at that upgrade.
-    fileprivate var isDoneElsewhere: Bool { work.isUpgrade && outcome == .inUse }
 }
 
 extension QueuedWork.Kind {

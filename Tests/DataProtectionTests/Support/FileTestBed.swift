@@ -82,12 +82,25 @@ final class FileTestBed: Sendable {
     ///
     /// - Parameter breakingWrap: also changes the wrapped file key, which no class key opens then.
     func forgeClass(of path: FilePath, _ protectionClass: ProtectionClass, breakingWrap: Bool = false) throws {
+        try forgeHeads(of: path) { head in
+            head[64 + 8] = protectionClass.rawValue
+            if breakingWrap { head[64 + 32] ^= 1 }
+        }
+    }
+
+    /// The same with the generations of the class key and of the key behind the origin MAC, up to 255.
+    func forgeGeneration(of path: FilePath, _ generation: UInt8) throws {
+        try forgeHeads(of: path) { head in
+            for start in [64 + 12, 64 + 136] { head.replaceSubrange(start..<start + 4, with: [generation, 0, 0, 0]) }
+        }
+    }
+
+    private func forgeHeads(of path: FilePath, _ forge: (inout [UInt8]) -> Void) throws {
         let file = try LowerFile(path, flags: O_RDWR)
         for start: UInt64 in [0, 4096] {
             var head = try file.bytes(at: start, count: 4096)
             guard head.count == 4096, head.starts(with: Prefix.magic) else { continue }
-            head[64 + 8] = protectionClass.rawValue
-            if breakingWrap { head[64 + 32] ^= 1 }
+            forge(&head)
             head.replaceSubrange(4064..., with: try Digest.sha256(Array(head[..<4064])))
             try file.write(head, at: start)
         }
@@ -96,19 +109,15 @@ final class FileTestBed: Sendable {
     /// Cuts a file that ``make(_:_:_:)`` has made to another size, and has both heads say that size, as anybody can who may write to the file.
     func forgeSize(of path: FilePath, _ size: UInt64) throws {
         let count = ChunkLayout.small.chunkCount(size: size)
-        let file = try LowerFile(path, flags: O_RDWR)
-        for start: UInt64 in [0, 4096] {
-            var head = try file.bytes(at: start, count: 4096)
+        try forgeHeads(of: path) { head in
             for (index, field) in [size, count].enumerated() {
                 withUnsafeBytes(of: field.littleEndian) { bytes in
                     head.replaceSubrange(268 + 8 * (index + 1)..<268 + 8 * (index + 2), with: bytes)
                 }
             }
-            head.replaceSubrange(4064..., with: try Digest.sha256(Array(head[..<4064])))
-            try file.write(head, at: start)
         }
-        let last = ChunkLayout.small.plainLength(count - 1, size: size)
-        try file.truncate(to: ChunkLayout.small.home(count - 1) + UInt64(last + ChunkLayout.overhead))
+        let last = ChunkLayout.small.home(count - 1) + UInt64(ChunkLayout.small.plainLength(count - 1, size: size))
+        try LowerFile(path, flags: O_RDWR).truncate(to: last + UInt64(ChunkLayout.overhead))
     }
 
     /// A file for class B, made by somebody who has read the keybag's public key and nothing else.

@@ -17,7 +17,7 @@ final class MountWriter {
     deinit { end() }
 
     /// Functions of numbers. `halt` and `proceed` stop the server and let it go on; what `store` stores in between reaches it later.
-    /// `flush` is msync(2).
+    /// `flush` is msync(2). `replace` renames the new file after it has closed it, or, with 0 as the last number, before.
     private static let script = """
         name = sys.argv[1]
         descriptor = os.open(name, os.O_RDWR)
@@ -34,9 +34,11 @@ final class MountWriter {
         def flush(): mapping.flush()
         def new(number, count, byte):
             with open('point/new%d' % number, 'wb') as file: file.write(bytes([byte]) * count)
-        def replace(count, byte):
-            with open('point/unfinished', 'wb') as file: file.write(bytes([byte]) * count)
-            os.rename('point/unfinished', name)
+        def replace(count, byte, isClosed):
+            with open('point/unfinished', 'wb', buffering=0) as file:
+                file.write(bytes([byte]) * count)
+                if not isClosed: os.rename('point/unfinished', name)
+            if isClosed: os.rename('point/unfinished', name)
         def flushNames():
             directory = os.open('point', os.O_RDONLY)
             os.fsync(directory)
