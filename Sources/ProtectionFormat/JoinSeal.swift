@@ -25,10 +25,15 @@ public enum JoinSeal {
     public static func isGood(
         _ seal: [UInt8], log: [UInt8], in prefix: Prefix, under headKey: borrowing SecretBytes
     ) throws(KeyError) -> Bool {
+        try isGood(seal, prefix.associatedData(.joinNote, index: 0, extra: log), under: headKey)
+    }
+
+    static func isGood(
+        _ seal: [UInt8], _ associated: [UInt8], under headKey: borrowing SecretBytes
+    ) throws(KeyError) -> Bool {
         guard seal.count == length else { return false }
         do throws(KeyError) {
-            try openEmptySeal(
-                seal, under: headKey, associated: prefix.associatedData(.joinNote, index: 0, extra: log))
+            try openEmptySeal(seal, under: headKey, associated: associated)
             return true
         } catch .authenticationFailed {
             return false

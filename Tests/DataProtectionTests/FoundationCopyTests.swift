@@ -3,6 +3,7 @@ import Foundation
 import ProtectionFormat
 import Synchronization
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -173,7 +174,7 @@ import Testing
             }
             hasEnded.signal()
         }
-        for _ in 0..<10 {
+        for _ in 0..<Effort.count(4, 40) {
             #expect(throws: (any Error).self) {
                 try files.copyItem(atPath: bed.path("d").string, toPath: bed.path("g").string, protectedBy: bed.keybag)
             }

@@ -24,8 +24,8 @@ import Testing
     /// Runs python3 with `input` to read on descriptor 0.
     static func python(_ arguments: [String], input: String = "") throws -> Answer {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-B"] + arguments
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = ["-B"] + arguments
         let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
         (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
         try process.run()
@@ -285,7 +285,7 @@ import Testing
     @Test(.enabled(if: hasPython)) func vectorsAreAKit() throws {
         let vectors = Self.folder.removingLastComponent().appending("ProtectionFormatTests/Vectors")
         let run = vectors.appending("run.py").string
-        let judged = try Self.python([run, "python3", "-B", vectors.appending("judge.py").string])
+        let judged = try Self.python([run, "/usr/bin/python3", "-B", vectors.appending("judge.py").string])
         #expect(judged.status == 0 && judged.text.contains(" 0 different"), "\(judged.text)\(judged.error)")
         let yes = try Self.python([run, "sh", "-c", "for file; do echo success; done"])
         #expect(yes.status == 1 && yes.text.contains("expected: damaged head"))

@@ -5,6 +5,7 @@ import SystemPackage
 import Testing
 
 @testable import DataProtection
+@testable import ProtectedTrees
 
 /// Notes that somebody wrote into the queue while the keybag was locked.
 @Suite struct QueueForgeryTests {
@@ -92,12 +93,65 @@ import Testing
         try bed.log("2")
         let note = bed.keybag.directory.appending("queue/1")
         let log = try bed.reference(bed.path("log"))
-        let forged = claims.map { QueueRecord.begun(log, offset: $0.offset, from: $0.from, count: $0.count) }
+        let forged = claims.map {
+            QueueRecord.begun(log, offset: $0.offset, from: $0.from, count: $0.count, seal: Array(1..<29))
+        }
         try note.overwrite(try note.contents() + forged.flatMap(\.encoded))
         try bed.enter(.unlocked)
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
         #expect(try bed.text(bed.path("log")) == "1\n2\n")
         #expect(try bed.names() == ["log"])
+    }
+
+    /// Else what came of each comparison would say what is in a log that is shut.
+    @Test(
+        "Nothing of a segment is compared with a log whose own key does not prove that it was begun",
+        arguments: [[], Array(1..<29)])
+    func aBeginningThatIsRight(_ seal: [UInt8]) throws {
+        let bed = try FileTestBed()
+        let log = try bed.makeWhole("log", .complete, Array("line".utf8))
+        let segment = try bed.makeWhole("log.segment-1", .none, Array("line".utf8))
+        try bed.forge([
+            .join(try bed.reference(segment), log: log, seal: try bed.joinSeal(of: segment, for: log)),
+            .begun(try bed.reference(log), offset: 0, from: 0, count: 4, seal: seal),
+        ])
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try bed.read(log) == Array("lineline".utf8))
+    }
+
+    /// A seal of one place, segment and text proves no other one, and none is made of bytes that do not open.
+    @Test func aBeginningThatIsPutBack() throws {
+        let bed = try FileTestBed()
+        let path = try bed.makeWhole("log", .complete, Array("line".utf8))
+        let log = try ProtectedFile.open(path, keybag: bed.keybag)
+        func claim(_ offset: UInt64 = 0, _ from: UInt64 = 0, _ count: UInt64 = 4, id: UInt8 = 1, digest: UInt8 = 2)
+            -> FileClaim
+        {
+            .begun(
+                segment: Array(repeating: id, count: 16), offset: offset, from: from, count: count,
+                digest: Array(repeating: digest, count: 32))
+        }
+        let seal = try log.seal(claim())
+        #expect(try log.proves(claim(), by: seal))
+        for other in [
+            claim(1), claim(0, 1), claim(0, 0, 5), claim(id: 2), claim(digest: 3), .part(0, of: [1], as: .none),
+        ] {
+            #expect(try !log.proves(other, by: seal))
+        }
+        let another = try ProtectedFile.open(
+            bed.makeWhole("another", .complete, Array("line".utf8)), keybag: bed.keybag)
+        #expect(try !another.proves(claim(), by: seal))
+
+        let segment = try bed.make("log.segment-1", .none, Array(repeating: 7, count: 9000))
+        try bed.forgeJoin(segment, to: path)
+        var bytes = try segment.contents()
+        bytes[bytes.count - 1] ^= 1
+        try segment.overwrite(bytes)
+        let note = try #require(try QueueNote.numbers(in: bed.keybag.directory).first)
+        _ = try bed.keybag.performQueuedWork()
+        let read = try #require(try QueueNote(note, in: bed.keybag.directory, holding: false))
+        #expect(read.records.count == 2, "the join, and that it failed")
+        #expect(try log.size() == 4)
     }
 
     /// Nor does a note lead to a file that is no part of the log.
@@ -108,7 +162,8 @@ import Testing
         try bed.keybag.lock()
         try bed.log("2")
         let note = bed.keybag.directory.appending("queue/1")
-        let forged = QueueRecord.begun(try bed.reference(other), offset: 5, from: 0, count: 2)
+        let forged = QueueRecord.begun(
+            try bed.reference(other), offset: 5, from: 0, count: 2, seal: Array(1..<29))
         try note.overwrite(try note.contents() + forged.encoded)
         try bed.enter(.unlocked)
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])

@@ -161,7 +161,7 @@ import Testing
             device: 1, inode: 2, path: directory.appending("log"), fileID: try FileID(bytes: 0..<16))
         var note = try QueueNote(.join(file, log: file.path, seal: []), in: bed.keybag.directory)
         for number in 0..<40 as Range<UInt64> {
-            try note.add(.begun(file, offset: number, from: 0, count: 1))
+            try note.add(.begun(file, offset: number, from: 0, count: 1, seal: Array(1..<29)))
             try note.add(.failed(.noSpace, at: number))
         }
         let read = try #require(try QueueNote(note.number, in: bed.keybag.directory, holding: false))

@@ -15,7 +15,8 @@ import Testing
         return [
             .raise(file, from: .completeUnlessOpen, to: .complete), .join(file, log: "/log\nfile", seal: Array(7..<35)),
             .join(file, log: "/log\nfile", seal: []),
-            .begun(file, offset: 5, from: 0, count: .max), .failed(.ioError, at: 1_700_000_000),
+            .begun(file, offset: 5, from: 0, count: .max, seal: Array(1..<29)),
+            .begun(file, offset: 5, from: 0, count: .max, seal: []), .failed(.ioError, at: 1_700_000_000),
         ]
     }()
 

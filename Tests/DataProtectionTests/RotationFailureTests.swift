@@ -2,6 +2,7 @@ import Glibc
 import KeyQuota
 import ProtectionKeys
 import SystemPackage
+import TestEffort
 import Testing
 
 @testable import DataProtection
@@ -21,13 +22,13 @@ struct RotationFailureTests {
         ])
     func aCallFails(_ name: String, _ error: String, _ count: Int) throws {
         var failures: [String: Int] = [:]
-        for number in 1...count {
+        for number in Effort.slice(of: 1..<count) + [count] {
             let failed = try aCallFails(StormProcess.Call(name: name, number: number, error: error))
             failures[failed, default: 0] += 1
         }
         print("rotation, \(name) \(error): \(failures.sorted { $0.key < $1.key })")
         #expect(failures["nothing", default: 0] > 0, "the last call was reached")
-        #expect(failures.count > 1, "some failures were met")
+        #expect(failures.count > 1 || Effort.level < 7, "some failures were met")
     }
 
     /// - Returns: at which step it failed.

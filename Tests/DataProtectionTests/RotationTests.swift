@@ -84,6 +84,13 @@ struct RotationTests {
         try bed.forgeGeneration(of: path, 2)
         expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
         expectError("otherKey") { try bed.keybag.rewrap(fileAt: path) }
+        // A key that nobody has, too, and a keybag: the search before the old key is forgotten must find the file.
+        try bed.forgeGeneration(of: path, 9)
+        expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        try bed.forgeKeybag(of: path)
+        expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        try bed.forgeKeybag(of: path)
+        try bed.forgeGeneration(of: path, 2)
         // The second head is genuine again, and not in force: of two heads of one generation the first is.
         var bytes = try path.contents()
         bytes.replaceSubrange(4096..<8192, with: genuine)
@@ -93,6 +100,7 @@ struct RotationTests {
         try bed.enter(.locked)
         try bed.forgeGeneration(of: path, 2)
         #expect(try !bed.keybag.needsRewrap(fileAt: path), "while the class key is away, nobody can tell")
+        expectError("locked") { _ = try bed.keybag.needsRewrap(LowerFile.toLookAt(path), isStrict: true) }
     }
 
     @Test("Rewrapping a file leaves the old wrap in no slot, and its data where they are")

@@ -86,6 +86,47 @@ import Testing
         #expect(try bed.names() == ["file", "mine"])
     }
 
+    /// While locked, a process of the same user has the key of the list.
+    @Test(
+        "No row makes a part of a file: not to copy it into a weaker one, nor to compare its digest, nor to write to it",
+        arguments: [[1, 0], [0], [0, 1]])
+    func aForgedRecord(_ order: [Int]) async throws {
+        let bed = try DownloadBed()
+        bed.server["file"] = .init(bytes: bytes)
+        let mine = noise(3000, seed: 5)
+        try bed.put(mine, "mine", as: .complete)
+        let queue = try bed.queue()
+        var request = bed.request()
+        request.protectionClass = .none
+        var sum = try RunningDigest(.sha256)
+        try sum.update(mine)
+        if order == [0] { request.checks = [.digest(.sha256, try sum.finish())] }
+        let id = try await queue.add(request).id
+        let name = PartialName(target: bed.path("file"), id: id)
+        let own = try ProtectedFile.createLarge(name.path(order.count), as: .none, keybag: bed.keybag)
+        try [1].withUnsafeBytes { try own.write($0, at: 0) }
+        let planted = try SegmentRecord(number: order.count, start: 0, synced: 1, in: own, of: id)
+        try own.close()
+        try FileManager.default.linkItem(atPath: bed.path("mine").string, toPath: name.path(0).string)
+        let taken = SegmentRecord(
+            number: 0, start: 0, synced: 3000, fileID: try ProtectedFile.fileID(at: bed.path("mine")),
+            seal: planted.seal)
+        var parts = order.map { $0 == 0 ? taken : planted }
+        if parts.count == 2 { parts[1].start = parts[0].end }
+        let resource = ResourceIdentity(length: parts.last!.end)
+        try queue.store.note(PartialRecord(resource: resource, parts: parts, isWhole: true), of: id)
+        try await queue.run(untilIdle: true)
+        #expect(try bed.contents("mine") == mine && bed.protectionClass("mine") == .complete)
+        let download = try await queue.download(id)
+        if order == [0] {
+            #expect(download.failure?.kind == .checksum, "what the server has was compared, and nothing else")
+        } else {
+            #expect(download.state == .finished)
+            #expect(try bed.contents() == bytes)
+        }
+        #expect(try name.numbers() == [])
+    }
+
     /// The server has got another version meanwhile, and its part has the length of the one before.
     @Test(
         "A part of an earlier version, put back under the name of the present one, is not continued",

@@ -43,6 +43,32 @@ import Testing
         #expect(taker.bodies == [bytes])
     }
 
+    @Test(
+        "An exception from trust in the list does not count for a file that is shut while locked; one of the upload does"
+    )
+    func exceptions() async throws {
+        let bed = try DownloadBed()
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let certificate = String(repeating: "07", count: 32)
+        let listed = try TrustException(host: "server.test", port: 443, certificate: certificate, reasons: [.expired])
+        let own = try TrustException(host: "server.test", port: 443, certificate: certificate, reasons: [.hostMismatch])
+        try bed.keybag.lock()
+        try queue.trustExceptions.add(listed)
+        try bed.unlock()
+        for protectionClass in ProtectionClass.allCases {
+            try? FileManager.default.removeItem(atPath: bed.path("file").string)
+            try bed.put(bytes, as: protectionClass)
+            var request = request(bed)
+            request.trust = request.trust.excepting([own])
+            _ = try await queue.add(request)
+            try await queue.run(untilIdle: true)
+            let isShut = [.complete, .completeUnlessOpen].contains(protectionClass)
+            #expect(taker.trusts.last?.exceptions == (isShut ? [own] : [own, listed]), "\(protectionClass)")
+        }
+        #expect(taker.bodies.count == 4)
+    }
+
     @Test("A mark is of one upload: altered, or in another row, it sends nothing, and beside it nothing counts")
     func foreignMark() async throws {
         let bed = try DownloadBed()

@@ -33,9 +33,8 @@ struct PublicationKillTests {
             let file = try ProtectedFile.createLarge(name.path(number), as: .completeUnlessOpen, keybag: bed.keybag)
             try Self.bytes[range].withUnsafeBytes { try file.write($0, at: 0) }
             partial.parts.append(
-                SegmentRecord(
-                    number: number, start: UInt64(range.lowerBound), synced: UInt64(range.count),
-                    fileID: try file.openedID()))
+                try SegmentRecord(
+                    number: number, start: UInt64(range.lowerBound), synced: UInt64(range.count), in: file, of: id))
             try file.close()
         }
         try queue.store.note(partial, of: id)

@@ -176,12 +176,15 @@ import Testing
     @Test func partsOverlap() throws {
         let bed = try DownloadBed()
         let name = PartialName(target: bed.path("file"), id: DownloadID("00112233445566778899aabbccddeeff")!)
-        func part(_ number: Int, _ range: Range<Int>, synced: UInt64) throws -> SegmentRecord {
-            let file = try ProtectedFile.createLarge(name.path(number), as: .completeUnlessOpen, keybag: bed.keybag)
+        func part(
+            _ number: Int, _ range: Range<Int>, synced: UInt64,
+            as protectionClass: ProtectionClass = .completeUnlessOpen
+        ) throws -> SegmentRecord {
+            let file = try ProtectedFile.createLarge(name.path(number), as: protectionClass, keybag: bed.keybag)
             try bytes[range].withUnsafeBytes { try file.write($0, at: 0) }
             defer { try? file.close() }
-            return SegmentRecord(
-                number: number, start: UInt64(range.lowerBound), synced: synced, fileID: try file.openedID())
+            return try SegmentRecord(
+                number: number, start: UInt64(range.lowerBound), synced: synced, in: file, of: name.id)
         }
         let records = [
             try part(3, 0..<150_000, synced: 70_001), try part(4, 70_001..<120_000, synced: 49_999),
@@ -202,6 +205,19 @@ import Testing
         #expect(throws: DataProtectionError.self) { try chain.join(broken) }
         try name.removeAll(but: [3, 6])
         #expect(throws: DataProtectionError.self) { try chain.join(records) }
+        // A seal of another part, none, and a first part from which a stronger one would be read while locked.
+        let seals = [records[3].seal, nil, records[0].seal]
+        for (seal, isGood) in zip(seals, [false, false, true]) {
+            var first = records[0]
+            first.seal = seal
+            #expect(((try? chain.join([first]).close()) != nil) == isGood)
+        }
+        let weaker = [
+            try part(7, 0..<70_001, synced: 70_001, as: .none), try part(8, 70_001..<120_000, synced: 49_999),
+        ]
+        #expect(throws: DataProtectionError.self) { try chain.join(weaker) }
+        let weak = try ProtectedFile.open(name.path(7), keybag: bed.keybag)
+        #expect(try weak.size() == 70_001, "nothing was copied into it")
     }
 
     @Test func longNames() throws {

@@ -10,6 +10,7 @@ import Testing
 /// Takes what is sent, piece by piece, and says yes.
 final class Taker: DownloadTransport {
     private let taken = Mutex<[[UInt8]]>([])
+    private let trusted = Mutex<[ServerTrust]>([])
     /// Called before every piece, with how much of it has come.
     private let beforeEachPiece: @Sendable (Int) throws -> Void
 
@@ -19,9 +20,12 @@ final class Taker: DownloadTransport {
 
     /// Whole bodies that were acknowledged.
     var bodies: [[UInt8]] { taken.withLock { $0 } }
+    /// Who was to be believed, each time.
+    var trusts: [ServerTrust] { trusted.withLock { $0 } }
 
     func transfer(_ request: HTTPRequest, to receiver: any HTTPReceiver) async throws(HTTPError) -> HTTPResponse {
         let response = HTTPResponse(status: 204, headers: [], url: request.url, version: "1.1")
+        trusted.withLock { $0.append(request.trust) }
         do {
             guard let body = request.body else { throw CancellationError() }
             var bytes: [UInt8] = []

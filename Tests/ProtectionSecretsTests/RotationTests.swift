@@ -52,6 +52,38 @@ import Testing
         #expect(old.count == 2 && old.allSatisfy { $0.isOf(.secrets) })
     }
 
+    @Test("An older keybag that was put back stores nothing new under the retired keys")
+    func olderPutBack() throws {
+        let bed = try SecretsBed()
+        try Self.fill(bed)
+        let names = KeybagFile.names.map { bed.keybag.directory.appending($0).string }
+        let old = try names.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+        try bed.rotate()
+        for (name, bytes) in zip(names, old) { try bytes.write(to: URL(fileURLWithPath: name)) }
+        for store in [bed.store, try bed.another()] {
+            for accessibility in SecretAccessibility.allCases {
+                let error = #expect(throws: SecretError.self) {
+                    try store.set(.account("n"), value: secret("new"), accessibility: accessibility)
+                }
+                #expect(error.map { "\($0)".contains("older copy was put back") } == true, "\(accessibility)")
+            }
+        }
+        #expect(try bed.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM secrets") } == 4)
+    }
+
+    @Test(
+        "A row that only says that it is under the active class key is not called current",
+        arguments: SecretAccessibility.allCases)
+    func forgedGeneration(_ accessibility: SecretAccessibility) throws {
+        let bed = try SecretsBed()
+        try bed.store.add(.account("a"), value: secret("a"), accessibility: accessibility)
+        let generation = try bed.rotate()
+        #expect(try bed.store.needingRewrap() == 1)
+        try bed.store.write { try $0.execute(sql: "UPDATE secrets SET generation = ?", arguments: [generation]) }
+        #expect(try bed.store.needingRewrap() == 1)
+        #expect(try bed.store.rewrap().failures.count == 1)
+    }
+
     /// Locked: those that need no more than the first unlock are done, the others are named.
     @Test func whileLocked() throws {
         let bed = try SecretsBed()

@@ -150,6 +150,7 @@ extension KeybagFailure {
             "make one, with the passcode: protectfs recovery new\(ProposedKeybag.words(for: directory))"
         case .deviceKeyUnusable(let path, _):
             "repair \(quoted(path)); or move it away and use the recovery code: protectfs passcode --with-recovery-code"
+        case .keybagDamaged(_, reason: KeybagFailure.olderCopyReason): Self.olderKeybagHint
         case .keybagDamaged(let directory, _):
             "put back an export: protectfs recovery restore\(ProposedKeybag.words(for: directory)) FILE; or a copy of the directory"
         case .keybagUnconfirmed:
@@ -163,7 +164,7 @@ extension KeybagFailure {
     /// The way out when the keybag is older than a file or than the keys in the ring. A restore leaves a whole keybag alone.
     package static let olderKeybagHint =
         "put back the newest export: move keybag.0 and keybag.1 of the keybag's directory away, then protectfs recovery restore FILE; "
-        + "if another device rotated, read the file there"
+        + "if another device rotated, read the file there; if you mean to use this copy, restart the machine first"
 
     /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
     private func notFoundHint(_ directory: FilePath) -> String {

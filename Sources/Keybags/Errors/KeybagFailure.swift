@@ -122,6 +122,11 @@ extension DataProtectionError {
     }
 }
 
+extension KeybagFailure {
+    /// Of `keybagDamaged`: it opens, and is not the one in force.
+    package static let olderCopyReason = "the keyring has newer class keys; an older copy was put back"
+}
+
 extension HardwareProblem {
     fileprivate var errno: Errno {
         switch self {

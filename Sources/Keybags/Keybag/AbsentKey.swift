@@ -43,7 +43,6 @@ extension DataProtectionError {
 
     /// For a keybag that has fewer generations than the ring, where no rotation was interrupted.
     package static func olderCopy(of keybag: Keybag) -> DataProtectionError {
-        let reason = "the keyring has newer class keys; an older copy was put back"
-        return .because(KeybagFailure.keybagDamaged(keybag.directory, reason: reason))
+        .because(KeybagFailure.keybagDamaged(keybag.directory, reason: KeybagFailure.olderCopyReason))
     }
 }

@@ -92,7 +92,8 @@ extension Keybag {
     /// Opens the keybag with its passcode, in every lock state, and loads no key into the ring. The attempt is counted.
     ///
     /// - Parameter passcode: 1 to 1,024 bytes.
-    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `attemptsNotRecorded`, `keybagDamaged`.
+    /// - Throws: `wrongPasscode`, `throttled`, `otherDevice`, `attemptsNotRecorded`, `keybagDamaged`, also where the keyring has newer class keys:
+    ///   an older copy was put back.
     public func open(passcode: borrowing SecretBytes) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
         let opening = try passcodeOpening(passcode, loaded)
@@ -106,7 +107,7 @@ extension Keybag {
     /// Opens the keybag with its recovery code, with or without its device key, and checks all that is in it.
     ///
     /// No attempt is counted or delayed: nobody can guess 130 random bits, and a user who forgot the passcode must not wait.
-    /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged`.
+    /// - Throws: `noRecoveryCode`, `wrongRecoveryCode`, `keybagDamaged` as above.
     public func open(recoveryCode: borrowing RecoveryCode) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
         guard loaded.copy.uuid == uuid else { throw .because(KeybagFailure.keybagNotFound(directory)) }
@@ -114,6 +115,7 @@ extension Keybag {
             throw .because(KeybagFailure.noRecoveryCode(directory))
         }
         try DerivationFloor.check(slot.iterations, of: directory)
+        try refuseOlder(loaded.copy)
         defer { SecretBytes.scrubStack() }
         let key: KeybagKey
         do throws(KeyError) {

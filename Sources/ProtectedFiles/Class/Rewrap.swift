@@ -83,16 +83,41 @@ extension Keybag {
     }
 
     /// The same of an open file.
-    package func needsRewrap(_ file: LowerFile) throws(DataProtectionError) -> Bool {
+    ///
+    /// - Parameter isStrict: whether a no that nothing proves is `locked` or `keyringUnavailable`.
+    package func needsRewrap(_ file: LowerFile, isStrict: Bool = false) throws(DataProtectionError) -> Bool {
         let heads = try HeadPair(lookingAt: file)
         let name = heads.head.wrap.classKey
-        guard name.keybag == uuid else { throw .because(FileFailure.foreignKeybag(file.path, name.keybag)) }
-        guard try current().entry(of: name) != nil else { throw .keyLost(self, file.path, name) }
+        // Else whoever changes one byte keeps the file from being wrapped anew until its class key is forgotten.
+        guard name.keybag == uuid else {
+            try refuseOwn(heads.head, file.path)
+            throw .because(FileFailure.foreignKeybag(file.path, name.keybag))
+        }
+        guard try current().entry(of: name) != nil else {
+            try refuseOwn(heads.head, file.path)
+            throw .keyLost(self, file.path, name)
+        }
         let isCurrent = try isCurrent(heads.head)
         if heads.hasStaleWrap || !isCurrent { return true }
-        // Else whoever changes one byte keeps the file from being wrapped anew until its class key is forgotten.
-        try refuseForged(heads.head, file.path)
+        if isStrict { try requireAuthentic(heads.head, file.path) } else { try refuseForged(heads.head, file.path) }
         return false
+    }
+
+    /// Refuses a head that names a class key which this keybag does not have, although one of its class keys opens it.
+    ///
+    /// - Throws: `otherKey`.
+    private func refuseOwn(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+        let name = head.wrap.classKey
+        var session = KeySession(self)
+        let copy = try current()
+        for own in copy.fileEntries.compactMap(copy.name(of:)) {
+            do throws(DataProtectionError) {
+                _ = try session.fileKey(of: head, under: own, path: path, .rotateKeys)
+            } catch {
+                continue
+            }
+            throw .because(FileFailure.otherKey(path, name.protectionClass, generation: name.generation))
+        }
     }
 
     /// Whether wrap and origin MAC are under active keys.

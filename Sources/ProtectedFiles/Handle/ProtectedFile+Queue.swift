@@ -25,6 +25,31 @@ extension ProtectedFile {
         }
     }
 
+    /// Proves a claim about this file, for a note.
+    package func seal(_ claim: FileClaim) throws(DataProtectionError) -> [UInt8] {
+        try withHeadKey { prefix, headKey throws(KeyError) in try claim.seal(in: prefix, under: headKey.bytes) }
+    }
+
+    /// Whether that seal was made with the key of this file.
+    package func proves(_ claim: FileClaim, by seal: [UInt8]) throws(DataProtectionError) -> Bool {
+        try withHeadKey { prefix, headKey throws(KeyError) in
+            try claim.isProved(by: seal, in: prefix, under: headKey.bytes)
+        }
+    }
+
+    private func withHeadKey<R>(
+        _ body: (Prefix, borrowing FileKeys.Kept) throws(KeyError) -> R
+    ) throws(DataProtectionError) -> R {
+        try inTurn(.read) { () throws(DataProtectionError) in
+            try open.operate(.read, needsHead: true) { view, keys throws(Trouble) in
+                let prefix = view.state.heads.head.prefix
+                return try certainly { () throws(DataProtectionError) in
+                    try withKeys { () throws(KeyError) in try body(prefix, keys.head()) }
+                }
+            }
+        }
+    }
+
     /// The key that encrypts data of mappings which comes after a lock.
     ///
     /// - Parameter salt: 16 bytes, of a key that there was; nil: a new one.

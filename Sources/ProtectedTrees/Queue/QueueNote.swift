@@ -41,6 +41,8 @@ package struct QueueNote {
             }
         }
         try place.flush()
+        // Of an earlier note of that number, whose worker was killed after it had removed the note.
+        QueueTries(number, in: keybag).end()
         self.number = number
         file = LowerFile(path: directory.appending("\(number)"), descriptor: try unnamed.file.duplicate())
         records = [work]

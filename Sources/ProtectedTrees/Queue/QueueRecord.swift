@@ -19,8 +19,9 @@ package enum QueueRecord: Hashable {
     case late(FileReference, salt: [UInt8])
     /// Bring what is in a directory to its class.
     case upgrade(QueuedUpgrade)
-    /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log.
-    case begun(FileReference, offset: UInt64, from: UInt64, count: UInt64)
+    /// The join has begun to write `count` bytes of the segment, from `from` on, at `offset` of the log. The seal (``FileClaim``) is empty in
+    /// notes of earlier versions, which had none.
+    case begun(FileReference, offset: UInt64, from: UInt64, count: UInt64, seal: [UInt8])
     /// The last try failed, at that second since 1970.
     case failed(Errno, at: UInt64)
 
@@ -34,15 +35,16 @@ package enum QueueRecord: Hashable {
                     + (seal.isEmpty ? [] : [Array(Hexadecimal.text(seal).utf8)])
             case .late(let file, let salt): [Array("late".utf8)] + file.fields + [Array(Hexadecimal.text(salt).utf8)]
             case .upgrade(let upgrade): [Array("upgrade".utf8)] + upgrade.fields
-            case .begun(let log, let offset, let from, let count):
+            case .begun(let log, let offset, let from, let count, let seal):
                 [Array("begun".utf8)] + log.fields + [Self.text(offset), Self.text(from), Self.text(count)]
+                    + (seal.isEmpty ? [] : [Array(Hexadecimal.text(seal).utf8)])
             case .failed(let errno, let time): [Array("failed".utf8), Self.text(errno.rawValue), Self.text(time)]
             }
         return fields.flatMap { $0 + [0] } + [0x0A]
     }
 
     /// The fields of a `begun`, which has most: a note of zeros must not cost many times its length in memory.
-    private static let mostFields = 8
+    private static let mostFields = 9
 
     /// All whole records; what follows the last one is torn and was never acknowledged.
     package static func decode(_ bytes: [UInt8]) -> [QueueRecord] {
@@ -81,9 +83,11 @@ package enum QueueRecord: Hashable {
         case ("upgrade", _, _):
             guard let upgrade = QueuedUpgrade(fields: fields.dropFirst()) else { return nil }
             self = .upgrade(upgrade)
-        case ("begun", 8, let file?):
-            guard let offset = numbers[0], let from = numbers[1], let count = numbers[2] else { return nil }
-            self = .begun(file, offset: offset, from: from, count: count)
+        case ("begun", 8...9, let file?):
+            guard let offset = numbers[0], let from = numbers[1], let count = numbers[2],
+                let seal = fields.count == 8 ? [] : Self.bytes(fields[8], count: JoinSeal.length)
+            else { return nil }
+            self = .begun(file, offset: offset, from: from, count: count, seal: seal)
         case ("failed", 3, _):
             let numbers = fields.dropFirst().compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
             guard numbers.count == 2 else { return nil }

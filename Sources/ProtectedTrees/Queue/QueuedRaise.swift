@@ -34,11 +34,15 @@ package final class QueuedRaise: ClosePromise {
         _ file: LowerFile, named path: FilePath, to protectionClass: ProtectionClass, keybag: Keybag
     ) throws(DataProtectionError) {
         self.keybag = keybag
-        let now = try ProtectedFileInfo(path: file.path, file: file).protectionClass
+        let head = try HeadPair(lookingAt: file).head
+        let now = head.wrap.classKey.protectionClass
         guard now <= protectionClass else {
             throw .because(FileFailure.wouldWeaken(path, from: now, to: protectionClass))
         }
-        if now == protectionClass { return nil }
+        if now == protectionClass {
+            try keybag.refuseForged(head, path)
+            return nil
+        }
         guard let fileID = try file.fileID() else { throw .notProtected(file.path) }
         let reference = try FileReference(file, fileID, named: path)
         note = try QueueNote(.raise(reference, from: now, to: protectionClass), in: keybag.directory)

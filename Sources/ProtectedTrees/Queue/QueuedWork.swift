@@ -50,8 +50,15 @@ public struct QueuedWorkResult: Hashable, Sendable {
     public let work: QueuedWork
     /// How it ended.
     public let outcome: Outcome
-    /// Whether another process is doing it: that comes to an end, and may fail.
+    /// Whether another process is doing it: that comes to an end, and may fail. No part of what makes two results the same.
     package var isDoneElsewhere = false
+
+    public static func == (one: Self, other: Self) -> Bool { one.work == other.work && one.outcome == other.outcome }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(work)
+        hasher.combine(outcome)
+    }
 }
 
 extension Keybag {

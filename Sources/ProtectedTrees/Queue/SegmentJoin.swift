@@ -50,11 +50,14 @@ struct SegmentJoin {
             throw .because(TreeFailure.notASegment(segment.path, of: log))
         }
         if hasBecome { return try remove(segment) }
-        // A writer of a log that was rotated in this moment would write its next line before a new one's first.
-        if own == nil, note.begun == nil, !OwnDirectory.exists(log), try segment.become(log) {
-            return try remove(segment)
+        let target: ProtectedFile
+        if let begun = try begunLog(note, source) {
+            target = begun
+        } else {
+            // A writer of a log that was rotated in this moment would write its next line before a new one's first.
+            if own == nil, !OwnDirectory.exists(log), try segment.become(log) { return try remove(segment) }
+            target = try presentLog()
         }
-        let target = try target(note)
         try refuseWeaker(target, than: source)
         do throws(DataProtectionError) {
             try append(source, to: target, &note)
@@ -76,19 +79,36 @@ struct SegmentJoin {
         guard to >= from else { throw .because(FileFailure.wouldWeaken(source.path, from: from, to: to)) }
     }
 
-    /// The log as its only writer: the one that an interrupted join has begun with, wherever it was rotated to, else what has
-    /// the name now.
-    private func target(_ note: QueueNote) throws(DataProtectionError) -> ProtectedFile {
-        let begun = try note.begun?.log.find(asPartOf: log)
-        let path = begun?.path ?? log
-        if let own, try own.lower.isNamed(path) { return own }
-        if own != nil, begun == nil { throw .busy(path) }
+    /// The log that an interrupted join has begun with, wherever it was rotated to, as its only writer; nil if its own key does not prove that.
+    private func begunLog(_ note: QueueNote, _ source: ProtectedFile) throws(DataProtectionError) -> ProtectedFile? {
+        guard let begun = note.begun, let found = try begun.log.find(asPartOf: log) else { return nil }
+        if let own, try own.lower.isNamed(found.path) { return own }
+        do throws(DataProtectionError) {
+            let file = try ProtectedFile.open(found.path, .readWrite, keybag: keybag)
+            // Rotated in this moment: it is another log.
+            guard try file.lower.fileID() == begun.log.fileID else { throw .busy(found.path) }
+            if try isProved(begun, of: source, in: file) {
+                try file.beginWriting()
+                return file
+            }
+            try file.close()
+        } catch {
+            // Somebody may have put it there, and named it in the note.
+            guard error.provesNothing else { throw error }
+        }
+        return nil
+    }
+
+    /// What has the name of the log now, as its only writer.
+    private func presentLog() throws(DataProtectionError) -> ProtectedFile {
+        if let own {
+            guard try own.lower.isNamed(log) else { throw .busy(log) }
+            return own
+        }
         // Says *busy* where somebody sits on the log's lock; what follows would wait for ever.
-        if begun == nil { _ = try FileReference.openRegular(path)?.fileID() }
-        let file = try ProtectedFile.open(path, .readWrite, keybag: keybag)
+        _ = try FileReference.openRegular(log)?.fileID()
+        let file = try ProtectedFile.open(log, .readWrite, keybag: keybag)
         try file.beginWriting()
-        // Rotated in this moment: it is another log.
-        if begun != nil, try file.lower.fileID() != note.begun?.log.fileID { throw .busy(path) }
         return file
     }
 
@@ -102,7 +122,15 @@ struct SegmentJoin {
         while done < size {
             let offset = UInt64(try target.size())
             let count = min(size - done, Self.piece)
-            try note.add(.begun(reference, offset: offset, from: done, count: count))
+            let claim = try source.begun(from: done, count: count, at: offset)
+            let seal: [UInt8]
+            // The note does not grow with each try that fails.
+            if let last = note.begun, last.from == done, try target.proves(claim, by: last.seal) {
+                seal = last.seal
+            } else {
+                seal = try target.seal(claim)
+            }
+            try note.add(.begun(reference, offset: offset, from: done, count: count, seal: seal))
             try source.copy(from: done, count: count, to: target, at: offset)
             try target.sync()
             done += count
@@ -111,21 +139,36 @@ struct SegmentJoin {
 
     /// How many bytes of the segment are in the log already.
     ///
-    /// Each piece that was announced is compared, from the first byte on: what the note says of earlier pieces proves nothing.
+    /// Each piece that was announced is compared, from the first byte on: what the note says of earlier pieces proves nothing. Nothing is
+    /// compared that the log's own key does not prove to have been announced: what comes of it can be seen without a key.
     private func appended(
         of source: ProtectedFile, in target: ProtectedFile, _ note: QueueNote
     ) throws(DataProtectionError) -> UInt64 {
-        guard let id = note.begun?.log.fileID, try target.lower.fileID() == id else { return 0 }
-        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
+        guard let id = try target.lower.fileID() else { return 0 }
         var done: UInt64 = 0
-        for case .begun(let log, let offset, let from, let count) in note.records where log.fileID == id && from == done
-        {
-            guard offset <= size, count <= size - offset, count <= sourceSize - from,
-                try source.hasSameBytes(from: from, count: count, as: target, at: offset)
-            else { continue }
-            done += count
+        for record in note.records {
+            guard let begun = Begun(record), begun.log.fileID == id, begun.from == done, !begun.seal.isEmpty else {
+                continue
+            }
+            // A forged record: others may follow, a hundred thousand of them, and each would be read for.
+            guard try isProved(begun, of: source, in: target) else { break }
+            if try source.hasSameBytes(from: done, count: begun.count, as: target, at: begun.offset) {
+                done += begun.count
+            }
         }
         return done
+    }
+
+    /// Whether somebody with the log's key has announced these bytes of this segment for that place.
+    private func isProved(
+        _ begun: Begun, of source: ProtectedFile, in target: ProtectedFile
+    ) throws(DataProtectionError) -> Bool {
+        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
+        guard !begun.seal.isEmpty, begun.offset <= size, begun.count <= Self.piece, begun.from <= sourceSize,
+            begun.count <= sourceSize - begun.from
+        else { return false }
+        let claim = try source.begun(from: begun.from, count: begun.count, at: begun.offset)
+        return try target.proves(claim, by: begun.seal)
     }
 
     private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
@@ -136,13 +179,33 @@ struct SegmentJoin {
     }
 }
 
+/// What an attempt to join was about to write.
+private struct Begun {
+    let log: FileReference
+    let offset, from, count: UInt64
+    let seal: [UInt8]
+
+    init?(_ record: QueueRecord) {
+        guard case .begun(let log, let offset, let from, let count, let seal) = record else { return nil }
+        (self.log, self.offset, self.from, self.count, self.seal) = (log, offset, from, count, seal)
+    }
+}
+
 extension QueueNote {
-    /// What the last attempt to join was about to write, if there was one.
-    fileprivate var begun: (log: FileReference, offset: UInt64, from: UInt64, count: UInt64)? {
-        for case .begun(let log, let offset, let from, let count) in records.reversed() {
-            return (log, offset, from, count)
+    /// The last one, if there was one.
+    fileprivate var begun: Begun? { records.lazy.reversed().compactMap(Begun.init).first }
+}
+
+extension DataProtectionError {
+    /// Whether a file is none that a note could rightly name as a log of this keybag.
+    fileprivate var provesNothing: Bool {
+        switch self {
+        case .damaged, .unsupported, .notProtected, .notRegularFile, .because(KeybagFailure.keyLost),
+            .because(FileFailure.mangled), .because(FileFailure.otherKey), .because(FileFailure.foreignKeybag),
+            .because(FileFailure.unverifiedOrigin):
+            true
+        default: false
         }
-        return nil
     }
 }
 
@@ -179,6 +242,22 @@ extension FileReference {
 }
 
 extension ProtectedFile {
+    /// That these bytes are about to be written to a log.
+    ///
+    /// - Parameter offset: in the log.
+    fileprivate func begun(
+        from start: UInt64, count: UInt64, at offset: UInt64
+    ) throws(DataProtectionError) -> FileClaim {
+        var digest = try withKeys { () throws(KeyError) in try RunningDigest(.sha256) }
+        try forEachSegment(from: start, count: count) { bytes, _ throws(DataProtectionError) in
+            do throws(KeyError) { try digest.update(bytes) } catch { throw .cryptography(error) }
+            return true
+        }
+        let value: [UInt8]
+        do throws(KeyError) { value = try digest.valueSoFar() } catch { throw .cryptography(error) }
+        return .begun(segment: try openedID(), offset: offset, from: start, count: count, digest: value)
+    }
+
     fileprivate func copy(
         from start: UInt64, count: UInt64, to target: ProtectedFile, at offset: UInt64
     ) throws(DataProtectionError) {

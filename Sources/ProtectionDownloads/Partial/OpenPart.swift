@@ -12,9 +12,8 @@ final class OpenPart {
 
     /// The parts before this one, of which none is open.
     private let earlier: [SegmentRecord]
-    let number: Int
-    let start: UInt64
-    let fileID: [UInt8]
+    /// As the list says it, but for what is flushed.
+    private let last: SegmentRecord
     /// How many bytes of it are flushed, and how many are written.
     private var synced: UInt64
     private(set) var written: UInt64
@@ -28,20 +27,26 @@ final class OpenPart {
     /// - Parameters:
     ///   - file: open to be written to.
     ///   - last: what the list says of it; `synced` bytes are there.
+    ///   - id: of the download.
     init(
-        _ file: ProtectedFile, _ last: SegmentRecord, behind earlier: [SegmentRecord], of resource: ResourceIdentity
+        _ file: ProtectedFile, _ last: SegmentRecord, behind earlier: [SegmentRecord], of resource: ResourceIdentity,
+        _ id: DownloadID
     ) throws(DataProtectionError) {
         (self.file, self.earlier, self.resource) = (file, earlier, resource)
-        (number, start) = (last.number, last.start)
         (synced, written, aheadOf) = (last.synced, last.synced, last.synced)
-        fileID = try file.openedID()
+        self.last = try SegmentRecord(number: last.number, start: last.start, synced: last.synced, in: file, of: id)
     }
 
     /// What the list is to know: of the bytes only those that are flushed.
     var record: PartialRecord {
-        let part = SegmentRecord(number: number, start: start, synced: synced, fileID: fileID)
+        var part = last
+        part.synced = synced
         return PartialRecord(resource: resource, parts: earlier + [part], isWhole: isWhole)
     }
+
+    var number: Int { last.number }
+    var fileID: [UInt8]? { last.fileID }
+    private var start: UInt64 { last.start }
 
     /// The offset in the download behind the last byte that is written.
     var end: UInt64 { start + written }

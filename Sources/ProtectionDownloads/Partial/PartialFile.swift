@@ -126,7 +126,7 @@ final class PartialFile {
         do throws(DataProtectionError) {
             let file = try SegmentChain(name: name, keybag: store.keybag).join(found.parts)
             let record = SegmentRecord(number: first.number, start: 0, synced: UInt64(try file.size()))
-            part = try OpenPart(file, record, behind: [], of: found.resource)
+            part = try OpenPart(file, record, behind: [], of: found.resource, id)
         } catch .because(KeybagFailure.locked) {
             throw Locked()
         } catch {
@@ -234,7 +234,7 @@ final class PartialFile {
             // Made by a process that was killed before it could write to it.
             try AtomicReplace.remove(path)
             let file = try ProtectedFile.createLarge(path, as: request.partialClass, keybag: store.keybag)
-            let part = try OpenPart(file, last, behind: earlier.parts, of: earlier.resource)
+            let part = try OpenPart(file, last, behind: earlier.parts, of: earlier.resource, id)
             storage = .open(part)
             return part
         } catch .because(KeybagFailure.locked) {

@@ -3,8 +3,8 @@ import DataProtection
 /// The parts of a download, which can be put together once they can all be opened.
 ///
 /// Each begins at or before the end of the one before it and is of the same version of the resource, so that writing it where it
-/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, and nobody
-/// else could have made it: files change names without a key.
+/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, its own key proves that it
+/// was made for this part, and nobody else could have made it: files change names without a key, and a process of the same user can forge records.
 struct SegmentChain {
     let name: PartialName
     let keybag: Keybag
@@ -13,8 +13,8 @@ struct SegmentChain {
     ///
     /// - Parameter records: in their order, the first one beginning at 0.
     /// - Returns: the first one, open.
-    /// - Throws: `locked`; `damaged` if a part has less than was flushed or another file has its name, `unverifiedOrigin`, or `system` if
-    ///   it is not there.
+    /// - Throws: `locked`; `damaged` if a part has less than was flushed or another file has its name, `wouldWeaken` if the first part has a
+    ///   weaker class than another one, `unverifiedOrigin`, or `system` if it is not there.
     func join(_ records: [SegmentRecord]) throws(DataProtectionError) -> ProtectedFile {
         // All are opened before the first byte is written: an open file stays open through a lock.
         var parts: [(file: ProtectedFile, record: SegmentRecord)] = []
@@ -24,6 +24,12 @@ struct SegmentChain {
             let file = try ProtectedFile.open(path, .readWrite, keybag: keybag, requireVerifiedOrigin: true)
             guard try file.openedID() == record.fileID else {
                 throw .damaged(path, .head, reason: "it is another file", offset: nil)
+            }
+            guard
+                try file.proves(
+                    .part(UInt64(record.number), of: name.id.bytes, as: file.openedClass()), by: record.seal ?? [])
+            else {
+                throw .damaged(path, .head, reason: "it was not made for this download", offset: nil)
             }
             guard UInt64(try file.size()) >= record.synced else {
                 throw .damaged(path, .contentRecord, reason: "shorter than it was", offset: nil)
@@ -37,6 +43,9 @@ struct SegmentChain {
             throw .damaged(first.file.path, .contentRecord, reason: "not the first part", offset: nil)
         }
         if parts.count == 1 { return first.file }
+        // The classes are those of heads that have just opened.
+        let firstClass = try first.file.openedClass()
+        for part in parts { try firstClass.requireNotWeaker(than: try part.file.openedClass(), first.file.path) }
         var end = first.record.end
         for (file, record) in parts.dropFirst() {
             guard record.start <= end else {
@@ -72,7 +81,8 @@ extension DataProtectionError {
     var isOfLostPartial: Bool {
         switch self {
         case .damaged, .notProtected, .notRegularFile, .because(KeybagFailure.keyLost), .because(FileFailure.mangled),
-            .because(FileFailure.otherKey), .because(FileFailure.foreignKeybag), .because(FileFailure.unverifiedOrigin):
+            .because(FileFailure.otherKey), .because(FileFailure.foreignKeybag), .because(FileFailure.unverifiedOrigin),
+            .because(FileFailure.wouldWeaken):
             true
         case .system(_, _, let errno): errno == .noSuchFileOrDirectory
         default: false

@@ -3,7 +3,8 @@ import TrustedHTTP
 
 /// What the user has excepted from trust is authenticated under the key of the list. FORMAT.md §2.14.
 ///
-/// A stronger key would gain nothing: requests, which bring exceptions of their own, are sealed under this one.
+/// For downloads a stronger key would gain nothing: requests, which bring exceptions of their own, are sealed under this one. For uploads of files
+/// that are shut while locked these exceptions do not count: ``TryTerms``.
 extension DownloadStore: TrustExceptionSeal {
     private var exceptionsPath: FilePath { directory.appending("trust-exceptions") }
 

@@ -1,3 +1,4 @@
+import DataProtection
 import SharedDatabase
 
 /// A file that a part of a download is in: `.NAME.protectfs-download-ID-number`.
@@ -9,8 +10,23 @@ struct SegmentRecord: Hashable, Sendable {
     var synced: UInt64
     /// Names the protected file, 16 bytes: another file under the same name is not this part. Nil before its first byte is flushed.
     var fileID: [UInt8]?
+    /// Proves by that file's own key that it was made for this part, 28 bytes; nil like `fileID`, and of earlier versions.
+    var seal: [UInt8]?
 
     var end: UInt64 { start + synced }
+}
+
+extension SegmentRecord {
+    /// - Parameters:
+    ///   - file: just made for this part, or judged as one.
+    ///   - id: of the download.
+    init(
+        number: Int, start: UInt64, synced: UInt64, in file: ProtectedFile, of id: DownloadID
+    ) throws(DataProtectionError) {
+        (self.number, self.start, self.synced) = (number, start, synced)
+        fileID = try file.openedID()
+        seal = try file.seal(.part(UInt64(number), of: id.bytes, as: file.openedClass()))
+    }
 }
 
 /// What the list knows of the bytes that have come: which version of the resource they belong to, and which files they are in.
@@ -32,7 +48,7 @@ struct PartialRecord: Hashable, Sendable {
 }
 
 extension SegmentRecord: Codable {
-    private enum Key: CodingKey { case number, start, synced, fileID }
+    private enum Key: CodingKey { case number, start, synced, fileID, seal }
 
     /// - Throws: `DecodingError` for numbers that nothing could be added to.
     init(from decoder: any Decoder) throws {
@@ -43,6 +59,7 @@ extension SegmentRecord: Codable {
             try values.decode(UInt64.self, forKey: .start), try values.decode(UInt64.self, forKey: .synced)
         )
         fileID = try values.decodeIfPresent([UInt8].self, forKey: .fileID)
+        seal = try values.decodeIfPresent([UInt8].self, forKey: .seal)
         guard 0...Int(most) ~= number, start <= most, synced <= most else {
             throw DecodingError.dataCorruptedError(
                 forKey: .number, in: values, debugDescription: "a part makes no sense")

@@ -39,7 +39,7 @@ public final class ProtectedFileBody: HTTPBody {
     /// - Throws: `failed`; `locked`.
     func requireAdder(of request: DownloadRequest, _ keybag: Keybag) throws {
         let judge: @Sendable (ProtectionClass) throws -> Void = { [id] protectionClass in
-            guard [.complete, .completeUnlessOpen].contains(protectionClass) else { return }
+            guard Self.isShutWhileLocked(protectionClass) else { return }
             if let adder = request.adder,
                 try adder.mark.isGood(for: adder.text, of: request.target, keybag)
             {
@@ -55,6 +55,15 @@ public final class ProtectedFileBody: HTTPBody {
         let now = try file.openedClass()
         try judge(now)
         judgement.withLock { $0 = Judgement(judged: now, judge: judge) }
+    }
+
+    /// Whether the file hides something from programs that run while locked.
+    var isShutWhileLocked: Bool {
+        get throws(DataProtectionError) { Self.isShutWhileLocked(try file.openedClass()) }
+    }
+
+    private static func isShutWhileLocked(_ protectionClass: ProtectionClass) -> Bool {
+        [.complete, .completeUnlessOpen].contains(protectionClass)
     }
 
     /// Called when bytes were read, and before they leave: they are those of the file that was opened, and of the class that was judged.

@@ -12,14 +12,20 @@ struct TryTerms: Sendable {
     }
 
     /// What is asked of the server, without what the try itself adds. Reads the list.
-    func http(for request: DownloadRequest, _ id: DownloadID, _ tokens: TokensOfDownload) throws -> HTTPRequest {
+    ///
+    /// - Parameter isSecret: whether a file is sent that is shut while locked. While locked anybody with the user's id can add exceptions to the
+    ///   list, so they do not count then; those of the request do, which are as it was added.
+    func http(
+        for request: DownloadRequest, _ id: DownloadID, _ tokens: TokensOfDownload, isSecret: Bool = false
+    ) throws -> HTTPRequest {
         let credentials = CredentialsOfDownload(
             store: store, id: id, session: session, application: connections.credentials)
         let listed = try store.credentials(of: id).map(\.listed.space)
         let authentication = HTTPAuthentication(
             request.spaces + listed, credentials: credentials, handler: connections.handler, tokens: tokens,
             failures: StoredFailures(store: store))
-        return connections.request(request, exceptions: try trustExceptions(), authentication: authentication)
+        let exceptions = isSecret ? [] : try trustExceptions()
+        return connections.request(request, exceptions: exceptions, authentication: authentication)
     }
 
     /// Remembers a token that was not accepted, as other credentials are.

@@ -21,7 +21,7 @@ struct UploadTry: Sendable {
             let tokens = terms.tokens(of: id, request)
             var http = try await BlockingWork.run {
                 try store.beginSending(id)
-                return try terms.http(for: request, id, tokens)
+                return try terms.http(for: request, id, tokens, isSecret: body.isShutWhileLocked)
             }
             (http.method, http.body) = (request.upload?.rawValue ?? "PUT", SentBody(body, id, progress))
             // draft-ietf-httpapi-idempotency-key-header

@@ -35,7 +35,8 @@ extension SecretStore {
         return result
     }
 
-    /// How many secrets are under retired class keys, or make no sense. Needs no key; waits for changes that have begun.
+    /// How many secrets are under retired class keys, make no sense, or only say that they are under active ones, as far as the keys that are here
+    /// can tell. Waits for changes that have begun.
     ///
     /// - Throws: `store`, `storeDamaged`; `protection` if the keybag cannot be read.
     public func needingRewrap() throws(SecretError) -> Int {
@@ -46,6 +47,7 @@ extension SecretStore {
                 count += 1
                 continue
             }
+            do throws(SecretError) { try refuseOtherKey(of: decoded) } catch { count += 1 }
         }
         return count
     }
@@ -88,10 +90,13 @@ extension SecretStore {
 
     /// A number names no key by itself: another device that rotates its copy of the keybag gives the active one's to a key of its own.
     ///
-    /// - Throws: `otherKey`, and nothing else: a secret that is locked now is not in the way of a rotation.
+    /// - Throws: `otherKey`, `otherDevice`, and nothing else: a secret that is locked now is not in the way of a rotation.
     private func refuseOtherKey(of row: SecretRow) throws(SecretError) {
         do throws(SecretError) { _ = try itemKey(of: row) } catch {
-            if case .otherKey = error { throw error }
+            switch error {
+            case .otherKey, .otherDevice: throw error
+            default: return
+            }
         }
     }
 }

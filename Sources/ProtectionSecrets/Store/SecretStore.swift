@@ -191,6 +191,7 @@ public final class SecretStore: Sendable {
         let name: ClassKeyName?
         do throws(DataProtectionError) {
             name = try SecretsKeys(of: keybag).activeName(record.accessibility.protectionClass)
+            try keybag.refuseOlder(keybag.current())
         } catch {
             throw SecretError(error, record.name, record.accessibility)
         }

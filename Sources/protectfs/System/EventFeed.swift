@@ -19,7 +19,9 @@ final class EventFeed: Sendable {
         for end in ends {
             // Without the second, a look at an empty pipe would last until something happens: no time would be over.
             guard fcntl(end, F_SETFD, FD_CLOEXEC) == 0, fcntl(end, F_SETFL, O_NONBLOCK) == 0 else {
-                throw Failure(.systemRefused, "a pipe cannot be set up: \(Errno(rawValue: errno).spoken)")
+                let error = Errno(rawValue: errno)
+                for end in ends { close(end) }
+                throw Failure(.systemRefused, "a pipe cannot be set up: \(error.spoken)")
             }
         }
         (reader, writer) = (ends[0], ends[1])

@@ -154,7 +154,10 @@ final class RotationRun {
         else { return }
         switch item.kind {
         case .directory: break
-        case .file: guard (try? keybag.needsRewrap(fileAt: place)) == true else { return }
+        case .file:
+            do throws(DataProtectionError) { guard try keybag.needsRewrap(fileAt: place) else { return } } catch {
+                guard case .because(FileFailure.otherKey) = error else { return }
+            }
         case .link, .other: return
         }
         StandardError.line(.warning, "\(quoted(link.path)) is a link to \(quoted(place)) and is not followed")
@@ -183,8 +186,8 @@ final class RotationRun {
         if Interruption.isRequested { return nil }
         do throws(DataProtectionError) {
             if task == .look {
-                let needs =
-                    try item.entry == nil ? keybag.needsRewrap(fileAt: item.path) : keybag.needsRewrap(item.file())
+                let file = try item.entry == nil ? LowerFile.toLookAt(item.path) : item.file()
+                let needs = try keybag.needsRewrap(file, isStrict: true)
                 return .success(needs ? .rewrapped : .current)
             }
             guard let entry = item.entry else { return .success(try keybag.rewrap(fileAt: item.path)) }

@@ -17,7 +17,8 @@ final class MountWriter {
     deinit { end() }
 
     /// Functions of numbers. `halt` and `proceed` stop the server and let it go on; what `store` stores in between reaches it later.
-    /// `flush` is msync(2). `replace` renames the new file after it has closed it, or, with 0 as the last number, before.
+    /// `flush` is msync(2). `replace` renames the new file after it has closed it, or, with 0 as the last number, before, with its
+    /// directory flushed in between.
     private static let script = """
         name = sys.argv[1]
         descriptor = os.open(name, os.O_RDWR)
@@ -37,7 +38,9 @@ final class MountWriter {
         def replace(count, byte, isClosed):
             with open('point/unfinished', 'wb', buffering=0) as file:
                 file.write(bytes([byte]) * count)
-                if not isClosed: os.rename('point/unfinished', name)
+                if not isClosed:
+                    os.rename('point/unfinished', name)
+                    flushNames()
             if isClosed: os.rename('point/unfinished', name)
         def flushNames():
             directory = os.open('point', os.O_RDONLY)
