@@ -89,6 +89,9 @@ struct RotationTests {
         expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
         try bed.forgeKeybag(of: path)
         expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        try bed.forgeCommitment(of: path)
+        expectError("otherKey") { _ = try bed.keybag.needsRewrap(fileAt: path) }
+        try bed.forgeCommitment(of: path)
         try bed.forgeKeybag(of: path)
         try bed.forgeGeneration(of: path, 2)
         // The second head is genuine again, and not in force: of two heads of one generation the first is.
@@ -101,6 +104,9 @@ struct RotationTests {
         try bed.forgeGeneration(of: path, 2)
         #expect(try !bed.keybag.needsRewrap(fileAt: path), "while the class key is away, nobody can tell")
         expectError("locked") { _ = try bed.keybag.needsRewrap(LowerFile.toLookAt(path), isStrict: true) }
+        try bed.forgeKeybag(of: path)
+        expectError("locked") { _ = try bed.keybag.needsRewrap(LowerFile.toLookAt(path), isStrict: true) }
+        expectError("foreignKeybag") { _ = try bed.keybag.needsRewrap(fileAt: path) }
     }
 
     @Test("Rewrapping a file leaves the old wrap in no slot, and its data where they are")

@@ -20,7 +20,8 @@ struct MountDeathTests {
             endAll()
             print(waited(lambda: os.listdir(notes) == []), waited(lambda: attempt(lambda: os.stat('point/none')) == 'ENOTCONN'))
             print(resident(mapping), attempt(lambda: os.pread(descriptor, 2, 0)))
-            print(attempt(lambda: os.listdir('point')), attempt(lambda: open('point/none')))
+            ended = ['ENOTCONN', 'ECONNABORTED']  # the second while the kernel still ends the connection
+            print(attempt(lambda: os.listdir('point')) in ended, attempt(lambda: open('point/none')) in ended)
             run('lock', '--require-clean')
             mapping.close()
             os.close(descriptor)
@@ -34,7 +35,7 @@ struct MountDeathTests {
                 True
                 True True
                 0 ENOTCONN
-                ENOTCONN ENOTCONN
+                True True
                 d
 
 

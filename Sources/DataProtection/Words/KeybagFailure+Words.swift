@@ -164,7 +164,7 @@ extension KeybagFailure {
     /// The way out when the keybag is older than a file or than the keys in the ring. A restore leaves a whole keybag alone.
     package static let olderKeybagHint =
         "put back the newest export: move keybag.0 and keybag.1 of the keybag's directory away, then protectfs recovery restore FILE; "
-        + "if another device rotated, read the file there; if you mean to use this copy, restart the machine first"
+        + "if another device rotated, read the file there; if you mean to use this copy, protectfs unlock makes it the one in force"
 
     /// A keybag that was there is put back, not replaced by a new one, which opens none of its files.
     private func notFoundHint(_ directory: FilePath) -> String {

@@ -139,7 +139,6 @@ extension Keybag {
             throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))
         }
         try DerivationFloor.check(slot.iterations, of: directory)
-        try refuseOlder(loaded.copy)
         let share = try hardwareShare(of: loaded.copy)
         let device = try deviceKeys.load(for: loaded.copy, in: directory)
         let before = try attempts.begin()

@@ -96,6 +96,7 @@ extension Keybag {
     ///   an older copy was put back.
     public func open(passcode: borrowing SecretBytes) throws(DataProtectionError) -> OpenedKeybag {
         let loaded = try file.load()
+        try refuseOlder(loaded.copy)
         let opening = try passcodeOpening(passcode, loaded)
         guard let slot = loaded.copy.slot(.passcode) else {
             throw .because(KeybagFailure.keybagDamaged(directory, reason: "it has no passcode slot"))

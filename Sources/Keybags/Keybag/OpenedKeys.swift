@@ -149,10 +149,12 @@ extension Keybag {
         _ keys: borrowing OpenedKeys, seconds: UInt32?, ifCounterIs counter: UInt64, noted note: UnlockUnderWay? = nil
     ) throws(DataProtectionError) -> Bool {
         // Before anything that would evict keys if it failed.
-        do throws(DataProtectionError) { try refuseOlder(keys) } catch {
-            // Not an older keybag, if a rotation has just replaced it.
-            if let now = try? file.load().copy, now.entries != keys.entries { return false }
-            throw error
+        if keys.extent == .onlyFirstUnlock {
+            do throws(DataProtectionError) { try refuseOlder(keys) } catch {
+                // Not an older keybag, if a rotation has just replaced it.
+                if let now = try? file.load().copy, now.entries != keys.entries { return false }
+                throw error
+            }
         }
         let hadC = try state() != .beforeFirstUnlock
         do throws(DataProtectionError) {
@@ -209,37 +211,6 @@ extension Keybag {
             }
             throw error
         }
-    }
-
-    /// Newer class keys C than those of the keybag stay in the ring: they tell each write that follows that the keybag is an older copy.
-    ///
-    /// - Throws: `keybagDamaged` if the ring has a generation of C that is newer, and not of a rotation that was interrupted.
-    private func refuseOlder(_ keys: borrowing OpenedKeys) throws(DataProtectionError) {
-        let own = keys.firstUnlock.withUnsafeBytes { RingPayload.newestGeneration($0) }
-        guard try newerInRing(than: own) != nil else { return }
-        throw .olderCopy(of: self)
-    }
-
-    /// Refuses an older copy of the keybag: nothing is to be wrapped, or opened in order to be changed, under what a rotation has retired. Where
-    /// the ring cannot be read, as in containers, nobody can tell.
-    ///
-    /// - Throws: `keybagDamaged`, as above.
-    package func refuseOlder(_ copy: KeybagCopy) throws(DataProtectionError) {
-        guard let inRing = try? newerInRing(than: copy.newestGeneration),
-            // It may have been rotated since it was read.
-            try inRing > reload().newestGeneration
-        else { return }
-        throw .olderCopy(of: self)
-    }
-
-    /// The newest generation in the ring, if it is newer than this one, and not of a rotation that was interrupted.
-    private func newerInRing(than own: UInt32?) throws(DataProtectionError) -> UInt32? {
-        var serial: KeySerial?
-        guard let own, let payload = try RingKeys.payload(of: ring.firstUnlock, serial: &serial),
-            let inRing = payload.withUnsafeBytes({ RingPayload.newestGeneration($0) }),
-            inRing > own, ring.unfinishedRotation != inRing
-        else { return nil }
-        return inRing
     }
 
     /// Runs `body` in its turn between locks and unlocks.

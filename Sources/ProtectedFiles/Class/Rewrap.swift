@@ -90,11 +90,11 @@ extension Keybag {
         let name = heads.head.wrap.classKey
         // Else whoever changes one byte keeps the file from being wrapped anew until its class key is forgotten.
         guard name.keybag == uuid else {
-            try refuseOwn(heads.head, file.path)
+            try refuseOwn(heads.head, file.path, isStrict)
             throw .because(FileFailure.foreignKeybag(file.path, name.keybag))
         }
         guard try current().entry(of: name) != nil else {
-            try refuseOwn(heads.head, file.path)
+            try refuseOwn(heads.head, file.path, isStrict)
             throw .keyLost(self, file.path, name)
         }
         let isCurrent = try isCurrent(heads.head)
@@ -105,19 +105,26 @@ extension Keybag {
 
     /// Refuses a head that names a class key which this keybag does not have, although one of its class keys opens it.
     ///
-    /// - Throws: `otherKey`.
-    private func refuseOwn(_ head: Head, _ path: FilePath) throws(DataProtectionError) {
+    /// - Throws: `otherKey`; where it is strict also `locked` and `keyringUnavailable`, if a class key that might open it cannot be had.
+    private func refuseOwn(_ head: Head, _ path: FilePath, _ isStrict: Bool) throws(DataProtectionError) {
         let name = head.wrap.classKey
-        var session = KeySession(self)
         let copy = try current()
+        var session = KeySession(self)
+        var absence: DataProtectionError?
         for own in copy.fileEntries.compactMap(copy.name(of:)) {
             do throws(DataProtectionError) {
                 _ = try session.fileKey(of: head, under: own, path: path, .rotateKeys)
+            } catch .because(FileFailure.otherKey) {
+                continue
+            } catch .damaged {
+                // It opened; only the commitment is another one.
             } catch {
+                absence = absence ?? error
                 continue
             }
             throw .because(FileFailure.otherKey(path, name.protectionClass, generation: name.generation))
         }
+        if isStrict, let absence { throw absence }
     }
 
     /// Whether wrap and origin MAC are under active keys.

@@ -146,11 +146,12 @@ struct SegmentJoin {
     ) throws(DataProtectionError) -> UInt64 {
         guard let id = try target.lower.fileID() else { return 0 }
         var done: UInt64 = 0
+        // A note can have a hundred thousand forged records, or copies of a genuine one, and the segment would be read for each.
+        var judged: Set<QueueRecord> = []
         for record in note.records {
-            guard let begun = Begun(record), begun.log.fileID == id, begun.from == done, !begun.seal.isEmpty else {
-                continue
-            }
-            // A forged record: others may follow, a hundred thousand of them, and each would be read for.
+            guard let begun = Begun(record), begun.log.fileID == id, begun.from == done,
+                try isPossible(begun, of: source, in: target), judged.insert(record).inserted
+            else { continue }
             guard try isProved(begun, of: source, in: target) else { break }
             if try source.hasSameBytes(from: done, count: begun.count, as: target, at: begun.offset) {
                 done += begun.count
@@ -159,14 +160,20 @@ struct SegmentJoin {
         return done
     }
 
+    /// Whether there is such a place in the log, and are such bytes in the segment. Each may have been restored from an older copy.
+    private func isPossible(
+        _ begun: Begun, of source: ProtectedFile, in target: ProtectedFile
+    ) throws(DataProtectionError) -> Bool {
+        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
+        return !begun.seal.isEmpty && begun.offset <= size && begun.count <= Self.piece && begun.from <= sourceSize
+            && begun.count <= sourceSize - begun.from
+    }
+
     /// Whether somebody with the log's key has announced these bytes of this segment for that place.
     private func isProved(
         _ begun: Begun, of source: ProtectedFile, in target: ProtectedFile
     ) throws(DataProtectionError) -> Bool {
-        let (sourceSize, size) = (UInt64(try source.size()), UInt64(try target.size()))
-        guard !begun.seal.isEmpty, begun.offset <= size, begun.count <= Self.piece, begun.from <= sourceSize,
-            begun.count <= sourceSize - begun.from
-        else { return false }
+        guard try isPossible(begun, of: source, in: target) else { return false }
         let claim = try source.begun(from: begun.from, count: begun.count, at: begun.offset)
         return try target.proves(claim, by: begun.seal)
     }
@@ -177,23 +184,6 @@ struct SegmentJoin {
         try AtomicReplace.flushDirectory(segment.path.directory)
         return .done
     }
-}
-
-/// What an attempt to join was about to write.
-private struct Begun {
-    let log: FileReference
-    let offset, from, count: UInt64
-    let seal: [UInt8]
-
-    init?(_ record: QueueRecord) {
-        guard case .begun(let log, let offset, let from, let count, let seal) = record else { return nil }
-        (self.log, self.offset, self.from, self.count, self.seal) = (log, offset, from, count, seal)
-    }
-}
-
-extension QueueNote {
-    /// The last one, if there was one.
-    fileprivate var begun: Begun? { records.lazy.reversed().compactMap(Begun.init).first }
 }
 
 extension DataProtectionError {

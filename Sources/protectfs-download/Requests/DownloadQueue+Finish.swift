@@ -36,7 +36,11 @@ extension Failure {
         let failure = (error as? DownloadError)?.failure
         let hint: String? =
             switch failure?.kind {
-            case .untrusted: Self.hint(forUntrusted: failure?.server, asked, url)
+            case .untrusted:
+                Self.hint(forUntrusted: failure?.server, asked, url)
+                    + (download.request?.upload == nil
+                        ? ""
+                        : "; exceptions do not count for complete and unless-open files: add it again with --pin or --anchor")
             case .credentials: asked.map { Self.hint(for: $0, failure?.server) } ?? plain.hint
             case .connection where failure?.unknownHost != nil:
                 "check the name, and the network; the same command tries again; or forget it: "

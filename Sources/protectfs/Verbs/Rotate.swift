@@ -162,8 +162,9 @@ struct Rotate: ParsableCommand {
         let secretsAreRewrapped = try SecretsProgram(keybag: keybag).areCurrent
         guard secretsAreRewrapped || allowLoss else {
             throw Failure(
-                .refused, "secrets are still under retired class keys; nothing was forgotten",
-                hint: "first: \(pass(keybag).resuming); or, to lose them: --allow-loss")
+                .refused, "secrets are still under retired class keys, or do not open; nothing was forgotten",
+                hint: "first: \(pass(keybag).resuming), which names them if they do not open; "
+                    + "or, to lose them: --allow-loss")
         }
         if !yes { try confirm(retired, keybag) }
         let secret = try PasscodeReader.read(from: passcode, for: keybag)

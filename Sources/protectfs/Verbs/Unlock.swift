@@ -50,6 +50,14 @@ struct Unlock: ParsableCommand {
         if wait { try QueueRun.perform(keybag, keepingLost: false) } else { BackgroundQueue.start(for: keybag) }
     }
 
+    private static func warnOfOlderCopy(_ keybag: Keybag) {
+        StandardError.line(
+            .warning,
+            "\(quoted(keybag.directory)) is an older copy of the keybag: the keyring had newer class keys, "
+                + "which it has lost now")
+        StandardError.line(.hint, KeybagFailure.olderKeybagHint)
+    }
+
     /// Asks for the passcode: three times at most at a terminal, as long as no delay has begun.
     private func loadKeys(of keybag: Keybag) throws {
         if let secret = try secret.read() { return try keybag.unlockOnlyFirstUnlock(secret: secret) }
@@ -57,7 +65,10 @@ struct Unlock: ParsableCommand {
             let secret = try PasscodeReader.read(from: passcode, for: keybag)
             do throws(DataProtectionError) {
                 if onlyFirstUnlock { return try keybag.unlockOnlyFirstUnlock(passcode: secret) }
-                return try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
+                let isOlder = keybag.isOlderThanRing
+                try keybag.unlock(passcode: secret, forSeconds: limit?.seconds, allowsNamespace: inNamespace)
+                if isOlder { Self.warnOfOlderCopy(keybag) }
+                return
             } catch {
                 guard case .because(KeybagFailure.wrongPasscode(_, _, retryAfter: .zero)) = error, triesLeft > 0 else {
                     throw error

@@ -100,6 +100,11 @@ final class FileTestBed: Sendable {
         try forgeHeads(of: path) { head in head[64 + 16] ^= 1 }
     }
 
+    /// Another commitment to the file key; a second time, its own again.
+    func forgeCommitment(of path: FilePath) throws {
+        try forgeHeads(of: path) { head in head[64 + 104] ^= 1 }
+    }
+
     private func forgeHeads(of path: FilePath, _ forge: (inout [UInt8]) -> Void) throws {
         let file = try LowerFile(path, flags: O_RDWR)
         for start: UInt64 in [0, 4096] {
