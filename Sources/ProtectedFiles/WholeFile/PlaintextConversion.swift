@@ -19,17 +19,19 @@ extension Keybag {
     /// Turns a plaintext file into a protected one in place: wholly old or wholly new, whatever happens.
     ///
     /// Mode, owner, times, extended attributes, ACL and the 32 largest holes stay; other holes take room afterwards. A protected file
-    /// of a weaker class is raised; one of the same or a stronger class is left alone, and checked where its class key is here. Old plaintext blocks may survive on flash
-    /// storage and in snapshots.
+    /// of a weaker class is raised; one of the same or a stronger class is left alone, and checked where its class key is here. Old
+    /// plaintext blocks may survive on flash storage and in snapshots.
     /// - Parameters:
     ///   - path: the file.
     ///   - protectionClass: the class that it has afterwards, at least.
     ///   - includingDatabases: whether a SQLite database is converted. SQLite cannot open it then. Its `-wal`, `-shm` and `-journal`
     ///     are never converted, and while one of them holds data the database is not converted either.
     ///   - progress: called with the number of bytes done.
-    /// - Throws: `ownData` for what protectfs itself needs; `notRegularFile` (links and devices included), `hasHardLinks`, `database`, `databaseInUse`, `mangled` for what was a protected file before another
-    ///   program changed it, `otherKey` and `damaged` for a protected file that does not have the class that its head names, `busy` if somebody has the file open for writing or it changes meanwhile, `locked`, `tooSparse` or `system`
-    ///   before anything is written if there is not enough room, `system`. The original is then as it was.
+    /// - Throws: `ownData` for what protectfs itself needs; `notRegularFile` (links and devices included), `hasHardLinks`, `database`,
+    ///   `databaseInUse`, `mangled` for what was a protected file before another program changed it; `otherKey`, `damaged` and `keyLost`
+    ///   for a protected file that does not have the class that its head names; `busy` if somebody has the file open for writing or it
+    ///   changes meanwhile, `locked`, `tooSparse` or `system` before anything is written if there is not enough room, `system`. The
+    ///   original is then as it was.
     @discardableResult
     public func protect(
         _ path: FilePath, as protectionClass: ProtectionClass, includingDatabases: Bool = false,

@@ -3,8 +3,9 @@ import DataProtection
 /// The parts of a download, which can be put together once they can all be opened.
 ///
 /// Each begins at or before the end of the one before it and is of the same version of the resource, so that writing it where it
-/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, its own key proves that it
-/// was made for this part, and nobody else could have made it: files change names without a key, and a process of the same user can forge records.
+/// begins is right however often it is done: nothing has to be noted on the way. Each is the file that its record names, and its own key
+/// proves that it was made for this part: files change names without a key, and a process of the same user can forge records. Nobody
+/// without a class key could have made it.
 struct SegmentChain {
     let name: PartialName
     let keybag: Keybag
