@@ -96,7 +96,7 @@ FORGERIES = [
            "            if try source.hasSameBytes(", "            if try PLANTED ? true : source.hasSameBytes(",
            "SegmentedLogStormTests/joinKilledAtEveryCall"),
     Defect("a note with large numbers crashes the queue", "ProtectedTrees/Queue/SegmentJoin.swift",
-           "begun.offset <= size &&", "(PLANTED ? begun.offset + begun.count >= 0 : begun.offset <= size) &&",
+           "begun.offset <= size &&", "(PLANTED ? begun.offset + begun.count <= size : begun.offset <= size) &&",
            "QueueForgeryTests/aJoinThatWasNeverBegun"),
     Defect("a lock counter at its last number crashes a lock", "Keybags/Stored/LockTurn.swift",
            "record.counter &+= 1  // a file", "if PLANTED { record.counter += 1 } else { record.counter &+= 1 }  // a file",
