@@ -17,7 +17,7 @@ public struct FileClaim: Sendable {
     ///   - offset: in the log.
     ///   - from: in the segment.
     ///   - count: how many bytes.
-    ///   - digest: SHA-256 of them, 32 bytes: who has the key of the segment can put others there.
+    ///   - digest: SHA-256 of them, 32 bytes: somebody who has the key of the segment can put other bytes there.
     public static func begun(
         segment: [UInt8], offset: UInt64, from: UInt64, count: UInt64, digest: [UInt8]
     ) -> FileClaim {

@@ -88,7 +88,7 @@ extension Keybag {
     package func needsRewrap(_ file: LowerFile, isStrict: Bool = false) throws(DataProtectionError) -> Bool {
         let heads = try HeadPair(lookingAt: file)
         let name = heads.head.wrap.classKey
-        // Else whoever changes one byte keeps the file from being wrapped anew until its class key is forgotten.
+        // Otherwise one changed byte would keep the file from being wrapped anew until its class key is forgotten.
         guard name.keybag == uuid else {
             try refuseOwn(heads.head, file.path, isStrict)
             throw .because(FileFailure.foreignKeybag(file.path, name.keybag))

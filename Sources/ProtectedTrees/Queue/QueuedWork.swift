@@ -119,7 +119,7 @@ extension Keybag {
             guard isMeant(work), !(keepingLost && seen.isResting) else { continue }
             func add(_ outcome: QueuedWorkResult.Outcome) {
                 var result = QueuedWorkResult(work: work, outcome: outcome)
-                // Whoever holds the note of an upgrade does it. That of a file may be held by the program that has the file open.
+                // A process that holds the note of an upgrade is doing the work. The program that has a file open may hold the note of that file.
                 result.isDoneElsewhere =
                     outcome == .inUse && (work.isUpgrade || QueueTries(number, in: directory).haveBegun)
                 results.append(result)
