@@ -123,16 +123,19 @@ import Testing
         let tree = try UpgradeTree()
         try tree.plain((0..<40).map { "\($0)" }, [UInt8](repeating: 1, count: 300_000))
         #expect(try await tree.upgraded(to: .complete).converted == 40)
-        let trace = tree.bed.bag.scratchPath.appending("trace")
+        let trace = ScratchDirectory()
         let calls = "trace=read,pread64,readv,preadv,preadv2,mmap"
+        // One log per thread (-ff): in a shared one strace cuts a call in two when another thread calls meanwhile.
         let worker = try StormProcess(
             tree.bed.keybag.directory, ["upgrade-once", "0", "0", tree.bed.directory.string],
-            wrapper: ["strace", "-qq", "-f", "-y", "-o", trace.string, "-e", calls])
+            wrapper: ["strace", "-qq", "-ff", "-y", "-o", trace.path.appending("log").string, "-e", calls])
         #expect(try worker.line() == "0 40 0 0")
-        let lines = String(decoding: try trace.contents(), as: UTF8.self).split(separator: "\n")
-        let reads = lines.filter { $0.contains("<\(tree.bed.directory.string)/") }
+        let reads = try FileManager.default.contentsOfDirectory(atPath: trace.path.string).flatMap { log in
+            String(decoding: try trace.path.appending(log).contents(), as: UTF8.self).split(separator: "\n")
+                .filter { $0.contains("<\(tree.bed.directory.string)/") }
+        }
         #expect(reads.count == 40, "\(reads.prefix(4))")
-        #expect(reads.allSatisfy { $0.hasSuffix("= 8192") })
+        #expect(reads.filter { !$0.hasSuffix("= 8192") } == [])
     }
 
     // MARK: what this machine has
