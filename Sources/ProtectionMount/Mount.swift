@@ -40,6 +40,8 @@ package final class Mount {
             throw .noThread(error)
         }
         self.files = files
+        // The kernel reuses the numbers of mounts. Without this, the note of an earlier mount would count for this one.
+        MountNote.removeEnded(ofKeybag: keybag.directory)
         do throws(Errno) {
             session = try FuseSession(
                 files, at: point.path, source: below.name, isReadOnly: isReadOnly, record: files.pages.record)

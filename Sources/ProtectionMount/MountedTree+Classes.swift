@@ -99,11 +99,7 @@ extension MountedTree {
     private func raise(_ entry: DirectoryEntry, to least: ProtectionClass?) throws(DataProtectionError) -> Bool {
         let new = try entry.directory.fileUntouched(entry.name)
         guard let least, try new.isOneOfOurs() else { return false }
-        let head = try HeadPair(lookingAt: new).head
-        guard least > head.wrap.classKey.protectionClass else {
-            try files.keybag.refuseForged(head, new.path)
-            return true
-        }
+        if try files.keybag.isAtLeast(least, try HeadPair(lookingAt: new).head, new.path) { return true }
         let open = try new.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }

@@ -113,6 +113,23 @@ struct MountDeathTests {
         #expect(done.text == "True True True []\n", "\(done.errors)")
     }
 
+    @Test("The note of a dead server does not count for a new mount with the same numbers")
+    func numbersAgain() throws {
+        try bed.mount()
+        let done = try bed.script(
+            """
+            kill(server())
+            print(len(os.listdir(notes)))
+            assert subprocess.run(['fusermount3', '-u', 'point']).returncode == 0
+            # The kernel gives the next mount the numbers of this one.
+            run('mount', 'd', 'point')
+            print(len(os.listdir(notes)))
+            run('lock', '--require-clean')
+            """, isInside: false)
+        #expect(done.text == "1\n1\n", "\(done.errors)")
+        #expect(done.status == 0, "\(done.errors)")
+    }
+
     @Test("Server and guardian killed: the mount point says it, a lock names who can read what, and unmount cleans up")
     func killed() throws {
         try bed.mount()

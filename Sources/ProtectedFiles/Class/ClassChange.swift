@@ -106,6 +106,15 @@ extension Keybag {
         }
     }
 
+    /// Whether a head names this class or a stronger one. If it does, ``refuseForged(_:_:)`` checks it first. A weaker class is not checked.
+    package func isAtLeast(
+        _ protectionClass: ProtectionClass, _ head: Head, _ path: FilePath
+    ) throws(DataProtectionError) -> Bool {
+        guard head.wrap.classKey.protectionClass >= protectionClass else { return false }
+        try refuseForged(head, path)
+        return true
+    }
+
     private static func headKey(
         _ fileKey: borrowing FileKey, authenticating head: Head, _ path: FilePath
     ) throws(DataProtectionError) -> FileKeys.Kept {

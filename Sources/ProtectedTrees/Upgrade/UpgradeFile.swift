@@ -63,10 +63,8 @@ package struct UpgradeWork: Sendable {
         let start = try source.file.bytes(at: 0, count: 2 * Head.length)
         if try Self.isOurs(start) {
             let head = try Self.head(start, of: source.file)
-            let now = head.wrap.classKey.protectionClass
-            if now < wanted { return try raise(source, from: now, to: wanted) }
-            try keybag.refuseForged(head, file.entry.path)
-            return .unchanged
+            if try keybag.isAtLeast(wanted, head, file.entry.path) { return .unchanged }
+            return try raise(source, from: head.wrap.classKey.protectionClass, to: wanted)
         }
         let database = try DatabaseFile(file.entry, start: start.prefix(16))
         if case .part = database { return .skipped(.leftOut(.databases)) }
